@@ -6,15 +6,19 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
-from agentwatch.decisions.record import VERSION, Params, Record, Subject
+from agentwatch.decisions.others import Role
+from agentwatch.decisions.record import VERSION, Params, Record, Subject, written
+from agentwatch.decisions.signed import SignedRequest, sign
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.place import workspace_id
@@ -22,6 +26,10 @@ from agentwatch.place import workspace_id
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 HANDOFF = hashlib.sha256(b"handoff").hexdigest()
 RETURN = hashlib.sha256(b"return").hexdigest()
+
+
+KIM = SigningKey(Ed25519PrivateKey.from_private_bytes(b"kim" + b"k" * 29))
+"""Of an operator on another machine."""
 
 
 class Quick(Disk):
@@ -92,6 +100,22 @@ class Operator:
         **changes: Any,
     ) -> DecisionMade:
         return self.ledger.append(self.draft(task_id, action, **changes), self.key, self.trust, returned)
+
+    def signed(self, task_id: str = "a.b", key: SigningKey = KIM, host: str = "", **changes: Any) -> str:
+        """What an operator on another machine signs, at noon, for this host to record within five minutes."""
+        record_by = changes.pop("record_by", NOON + timedelta(minutes=5))
+        asked = self.draft(task_id, **changes).record(1, None)
+        return sign(SignedRequest(host or self.key.public.keyid, written(record_by), asked), key)
+
+    def trust_kim(self) -> None:
+        self.keys.trust_other(Role.OPERATOR, KIM.public, "kim", NOON)
+
+    def decide_from_afar(self, task_id: str = "a.b", **changes: Any) -> DecisionMade:
+        """As this host records what kim has signed; where it is `later`, that much later."""
+        at = NOON + changes.pop("later", timedelta())
+        signed = self.signed(task_id, **changes)
+        changes.pop("record_by", None)
+        return self.decide(task_id, **(changes | {"created_at": at, "operator": "kim", "signed_request": signed}))
 
     def chain(self) -> Chain:
         """As somebody else sees it, who has read nothing yet."""

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from agentwatch.config import config_directory
-from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, parse_public, parse_public_keys
+from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, given, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
 from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
 from agentwatch.decisions.record import written
@@ -277,6 +277,17 @@ def test_a_public_key_has_one_form(text: str) -> None:
 
 def test_several_public_keys_may_be_given(keys: Keys) -> None:
     one, other = keys.create().public, Keys(keys.directory / "other").create().public
-    assert parse_public_keys(f" {one.text},{other.text}\n") == (one, other)
-    assert parse_public_keys("  ") == ()
-    assert keys.trust().with_more((one, other)).keys == (TrustedKey(one), TrustedKey(other))
+    assert given(f" {one.text},{other.text}\n") == Trust((TrustedKey(one), TrustedKey(other)))
+    assert given("  ") == Trust()
+    assert keys.trust().with_more(given(f"{one.text} {other.text}")).keys == (TrustedKey(one), TrustedKey(other))
+
+
+def test_the_key_of_an_operator_on_another_machine_signs_no_record(keys: Keys) -> None:
+    own, other = keys.create().public, Keys(keys.directory / "other").create().public
+    trust = given(f"{own.text},operator:{other.text}")
+    assert trust == Trust((TrustedKey(own),), (TrustedKey(other),))
+    assert set(trust.public) == {own.keyid}
+    assert set(trust.asking) == {own.keyid, other.keyid}
+    assert keys.trust().with_more(trust) == trust == trust.with_more(trust)
+    with pytest.raises(KeyProblemError):
+        given(f"operator:operator:{other.text}")

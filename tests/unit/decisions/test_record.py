@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.decisions.errors import RecordError
-from agentwatch.decisions.record import LARGEST, Answer, Mitigation, Params, Subject, parse, time_of, written
+from agentwatch.decisions.record import (
+    LARGEST,
+    LARGEST_SIGNED,
+    Answer,
+    Mitigation,
+    Params,
+    Subject,
+    parse,
+    time_of,
+    written,
+)
 from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import HANDOFF, RETURN, record
 
@@ -237,7 +247,7 @@ def test_a_record_that_is_too_large_is_neither_written_nor_read() -> None:
     with pytest.raises(RecordError, match="shorten the handoff"):
         record(params=Params(handoff="x" * LARGEST)).to_bytes()
     with pytest.raises(RecordError, match="larger"):
-        parse(b" " * (LARGEST + 1))
+        parse(b" " * (LARGEST_SIGNED + 1))
 
 
 def test_half_a_character_in_a_task_id_is_refused_in_words() -> None:

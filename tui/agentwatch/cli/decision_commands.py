@@ -15,10 +15,9 @@ from agentwatch.cli.watch_commands import SESSIONS, selection_of
 from agentwatch.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from agentwatch.checkup import Result
     from agentwatch.config import Settings
 
 _DECIDE: Final = partial(Command, "decide")
@@ -175,60 +174,6 @@ def _verify(options: argparse.Namespace) -> int:
     if file is None:
         return verify_all(workspace, desk)
     return verify_file(file, scanned(workspace, load(), inspects=False).tree, desk)
-
-
-@_DECIDE(
-    "keys", "show the key that signs your decisions, or change it",
-    argument("what", "WHAT",
-             "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it",
-             nargs="?", default="show", choices=("show", "create", "rotate", "passphrase")),
-    flag("--keyring",
-         "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"),
-    codes=exit_codes.OF_KEYS,
-)  # fmt: skip
-def _keys(options: argparse.Namespace) -> int:
-    """Show the key that signs your decisions, or change it."""
-    if options.keyring and options.what != "passphrase":
-        raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
-    from agentwatch.commands import keys as keyring
-    from agentwatch.decisions.keys import Keys
-
-    if options.what == "passphrase":
-        return keyring.passphrase(Keys(), in_keyring=options.keyring)
-    return {"create": keyring.create, "rotate": keyring.rotate}.get(options.what, keyring.show)(Keys())
-
-
-@_DECIDE(
-    "doctor", "check this machine, or with -- CMD an agent's sandbox", PATH, codes=exit_codes.OF_CHECKS, behind="cmd"
-)
-def _doctor(options: argparse.Namespace) -> int:
-    """Check that agentwatch can work here. With -- CMD, try what an agent started by CMD could do to decisions."""
-    if options.cmd is not None and not options.cmd:
-        raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
-    workspace = workspace_at(options.path)
-    if options.cmd is not None:
-        from agentwatch.commands.doctor_sandbox import examine_sandbox
-
-        return examine_sandbox(workspace, options.cmd)
-    from agentwatch.agents.setup.starts import checks
-    from agentwatch.commands.doctor import examine
-
-    settings = load()
-    return examine(workspace, settings, [*checks(workspace), *_of_keys(settings)])
-
-
-def _of_keys(settings: Settings) -> Iterator[Result]:
-    """What is wrong with the operator's keys, which only the screen knows."""
-    if not settings.keys:
-        return
-    from agentwatch.app.actions.keymap import keymap
-    from agentwatch.checkup import bad, good
-
-    faults = keymap(settings.keys).faults
-    yield from (bad("settings", str(fault)) for fault in faults)
-    if not faults:
-        count = len(settings.keys)
-        yield good("settings", f"{count} command{' has' if count == 1 else 's have'} keys of your own")
 
 
 @_AGENTS(

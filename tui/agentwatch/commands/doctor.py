@@ -18,7 +18,7 @@ from agentwatch.checkup import Result, bad, good, note, tell
 from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, where
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.envelope import VARIABLE, parse_public_keys
+from agentwatch.decisions.envelope import VARIABLE, given
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.evidence.repository import find_repository
 from agentwatch.history.database import kind_of
@@ -141,9 +141,9 @@ def _keys(desk: Desk) -> Iterator[Result]:
 
 def _given_keys() -> Iterator[Result]:
     """The public keys of the environment, which hooks and `wait` read decisions with."""
-    if given := os.environ.get(VARIABLE):
+    if text := os.environ.get(VARIABLE):
         try:
-            parse_public_keys(given)
+            given(text)
         except DecisionError as error:
             yield bad("public key", f"{VARIABLE}: {error}; until then hooks and `wait` read no decision")
         else:

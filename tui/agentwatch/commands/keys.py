@@ -1,4 +1,4 @@
-"""`agentwatch keys`: shows, makes, replaces and locks the key that signs the operator's decisions."""
+"""`agentwatch keys`: shows, makes, replaces and locks the key that signs decisions; says whose keys are trusted."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from getpass import getpass
 from typing import Final
 
 from agentwatch import exit_codes
-from agentwatch.decisions.envelope import VARIABLE
+from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
 from agentwatch.decisions.keys import PRIVATE, Keys
 from agentwatch.decisions.ledger import Ledger
+from agentwatch.decisions.others import OtherKey, Role
 from agentwatch.decisions.passphrase import forget, store, stored
 from agentwatch.decisions.record import written
 from agentwatch.errors import UsageError
 from agentwatch.place import state_directories
 from agentwatch.text import clean, complain, quoted, say
+
+_DIGITS: Final = 8
+"""Of a fingerprint, that are enough to name a key."""
 
 _NO_TERMINAL: Final = "a passphrase can be typed only on a terminal"
 
@@ -42,7 +46,8 @@ def show(keys: Keys) -> int:
             say(f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid")
     say("")
     say("Start your orchestrator with this, and agents in a sandbox can verify your decisions:")
-    say(f"  {VARIABLE}={public.text}")
+    operators = [one.public.text for one in keys.others(Role.OPERATOR) if one.distrusted_at is None]
+    say(f"  {VARIABLE}={','.join([public.text, *(f'{OPERATOR}{one}' for one in operators)])}")
     return exit_codes.DONE
 
 
@@ -76,6 +81,67 @@ def rotate(keys: Keys) -> int:
             keys.choose_keyring(chosen=False)
             complain(f"{clean(str(error))}; each decision asks for the passphrase from now on")
     return show(keys)
+
+
+def trust(keys: Keys, key: str, name: str, role: Role) -> int:
+    """Trust the key of an operator, or of a host. Raises KeyProblemError."""
+    other = keys.trust_other(role, parse_public(key), name)
+    if role is Role.HOST:
+        say(f"trusted: what is signed with {other.public.keyid[:16]}… comes from the host {quoted(name)}")
+        return exit_codes.DONE
+    say(f"trusted: {quoted(name)} may decide here from another machine, with the key {other.public.keyid[:16]}…")
+    try:
+        own = keys.show()
+    except KeyMissingError:
+        if keys.trust().keys:
+            raise
+        own = keys.create().public
+    if keys.is_encrypted() and not keys.in_keyring:
+        complain("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
+    say(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
+    return exit_codes.DONE
+
+
+def distrust(keys: Keys, which: str, role: Role) -> int:
+    """Trust a key no more, that is named by its name, its text or digits of its fingerprint. Raises KeyProblemError."""
+    last = _last_signed(keys) if role is Role.OPERATOR else ""
+    other = keys.distrust_other(role, _named(keys, which, role), signed_until=last)
+    if role is Role.HOST:
+        say(f"not trusted any more: the host {quoted(other.name)}")
+        return exit_codes.DONE
+    say(f"not trusted any more: {quoted(other.name)} decides nothing here; what was recorded until now stays valid")
+    if last > written(datetime.now(UTC)):
+        complain(f"the clock was set back: the last decision is of {last}, so what was recorded until then is valid")
+    return exit_codes.DONE
+
+
+def authorized(keys: Keys) -> int:
+    """Print which keys of others are trusted here. Raises KeyProblemError."""
+    for role, none, some in (
+        (Role.OPERATOR, "nobody may decide here from another machine", "operators who may decide here:"),
+        (Role.HOST, "no host is trusted", "hosts that are trusted:"),
+    ):
+        found = keys.others(role)
+        say(some if found else none)
+        for one in found:
+            until = f", until {one.distrusted_at}: not any more" if one.distrusted_at is not None else ""
+            say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
+    return exit_codes.DONE
+
+
+def _named(keys: Keys, which: str, role: Role) -> PublicKey:
+    if which.startswith("ed25519:"):
+        return parse_public(which)
+
+    def fits(one: OtherKey) -> bool:
+        return one.name == which or (len(which) >= _DIGITS and one.public.keyid.startswith(which))
+
+    found = [one for one in keys.others(role) if fits(one)]
+    found = [one for one in found if one.distrusted_at is None] or found
+    if len(found) != 1:
+        why = "several keys fit" if found else "no key of that name is trusted here"
+        raise KeyProblemError(f"{quoted(which)}: {why}; `agentwatch keys authorized` lists them")
+    return found[0].public
 
 
 def _last_signed(keys: Keys) -> str:

@@ -15,9 +15,10 @@ from agentwatch.decisions.chain import Chain, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
 from agentwatch.decisions.delivery import page, why_foreign
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.envelope import LARGEST, VARIABLE, Trust, parse_public_keys
+from agentwatch.decisions.envelope import LARGEST, VARIABLE, Trust, given
 from agentwatch.decisions.errors import reason
 from agentwatch.decisions.record import Record
+from agentwatch.decisions.signed import read
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.disk import TEMPORARY, Directory
@@ -54,7 +55,7 @@ def set_aside(desk: Desk) -> int:
 
 def _trust(desk: Desk) -> Trust:
     """The keys of this user and those that an orchestrator was started with."""
-    return desk.keys.trust().with_more(parse_public_keys(os.environ.get(VARIABLE, "")))
+    return desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
 
 
 def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
@@ -71,6 +72,10 @@ def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
         return
     what = f"{_what(record)}, by {quoted(record.operator, 60)}"
     yield good("signature", f"{what}, signed with your key {keyid[:16]}…")
+    if record.signed_request is not None:
+        request, operator = read(record.signed_request, _trust(desk))
+        said = f"{quoted(record.operator, 60)} signed it on another machine, with the key {operator[:16]}…"
+        yield good("operator", f"{said} for this host, at {request.asked.created_at}")
     if record.workspace_id != desk.workspace_id:
         yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
         return

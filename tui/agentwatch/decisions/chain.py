@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from agentwatch.decisions.envelope import EnvelopeError, Trust, UnsignedError, UntrustedError, opened
 from agentwatch.decisions.errors import DecisionError, RecordError
 from agentwatch.decisions.record import Record, parse, time_of
+from agentwatch.decisions.signed import verify_inside
 from agentwatch.text import quoted
 
 _NAME: Final = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
@@ -56,7 +57,7 @@ class ChainEntry(NamedTuple):
     keyid: str
 
 
-_KINDS: Final = {
+_KINDS: Final[Mapping[type[DecisionError], ProblemKind]] = {
     UntrustedError: ProblemKind.UNTRUSTED,
     UnsignedError: ProblemKind.FORGED,
     EnvelopeError: ProblemKind.DAMAGED,
@@ -125,6 +126,13 @@ def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Recor
     why = trust.why_not(keyid, record.created_at)
     if why is not None:
         raise RefusedError(ProblemKind.UNTRUSTED, why)
+    try:
+        verify_inside(record, keyid, trust)
+    except (EnvelopeError, RecordError) as error:
+        kind = _KINDS.get(type(error), ProblemKind.MALFORMED)
+        raise RefusedError(
+            kind, f"the host has signed it, and what an operator signed for it does not hold: {error}"
+        ) from error
     return record, keyid
 
 

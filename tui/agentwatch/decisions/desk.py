@@ -16,7 +16,7 @@ from agentwatch.decisions import delivery, receipts
 from agentwatch.decisions.answering import asked_of, refusal
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.delivery import Forgery, Known, Mirror, deliver, forgeries, mirror_missing
-from agentwatch.decisions.envelope import VARIABLE, SigningKey, Trust, parse_public_keys
+from agentwatch.decisions.envelope import VARIABLE, SigningKey, Trust, given
 from agentwatch.decisions.errors import (
     KeyMissingError,
     KeyProblemError,
@@ -194,7 +194,7 @@ class Desk:
         trust, is_hidden = self.keys.trust(), False
         if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
             # In a sandbox, the keys are those that the orchestrator was started with.
-            trust, is_hidden = trust.with_more(parse_public_keys(os.environ.get(VARIABLE, ""))), True
+            trust, is_hidden = trust.with_more(given(os.environ.get(VARIABLE, ""))), True
         return forgeries(self._workspace, None if is_hidden else self.ledger.read(trust), trust, self._disk)
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:

@@ -10,31 +10,37 @@ import base64
 import binascii
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions.errors import DecisionError, KeyProblemError
-from agentwatch.decisions.record import LARGEST as LARGEST_RECORD
+from agentwatch.decisions.record import LARGEST_SIGNED
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE: Final = "application/vnd.agentwatch.decision.v1+json"
-LARGEST: Final = LARGEST_RECORD * 4 // 3 + 1024
+REQUEST_TYPE: Final = "application/vnd.agentwatch.request.v1+json"
+"""Of what an operator signs for a host. No signature of one type passes for one of another."""
+
+LARGEST: Final = LARGEST_SIGNED * 4 // 3 + 1024
 """Bytes of an envelope."""
 
 OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"
 """Names the workspace where it is mounted at another path than the operator's."""
 
 VARIABLE: Final = "AGENTWATCH_PUBLIC_KEY"
+OPERATOR: Final = "operator:"
+"""In there, stands before the key of an operator on another machine, who may ask this host for a decision."""
+
 _PUBLIC: Final = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
 # A grammar instead of a JSON parser: what an agent wrote meets no parser before its signature was checked.
 _FORM: Final = re.compile(
-    rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"'
-    + re.escape(PAYLOAD_TYPE.encode())
-    + rb'","signatures":\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}\n\Z'
+    rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"([a-z0-9.+/]{1,99})",'
+    rb'"signatures":\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}\n\Z'
 )
 
 
@@ -77,7 +83,7 @@ class SigningKey(NamedTuple):
 
 
 class TrustedKey(NamedTuple):
-    """A public key; `retired_at` is when another took its place: what it signed later does not count."""
+    """A public key; from `retired_at` on it does not count: another took its place, or it is trusted no more."""
 
     public: PublicKey
     retired_at: str | None = None
@@ -85,9 +91,10 @@ class TrustedKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Trust:
-    """The keys whose records are accepted, oldest first."""
+    """The keys whose records are accepted, oldest first, and those of `operators` who may ask for one from afar."""
 
     keys: tuple[TrustedKey, ...] = ()
+    operators: tuple[TrustedKey, ...] = ()
 
     @cached_property
     def public(self) -> dict[str, PublicKey]:
@@ -99,6 +106,11 @@ class Trust:
         """By key id: which key came before which."""
         return {key.public.keyid: index for index, key in enumerate(self.keys)}
 
+    @cached_property
+    def asking(self) -> dict[str, TrustedKey]:
+        """By key id: who may ask for a record. Who can sign one may."""
+        return {key.public.keyid: key for key in (*self.operators, *self.keys)}
+
     def why_not(self, keyid: str, created_at: str) -> str | None:
         """Why a record of this time, signed with this known key, is not accepted; None where it is."""
         retired_at = self.keys[self.order[keyid]].retired_at
@@ -107,9 +119,11 @@ class Trust:
             return f"it is signed with a key that was retired at {retired_at}"
         return None
 
-    def with_more(self, more: tuple[PublicKey, ...]) -> Trust:
+    def with_more(self, more: Trust) -> Trust:
         """These keys, and others that count as well."""
-        return Trust(self.keys + tuple(TrustedKey(key) for key in more if key.keyid not in self.public))
+        keys = self.keys + tuple(key for key in more.keys if key.public.keyid not in self.public)
+        known = {key.public for key in self.operators}
+        return Trust(keys, self.operators + tuple(key for key in more.operators if key.public not in known))
 
 
 def parse_public(text: str) -> PublicKey:
@@ -123,60 +137,62 @@ def parse_public(text: str) -> PublicKey:
     raise KeyProblemError("a public key looks like ed25519: and 44 characters; `agentwatch keys` prints yours")
 
 
-def parse_public_keys(text: str) -> tuple[PublicKey, ...]:
-    """Public keys with spaces or commas between them, as in the environment. Raises KeyProblemError."""
-    return tuple(parse_public(word) for word in text.replace(",", " ").split())
+def given(text: str) -> Trust:
+    """The keys in a text as the environment has it, with spaces or commas between them. Raises KeyProblemError."""
+    keys, operators = list[TrustedKey](), list[TrustedKey]()
+    for word in text.replace(",", " ").split():
+        (operators if word.startswith(OPERATOR) else keys).append(TrustedKey(parse_public(word.removeprefix(OPERATOR))))
+    return Trust(tuple(keys), tuple(operators))
 
 
-def seal(payload: bytes, key: SigningKey) -> bytes:
+def seal(payload: bytes, key: SigningKey, kind: str = PAYLOAD_TYPE) -> bytes:
     """The bytes of the file that holds a payload and its signature."""
-    return _written(payload, key.public.keyid, key.private.sign(_to_sign(payload)))
+    return _written(payload, kind, key.public.keyid, key.private.sign(_to_sign(payload, kind)))
 
 
-def opened(data: bytes, keys: dict[str, PublicKey]) -> tuple[bytes, str]:
+def opened(data: bytes, keys: Mapping[str, PublicKey], kind: str = PAYLOAD_TYPE) -> tuple[bytes, str]:
     """The payload of a file and the id of the key that signed it, verified with one of `keys` (by their ids).
 
     Raises UntrustedError for a signature by another key, UnsignedError for one that does not hold, EnvelopeError for
     bytes that `seal` cannot have written.
     """
     match = _FORM.match(data) if len(data) <= LARGEST else None
-    if match is None:
+    if match is None or match[2] != kind.encode():
         raise EnvelopeError("it is not in the form of a signed decision: cut off, edited, or something else")
-    keyid = match[2].decode()
+    keyid = match[3].decode()
     try:
-        payload, signature = base64.b64decode(match[1], validate=True), base64.b64decode(match[3], validate=True)
+        payload, signature = base64.b64decode(match[1], validate=True), base64.b64decode(match[4], validate=True)
     except binascii.Error as error:
         raise EnvelopeError("its base64 is broken: cut off or edited") from error
     # Base64 can spell the same bytes in several ways.
-    if _written(payload, keyid, signature) != data:
+    if _written(payload, kind, keyid, signature) != data:
         raise EnvelopeError("its base64 is not the one that was written: it was edited")
     key = keys.get(keyid)
     if key is None:
         why = "which is not one of yours" if keys else "and none is known here: `agentwatch keys` says how to give it"
         raise UntrustedError(f"it is signed with the key {keyid[:16]}…, {why}")
-    if not _holds(signature, payload, key):
+    if not _holds(signature, _to_sign(payload, kind), key):
         raise UnsignedError("its signature does not hold: the content was changed, or it is a fake")
     return payload, keyid
 
 
-def _holds(signature: bytes, payload: bytes, key: PublicKey) -> bool:
+def _holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
     # Imported here: it takes 25 ms, and most workspaces hold no decision.
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, _to_sign(payload))
+        Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, signed)
     except InvalidSignature:
         return False
     return True
 
 
-def _to_sign(payload: bytes) -> bytes:
+def _to_sign(payload: bytes, kind: str) -> bytes:
     """DSSE's pre-authentication encoding: the lengths leave no doubt what is type and what is payload."""
-    kind = PAYLOAD_TYPE.encode()
-    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 
 
-def _written(payload: bytes, keyid: str, signature: bytes) -> bytes:
-    values = base64.b64encode(payload), PAYLOAD_TYPE.encode(), keyid.encode(), base64.b64encode(signature)
+def _written(payload: bytes, kind: str, keyid: str, signature: bytes) -> bytes:
+    values = base64.b64encode(payload), kind.encode(), keyid.encode(), base64.b64encode(signature)
     return b'{"payload":"%s","payloadType":"%s","signatures":[{"keyid":"%s","sig":"%s"}]}\n' % values

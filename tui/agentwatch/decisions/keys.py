@@ -5,6 +5,7 @@
     decisions.pub                          what an orchestrator is started with
     decisions.keyring                      empty; there where the system's keyring holds the passphrase
     retired/<key id>.pub                   keys that were replaced: what they signed until then still counts
+    operators/, hosts/                     keys of others that are trusted here: see `others`
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from typing import Final
 from agentwatch.config import config_directory
 from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, reason
+from agentwatch.decisions.others import OtherKey, Role, checked_name, others, put
 from agentwatch.decisions.record import time_of, written
 from agentwatch.disk import DISK, Directory, Disk, LockedError
+from agentwatch.text import quoted
 
 PRIVATE: Final = "decisions.key"
 PUBLIC: Final = "decisions.pub"
@@ -136,12 +139,47 @@ class Keys:
         return public
 
     def trust(self) -> Trust:
-        """The keys whose records count; none where there is no key directory."""
+        """The keys whose records count, and who may ask for one; none where there is no key directory."""
         with suppress(KeyMissingError), self._opened() as directory:
             current = self._public(directory)
             retired = tuple(key for key in self._retired(directory) if key.public != current)
-            return Trust((*retired, TrustedKey(current)) if current else retired)
+            operators = tuple(one.trusted for one in others(directory, Role.OPERATOR))
+            return Trust((*retired, TrustedKey(current)) if current else retired, operators)
         return Trust()
+
+    def others(self, role: Role) -> list[OtherKey]:
+        """The keys of others that are trusted here, or were; none where there is no key directory."""
+        with suppress(KeyMissingError), self._opened() as directory:
+            return others(directory, role)
+        return []
+
+    def trust_other(self, role: Role, public: PublicKey, name: str, now: datetime | None = None) -> OtherKey:
+        """Trust the key of somebody else from now on. A key that is trusted already only gets the name."""
+        checked_name(name)
+        with self._made() as directory, directory.locked():
+            known = others(directory, role)
+            if any(one.name == name and one.public != public and one.distrusted_at is None for one in known):
+                raise KeyProblemError(
+                    f"{quoted(name)} is the name of another key; choose another, or distrust that one"
+                )
+            before = next((one for one in known if one.public == public and one.distrusted_at is None), None)
+            trusted_at = written(now or datetime.now(UTC)) if before is None else before.trusted_at
+            other = OtherKey(public, name, trusted_at)
+            put(directory, role, other)
+        return other
+
+    def distrust_other(
+        self, role: Role, public: PublicKey, now: datetime | None = None, *, signed_until: str = ""
+    ) -> OtherKey:
+        """Trust a key no more. What was recorded for it until now, or `signed_until` as in `rotate`, stays accepted."""
+        with self._made() as directory, directory.locked():
+            known = next((one for one in others(directory, role) if one.public == public), None)
+            if known is None:
+                raise KeyMissingError(f"the key {public.keyid[:16]}… was never trusted here")
+            if known.distrusted_at is None:
+                known = known._replace(distrusted_at=max(written(now or datetime.now(UTC)), signed_until))
+                put(directory, role, known)
+        return known
 
     @contextmanager
     def _opened(self) -> Iterator[Directory]:

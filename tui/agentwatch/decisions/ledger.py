@@ -37,7 +37,16 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
-from agentwatch.decisions.record import OF_REQUEST, VERSION, AlreadyDecidedError, Params, Record, Subject, written
+from agentwatch.decisions.record import (
+    OF_REQUEST,
+    OF_SIGNED,
+    VERSION,
+    AlreadyDecidedError,
+    Params,
+    Record,
+    Subject,
+    written,
+)
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
 from agentwatch.text import quoted
@@ -53,7 +62,10 @@ Identity = tuple[int, ...]
 
 
 class Draft(NamedTuple):
-    """A decision as the operator makes it. Times are aware; `expires_at` is None where it holds for ever."""
+    """A decision as the operator makes it. Times are aware; `expires_at` is None where it holds for ever.
+
+    `signed_request` is what the operator signed for it on another machine, None where it is made here.
+    """
 
     subject: Subject
     action: Action
@@ -62,6 +74,25 @@ class Draft(NamedTuple):
     operator: str
     created_at: datetime
     expires_at: datetime | None = None
+    signed_request: str | None = None
+
+    def record(self, seq: int, prev_sha256: str | None) -> Record:
+        """It as number `seq` of a ledger. Raises RecordError."""
+        plain = VERSION if self.subject.request is None else OF_REQUEST
+        return Record(
+            version=plain if self.signed_request is None else OF_SIGNED,
+            **self.subject._asdict(),
+            seq=seq,
+            prev_sha256=prev_sha256,
+            decision_id=self.subject.decision_id,
+            action=self.action,
+            params=self.params,
+            note=self.note,
+            operator=self.operator,
+            created_at=written(self.created_at),
+            expires_at=None if self.expires_at is None else written(self.expires_at),
+            signed_request=self.signed_request,
+        )
 
 
 class DecisionMade(NamedTuple):
@@ -201,19 +232,7 @@ class Ledger:
             why = "the return has changed since you looked at it; look at it again, then decide"
             raise ReturnChangedError(f"not recorded: {why}")
         before = chain.entries[-1] if chain.entries else None
-        record = Record(
-            version=VERSION if subject.request is None else OF_REQUEST,
-            **(subject._asdict() | {"workspace_id": self._workspace_id}),
-            seq=len(chain.entries) + 1,
-            prev_sha256=before.sha256 if before else None,
-            decision_id=subject.decision_id,
-            action=draft.action,
-            params=draft.params,
-            note=draft.note,
-            operator=draft.operator,
-            created_at=written(draft.created_at),
-            expires_at=None if draft.expires_at is None else written(draft.expires_at),
-        )
+        record = draft.record(len(chain.entries) + 1, before.sha256 if before else None)
         name, data = name_of(record), seal(record.to_bytes(), key)
         # As it will be read: a key that is not trusted must not write what nobody accepts.
         entry = entry_of(name, data, trust, self._workspace_id)

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.decisions.chain import Chain, ChainProblem, ProblemKind, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
-from agentwatch.decisions.envelope import LARGEST, OWN_ID, VARIABLE, Trust, parse_public_keys
+from agentwatch.decisions.envelope import LARGEST, OWN_ID, VARIABLE, Trust, given
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
@@ -154,7 +154,7 @@ class Reader:
         self._workspace_id = own_id or environment.get(OWN_ID) or workspace_id(workspace)
         self._ledger = Ledger(state or state_directory(workspace, environment), self._workspace_id, disk)
         self._keys = Keys(configuration, disk)
-        self._more = parse_public_keys(f"{public_key or ''} {environment.get(VARIABLE, '')}")
+        self._more = given(f"{public_key or ''} {environment.get(VARIABLE, '')}")
         self._disk = disk
         self._seen: dict[str, tuple[tuple[int, ...], Record | ChainProblem]] = {}
         self._seen_with: Trust | None = None

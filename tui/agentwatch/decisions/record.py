@@ -6,7 +6,7 @@ Equal records have equal bytes, and only those bytes are read: a record is signe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -21,12 +21,17 @@ from agentwatch.delegation.request import RequestKind, request_id_of
 VERSION: Final = 1
 OF_REQUEST: Final = 2
 """The version of a record that answers a request of a program: it has two more keys, `request` and `params.rule`."""
+OF_SIGNED: Final = 3
+"""The version of a record that an operator signed for elsewhere: one of the two before, and what was signed."""
 
 ANSWER_LIFETIME: Final = timedelta(minutes=10)
 """An answer holds no longer: whoever waited for it does not any more, and nobody remembers what it was about."""
 
 LARGEST: Final = 2 * 1024 * 1024
 """Bytes of a record. A handoff of the largest file that is read fits, with everything escaped that can be."""
+
+LARGEST_SIGNED: Final = LARGEST + LARGEST * 4 // 3 + 4096
+"""Bytes of a record of version 3, which holds all of it once more, in the envelope that the operator's key signed."""
 
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -113,7 +118,8 @@ class Record:
 
     Times are UTC, `2030-01-01T00:00:00Z`; `expires_at` is None where it holds for ever. `seq` counts the decisions of
     a workspace from 1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, is
-    written only where there is one, and so is `request`, in version 2.
+    written only where there is one, and so is `request`, in versions 2 and 3. `signed_request`, in version 3 only, is
+    the text of the envelope in which an operator asked a host for this record: see `signed`.
     """
 
     version: int
@@ -133,6 +139,7 @@ class Record:
     expires_at: str | None
     after: str | None = None
     request: Asked | None = None
+    signed_request: str | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -159,9 +166,10 @@ class Record:
         """The record as JSON values, keys in their order."""
         mitigation = self.params.mitigation.value if self.params.mitigation else None
         answers = [one._asdict() for one in self.params.answers]
-        names = _params_keys(self.version)
+        names = _params_keys(has_request=self.request is not None)
         params = {name: getattr(self.params, name) for name in names} | {"mitigation": mitigation, "answers": answers}
-        values = {name: getattr(self, name) for name in _keys(self.version, has_after=self.after is not None)}
+        keys = _keys([name for name in _AT_TIMES if getattr(self, name) is not None])
+        values = {name: getattr(self, name) for name in keys}
         if self.request is not None:
             values["request"] = self.request._asdict() | {"kind": self.request.kind.value}
         return values | {"action": self.action.value, "params": params}
@@ -169,42 +177,52 @@ class Record:
     def to_bytes(self) -> bytes:
         """The one spelling of the record. Raises RecordError where it is too large."""
         data = compact(self.document()).encode()
-        if len(data) > LARGEST:
-            raise RecordError(f"the decision has {len(data):,} bytes, {LARGEST:,} are allowed; shorten the handoff")
+        largest = LARGEST if self.signed_request is None else LARGEST_SIGNED
+        if len(data) > largest:
+            raise RecordError(f"the decision has {len(data):,} bytes, {largest:,} are allowed; shorten the handoff")
         return data
 
 
 def parse(data: bytes) -> Record:
     """The record that has exactly these bytes. Raises RecordError for any others."""
-    if len(data) > LARGEST:
-        raise RecordError(f"it is larger than {LARGEST:,} bytes")
+    if len(data) > LARGEST_SIGNED:
+        raise RecordError(f"it is larger than {LARGEST_SIGNED:,} bytes")
     try:
         document = parsed(data)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"it is not JSON as a decision has it ({error})") from error
-    if isinstance(document, dict):
-        # First of all: a record of a later version may have any other keys.
-        _version("version", document.get("version"))
-    has_after = isinstance(document, dict) and "after" in document
-    version = document["version"] if isinstance(document, dict) else VERSION
-    values = exactly(document, _keys(version, has_after=has_after), "the record")
-    made = {"action": one_of(Action, values["action"]), "params": _params(values["params"], version)}
-    if version == OF_REQUEST:
-        made["request"] = _asked(values["request"])
-    record = Record(**(values | made))
+    record = record_of(document)
     # JSON has many spellings of one value; signing only one of them leaves nothing to argue about.
     if record.to_bytes() != data:
         raise RecordError("it is not spelled as agentwatch spells it")
     return record
 
 
-def _keys(version: int, *, has_after: bool) -> tuple[str, ...]:
-    has = {"after": has_after, "request": version == OF_REQUEST}
-    return tuple(field.name for field in fields(Record) if has.get(field.name, True))
+def record_of(document: Any) -> Record:
+    """The record that JSON values say. Raises RecordError where they say none."""
+    has: set[str] = set()
+    if isinstance(document, dict):
+        # First of all: a record of a later version may have any other keys.
+        _version("version", document.get("version"))
+        has = {name for name in _AT_TIMES if name in document}
+    values = exactly(document, _keys(has), "the record")
+    has_request = "request" in has
+    made = {"action": one_of(Action, values["action"]), "params": _params(values["params"], has_request=has_request)}
+    if has_request:
+        made["request"] = _asked(values["request"])
+    return Record(**(values | made))
 
 
-def _params_keys(version: int) -> tuple[str, ...]:
-    return tuple(name for name in Params._fields if name != "rule" or version == OF_REQUEST)
+_AT_TIMES: Final = frozenset({"after", "request", "signed_request"})
+"""The keys that only some records have."""
+
+
+def _keys(has: Collection[str]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(Record) if field.name not in _AT_TIMES or field.name in has)
+
+
+def _params_keys(*, has_request: bool) -> tuple[str, ...]:
+    return tuple(name for name in Params._fields if name != "rule" or has_request)
 
 
 def written(time: datetime) -> str:
@@ -220,8 +238,8 @@ def time_of(text: str) -> datetime:
     return time
 
 
-def _params(value: object, version: int) -> Params:
-    raw = exactly(value, _params_keys(version), "params")
+def _params(value: object, *, has_request: bool) -> Params:
+    raw = exactly(value, _params_keys(has_request=has_request), "params")
     if not isinstance(raw["answers"], list):
         raise RecordError("params.answers must be a list")
     answers = [exactly(one, ("question", "answer"), "an answer") for one in raw["answers"]]
@@ -266,8 +284,10 @@ def _check_params(action: Action, params: Params) -> None:
 def _check_request(record: Record) -> None:
     """What answers a request is of its own kind throughout: nothing of it can pass for a decision about an attempt."""
     asked = record.request
-    if len({record.version == OF_REQUEST, asked is not None, record.action in OF_REQUESTS}) != 1:
-        raise RecordError(f"version {OF_REQUEST}, a request, and an answer to one belong together")
+    plain = VERSION if asked is None else OF_REQUEST
+    version = plain if record.signed_request is None else OF_SIGNED
+    if record.version != version or (asked is not None) != (record.action in OF_REQUESTS):
+        raise RecordError("the version, the action, a request and what an operator signed do not belong together")
     if asked is None:
         return
     for name in ("program", "session", "nonce"):
@@ -286,7 +306,7 @@ def _check_request(record: Record) -> None:
 
 
 def _version(name: str, value: object) -> None:
-    if type(value) is not int or value not in (VERSION, OF_REQUEST):
+    if type(value) is not int or value not in (VERSION, OF_REQUEST, OF_SIGNED):
         raise RecordError(f"{name} {str(value)[:20]} of a decision is not known here; update agentwatch")
 
 
@@ -314,6 +334,7 @@ _CHECKS_UNLESS_NULL: Final[Mapping[str, Callable[[str, object], None]]] = {
     "return_sha256": partial(hex_digits, 64),
     "expires_at": _moment,
     "after": partial(hex_digits, 32),
+    "signed_request": text,
 }
 
 

@@ -1,0 +1,327 @@
+"""What an operator signs on another machine: read by the host that it names, and believed inside of its record only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from agentwatch.decisions.chain import ChainEntry, ChainProblem, ProblemKind, entry_of, name_of
+from agentwatch.decisions.envelope import REQUEST_TYPE, EnvelopeError, SigningKey, TrustedKey, UntrustedError, seal
+from agentwatch.decisions.errors import RecordError
+from agentwatch.decisions.others import Role
+from agentwatch.decisions.reader import Forged, Question, Reader, Verified
+from agentwatch.decisions.record import LARGEST, LARGEST_SIGNED, Asked, Params, Record, Subject, parse, written
+from agentwatch.decisions.signed import AHEAD, SignedRequest, read, sign
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import RequestKind
+from tests.unit.decisions.made import KIM, NOON, RETURN, Operator
+from tests.unit.decisions.test_record import KEYS
+
+ATTACKER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"a" * 32))
+ASKED = Asked("claude", "5f0c", "nonce", RequestKind.PERMISSION, "1" * 64)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Operator:
+    """Where the agents run. It trusts kim."""
+    host = Operator(tmp_path)
+    host.trust_kim()
+    return host
+
+
+def allowed(host: Operator) -> dict[str, Any]:
+    """What a permission is decided with."""
+    return {
+        "subject": Subject(host.workspace_id, "a.b", 1, None, None, request=ASKED),
+        "action": Action.ALLOW,
+        "note": "",
+        "expires_at": NOON + timedelta(minutes=8),
+    }
+
+
+def kept(host: Operator, **changes: Any) -> Record:
+    """The record of the host about what kim has signed, with some fields changed that kim has not."""
+    made = host.draft(operator="kim", signed_request=host.signed()).record(1, None)
+    return replace(made, **changes)
+
+
+def judged(host: Operator, record: Record, key: SigningKey | None = None) -> ChainEntry | ChainProblem:
+    data = seal(record.to_bytes(), key or host.key)
+    return entry_of(name_of(record), data, host.trust, host.workspace_id)
+
+
+# What is signed
+
+
+def test_what_is_signed_says_all_that_the_record_will_and_for_which_host(host: Operator) -> None:
+    request, keyid = read(host.signed(), host.trust)
+    assert keyid == KIM.public.keyid
+    document = json.loads(request.to_bytes())
+    of_host = ("seq", "prev_sha256", "operator")
+    assert list(document) == ["version", "host", "record_by", *(name for name in KEYS[1:] if name not in of_host)]
+    assert document["host"] == host.key.public.keyid
+    assert document["record_by"] == "2030-01-01T12:05:00Z"
+    assert request.asked.subject == host.subject()
+
+
+def test_it_is_read_as_it_was_signed_whatever_it_is_about(host: Operator) -> None:
+    after = Subject(*host.subject()[:5], after="0" * 32)
+    for changes in ({}, {"subject": after}, allowed(host), {"params": Params(handoff='{"größe": 1}')}):
+        text = host.signed(**changes)
+        request, _ = read(text, host.trust)
+        assert sign(request, KIM) == text
+        assert request.asked == host.draft(operator=request.asked.operator, **changes).record(1, None)
+
+
+def test_no_byte_of_it_can_be_altered(host: Operator) -> None:
+    text, accepted = host.signed(), []
+    for index in range(len(text)):
+        altered = text[:index] + chr(ord(text[index]) ^ 1 << index % 7) + text[index + 1 :]
+        try:
+            read(altered, host.trust)
+        except (EnvelopeError, RecordError):
+            continue
+        accepted.append(index)
+    assert accepted == []
+    for length in range(len(text)):
+        with pytest.raises(EnvelopeError):
+            read(text[:length], host.trust)
+
+
+def test_it_is_read_only_where_its_key_is_known(host: Operator) -> None:
+    with pytest.raises(UntrustedError):
+        read(host.signed(key=ATTACKER), host.trust)
+    # Who can sign a record may ask for one.
+    assert read(host.signed(key=host.key), host.trust)[1] == host.key.public.keyid
+
+
+def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -> None:
+    request, _ = read(host.signed(), host.trust)
+    with pytest.raises(EnvelopeError, match="form"):
+        read(seal(request.to_bytes(), KIM).decode(), host.trust)
+    made = host.decide()
+    trust = replace(host.trust, keys=(TrustedKey(KIM.public),))
+    found = entry_of(made.entry.name, host.signed().encode(), trust, host.workspace_id)
+    assert isinstance(found, ChainProblem)
+
+
+SPOILED: dict[str, Callable[[bytes], bytes]] = {
+    "nothing": lambda data: b"",
+    "a list": lambda data: b"[]",
+    "brackets": lambda data: b"[" * 100_000,
+    "half of it": lambda data: data[: len(data) // 2],
+    "no version": lambda data: data.replace(b'"version":1,', b""),
+    "a version to come": lambda data: data.replace(b'"version":1', b'"version":2'),
+    "a version that is true": lambda data: data.replace(b'"version":1', b'"version":true'),
+    "no host": lambda data: data.replace(b'"host"', b'"h"'),
+    "a host that is none": lambda data: data.replace(b'"host":"', b'"host":"x'),
+    "no time": lambda data: data.replace(b'"record_by":"2030-01-01T12:05:00Z",', b""),
+    "a time that is none": lambda data: data.replace(b"T12:05:00Z", b"T12:05"),
+    "a time that is null": lambda data: data.replace(b'"2030-01-01T12:05:00Z"', b"null"),
+    "a time before it was signed": lambda data: data.replace(b"T12:05:00Z", b"T11:59:59Z"),
+    "a number": lambda data: data.replace(b'"decision_id"', b'"seq":1,"decision_id"'),
+    "an operator": lambda data: data[:-1] + b',"operator":"ada"}',
+    "what an operator signed": lambda data: data[:-1] + b',"signed_request":"x"}',
+    "white space": lambda data: data.replace(b":", b": ", 1),
+    "a key twice": lambda data: data.replace(b'"host":', b'"host":"","host":', 1),
+    "another attempt": lambda data: data.replace(b'"attempt":1', b'"attempt":2'),
+    "no action": lambda data: data.replace(b'"retry"', b'"approve"'),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_what_is_signed_and_no_request_is_refused(host: Operator, name: str) -> None:
+    before = read(host.signed(), host.trust)[0].to_bytes()
+    after = SPOILED[name](before)
+    assert after != before
+    with pytest.raises(RecordError):
+        read(seal(after, KIM, REQUEST_TYPE).decode(), host.trust)
+
+
+def test_nothing_is_signed_that_a_host_would_not_read(host: Operator) -> None:
+    with pytest.raises(RecordError):
+        host.signed(record_by=NOON - timedelta(seconds=1))
+    with pytest.raises(RecordError, match="holds no more"):
+        host.signed(expires_at=NOON + timedelta(minutes=5), record_by=NOON + timedelta(minutes=6))
+    with pytest.raises(RecordError):
+        sign(SignedRequest("x", written(NOON), host.draft().record(1, None)), KIM)
+
+
+# What the host makes of it
+
+
+def test_a_record_holds_what_was_signed_and_is_otherwise_the_one_of_before(host: Operator) -> None:
+    made = host.decide_from_afar().record
+    document = json.loads(made.to_bytes())
+    assert list(document) == [*KEYS, "signed_request"]
+    assert document["version"] == 3
+    assert document["signed_request"] == host.signed()
+    assert parse(made.to_bytes()) == made
+    signed = host.signed(**allowed(host))
+    draft = host.draft(**allowed(host), operator="kim", signed_request=signed)
+    answered = host.ledger.append(draft, host.key, host.trust, lambda: None).record
+    assert list(json.loads(answered.to_bytes())) == [*KEYS, "request", "signed_request"]
+    assert list(answered.document()["params"])[-1] == "rule"
+    assert [entry.record for entry in host.chain().entries] == [made, answered]
+
+
+def test_a_handoff_of_any_size_that_is_allowed_here_is_allowed_from_afar(host: Operator) -> None:
+    params = Params(handoff='"' * (LARGEST // 2 - 1_000))
+    made = host.decide_from_afar(params=params)
+    assert host.chain().entries[0].record.params == params
+    assert LARGEST < len(made.record.to_bytes()) <= LARGEST_SIGNED
+    with pytest.raises(RecordError, match="shorten"):
+        replace(made.record, params=Params(handoff="x" * LARGEST_SIGNED)).to_bytes()
+
+
+INSIDE: dict[str, tuple[Callable[[Operator], Record], ProblemKind, str]] = {
+    "nobody trusts": (
+        lambda host: kept(host, signed_request=host.signed(key=ATTACKER)),
+        ProblemKind.UNTRUSTED,
+        "not one of yours",
+    ),
+    "an attacker in kim's name": (
+        lambda host: kept(
+            host,
+            signed_request=host.signed(key=ATTACKER).replace(ATTACKER.public.keyid, KIM.public.keyid),
+        ),
+        ProblemKind.FORGED,
+        "does not hold",
+    ),
+    "no envelope": (lambda host: kept(host, signed_request="x"), ProblemKind.DAMAGED, "form"),
+    "letters of others": (lambda host: kept(host, signed_request="größe"), ProblemKind.DAMAGED, "form"),
+    "another host": (
+        lambda host: kept(host, signed_request=host.signed(host=KIM.public.keyid)),
+        ProblemKind.MALFORMED,
+        "another host",
+    ),
+    "another workspace": (
+        lambda host: kept(host, signed_request=host.signed(subject=host.subject()._replace(workspace_id="w"))),
+        ProblemKind.MALFORMED,
+        "something else",
+    ),
+    "another task": (
+        lambda host: kept(host, signed_request=host.signed("a")),
+        ProblemKind.MALFORMED,
+        "something else",
+    ),
+    "another attempt": (
+        lambda host: kept(host, signed_request=host.signed(attempt=2)),
+        ProblemKind.MALFORMED,
+        "something else",
+    ),
+    "another return": (
+        lambda host: kept(host, signed_request=host.signed(subject=host.subject()._replace(return_sha256=None))),
+        ProblemKind.MALFORMED,
+        "something else",
+    ),
+    "another action": (lambda host: kept(host, action=Action.ABORT), ProblemKind.MALFORMED, "something else"),
+    "another note": (lambda host: kept(host, note="twice"), ProblemKind.MALFORMED, "something else"),
+    "a handoff of its own": (
+        lambda host: kept(host, params=Params(handoff="")),
+        ProblemKind.MALFORMED,
+        "something else",
+    ),
+    "for longer": (
+        lambda host: kept(host, expires_at="2040-01-01T12:00:00Z"),
+        ProblemKind.MALFORMED,
+        "something else",
+    ),
+    "too early": (
+        lambda host: kept(host, created_at=written(NOON - AHEAD - timedelta(seconds=1))),
+        ProblemKind.MALFORMED,
+        "its time was over",
+    ),
+    "too late": (
+        lambda host: kept(host, created_at="2030-01-01T12:05:01Z"),
+        ProblemKind.MALFORMED,
+        "its time was over",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_what_the_host_signs_counts_only_with_what_the_operator_signed(host: Operator, name: str) -> None:
+    """Even the key of the host cannot say in the name of an operator what that operator did not."""
+    make, kind, words = INSIDE[name]
+    found = judged(host, make(host))
+    assert isinstance(found, ChainProblem)
+    assert found.kind is kind
+    assert words in found.message
+    # And nobody takes it from the copy in the workspace.
+    record = make(host)
+    place = host.workspace / ".agentwatch" / "decisions"
+    place.mkdir(parents=True)
+    (place / f"{record.decision_id}.json").write_bytes(seal(record.to_bytes(), host.key))
+    assert isinstance(sandboxed(host).find(Question("a.b"), NOON), Forged)
+
+
+def test_a_clock_that_is_a_little_ahead_does_not_matter(host: Operator) -> None:
+    assert isinstance(judged(host, kept(host, created_at=written(NOON - AHEAD))), ChainEntry)
+    assert isinstance(judged(host, kept(host, created_at="2030-01-01T12:05:00Z")), ChainEntry)
+
+
+def test_the_key_of_an_operator_signs_no_record_itself(host: Operator) -> None:
+    found = judged(host, kept(host), KIM)
+    assert isinstance(found, ChainProblem)
+    assert found.kind is ProblemKind.UNTRUSTED
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_was_signed_cannot_be_left_out(host: Operator, version: int) -> None:
+    """A record of version 3 is none of an earlier one with a key more or less."""
+    spelled = kept(host).to_bytes()
+    with pytest.raises(RecordError):
+        parse(spelled.replace(b'"version":3', b'"version":%d' % version))
+    with pytest.raises(RecordError):
+        kept(host, signed_request=None)
+    with pytest.raises(RecordError):
+        kept(host, version=version)
+    with pytest.raises(RecordError):
+        kept(host, signed_request=5)
+
+
+def sandboxed(host: Operator, more: str = f",operator:{KIM.public.text}") -> Reader:
+    """Of an agent that sees neither the ledger nor the keys."""
+    nowhere = host.root / "nowhere"
+    environment = {"AGENTWATCH_PUBLIC_KEY": host.key.public.text + more}
+    return Reader(host.workspace, state=nowhere, configuration=nowhere, environment=environment)
+
+
+def test_an_agent_in_a_sandbox_verifies_both_signatures(host: Operator) -> None:
+    made = host.decide_from_afar()
+    place = host.workspace / ".agentwatch" / "decisions"
+    place.mkdir(parents=True)
+    (place / f"{made.record.decision_id}.json").write_bytes(host.ledger.bytes_of(made.entry))
+    found = sandboxed(host).find(Question("a.b", 1, RETURN), NOON)
+    assert isinstance(found, Verified)
+    assert found.record == made.record
+    # Who knows the host only does not believe it that there was an operator.
+    found = sandboxed(host, "").find(Question("a.b", 1, RETURN), NOON)
+    assert isinstance(found, Forged)
+    assert found.refused[0].kind is ProblemKind.UNTRUSTED
+
+
+# Trust that is taken back
+
+
+def test_what_was_recorded_before_a_key_was_distrusted_stays_and_nothing_later_counts(host: Operator) -> None:
+    made = host.decide_from_afar()
+    host.keys.distrust_other(Role.OPERATOR, KIM.public, NOON)
+    assert host.chain().problems == ()
+    following = {"seq": 2, "prev_sha256": made.entry.sha256}
+    signed = host.signed("later")
+    later = host.draft("later", operator="kim", signed_request=signed, created_at=NOON + timedelta(seconds=1))
+    found = judged(host, replace(later.record(1, None), **following))
+    assert isinstance(found, ChainProblem)
+    assert found.kind is ProblemKind.UNTRUSTED
+    assert "not trusted any more" in found.message
+    host.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
+    assert isinstance(judged(host, replace(later.record(1, None), **following)), ChainEntry)

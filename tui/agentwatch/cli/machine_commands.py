@@ -1,0 +1,93 @@
+"""The commands about machines: whose keys count on this one, and whether agentwatch can work on it."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from agentwatch import exit_codes
+from agentwatch.arguments import workspace_at
+from agentwatch.cli.command import PATH, Command, argument, flag, load
+from agentwatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agentwatch.checkup import Result
+    from agentwatch.config import Settings
+
+_DECIDE: Final = partial(Command, "decide")
+
+
+@_DECIDE(
+    "keys", "show the key that signs your decisions, or change it; trust keys of others",
+    argument("what", "WHAT",
+             "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it; trust,"
+             " distrust: the key of an operator who decides from another machine; authorized: list those",
+             nargs="?", default="show",
+             choices=("show", "create", "rotate", "passphrase", "trust", "distrust", "authorized")),
+    argument("key", "KEY", "with trust: what `agentwatch keys` prints there; with distrust: that, or its name",
+             nargs="?"),
+    argument("--name", "NAME", "with trust: what you call who has the key"),
+    flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
+    flag("--keyring",
+         "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"),
+    codes=exit_codes.OF_KEYS,
+)  # fmt: skip
+def _keys(options: argparse.Namespace) -> int:
+    """Show the key that signs your decisions, or change it; say whose keys are trusted."""
+    is_other = options.what in ("trust", "distrust")
+    if is_other != (options.key is not None) or (options.what == "trust") != (options.name is not None):
+        raise UsageError("`keys trust KEY --name NAME`, `keys distrust KEY`: these two take a key, and no other")
+    if options.host and not is_other:
+        raise UsageError("--host belongs to trust and distrust")
+    if options.keyring and options.what != "passphrase":
+        raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
+    from agentwatch.commands import keys as keyring
+    from agentwatch.decisions.keys import Keys
+
+    if is_other:
+        from agentwatch.decisions.others import Role
+
+        role = Role.HOST if options.host else Role.OPERATOR
+        if options.what == "trust":
+            return keyring.trust(Keys(), options.key, options.name, role)
+        return keyring.distrust(Keys(), options.key, role)
+    if options.what == "passphrase":
+        return keyring.passphrase(Keys(), in_keyring=options.keyring)
+    others = {"create": keyring.create, "rotate": keyring.rotate, "authorized": keyring.authorized}
+    return others.get(options.what, keyring.show)(Keys())
+
+
+@_DECIDE(
+    "doctor", "check this machine, or with -- CMD an agent's sandbox", PATH, codes=exit_codes.OF_CHECKS, behind="cmd"
+)
+def _doctor(options: argparse.Namespace) -> int:
+    """Check that agentwatch can work here. With -- CMD, try what an agent started by CMD could do to decisions."""
+    if options.cmd is not None and not options.cmd:
+        raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
+    workspace = workspace_at(options.path)
+    if options.cmd is not None:
+        from agentwatch.commands.doctor_sandbox import examine_sandbox
+
+        return examine_sandbox(workspace, options.cmd)
+    from agentwatch.agents.setup.starts import checks
+    from agentwatch.commands.doctor import examine
+
+    settings = load()
+    return examine(workspace, settings, [*checks(workspace), *_of_keys(settings)])
+
+
+def _of_keys(settings: Settings) -> Iterator[Result]:
+    """What is wrong with the operator's keys, which only the screen knows."""
+    if not settings.keys:
+        return
+    from agentwatch.app.actions.keymap import keymap
+    from agentwatch.checkup import bad, good
+
+    faults = keymap(settings.keys).faults
+    yield from (bad("settings", str(fault)) for fault in faults)
+    if not faults:
+        count = len(settings.keys)
+        yield good("settings", f"{count} command{' has' if count == 1 else 's have'} keys of your own")
