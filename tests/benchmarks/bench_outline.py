@@ -9,6 +9,7 @@ from typing import Final
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.delegation.observation import Seen, Tick
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.groups import Group
 from tests.benchmarks.measuring import Row, interleaved
@@ -22,7 +23,7 @@ _DAY: Final = 86_400.0
 
 def _tree(size: int) -> DelegationTree:
     """So many tasks, ten to a run, most of them of late in sixty days: the oldest are history, the newest run works."""
-    tree = DelegationTree(history_before=_NOW - 30 * _DAY)
+    tree = DelegationTree(Rules(history_before=_NOW - 30 * _DAY))
     for number in range(size):
         run, at = number - number % 10, _NOW - 60 * _DAY * (1 - number // 10 / (size // 10 - 1)) ** 3
         parent = f"t{run}" if number != run else None

@@ -17,6 +17,7 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity, TodoList, TodoStatus
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Seen, Tick
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.task import Basis, State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.demo import DemoSession, demo_script, session
@@ -61,7 +62,7 @@ def session_documents() -> list[Told]:
 
 def delegation(until: float = float("inf")) -> DelegationTree:
     """The tree of the session after `until` seconds, its silences judged as the demo asks for."""
-    tree = DelegationTree(stale_after=session.STALE_SECONDS)
+    tree = DelegationTree(Rules(stale_after=session.STALE_SECONDS))
     end = min(until, demo_script().duration)
     for seq, told in enumerate(told for told in session_documents() if told.at <= until):
         digest = sha256(repr(told.reading).encode()).hexdigest()

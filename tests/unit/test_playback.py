@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.health import Batch
@@ -159,7 +160,7 @@ class Screen:
 
     def __init__(self, observations: Sequence[Observation]) -> None:
         self.playback, self.time = playback_of(observations)
-        self.tree = DelegationTree(stale_after=STALE_AFTER, remembers=True)
+        self.tree = DelegationTree(Rules(stale_after=STALE_AFTER), remembers=True)
         self.batches: SimpleQueue[Batch] = SimpleQueue()
         self.playback.play()
         self.playback.start(self.batches.put)
@@ -180,7 +181,7 @@ class Screen:
 
 
 def tree_at(observations: Sequence[Observation], at: float) -> DelegationTree:
-    tree = DelegationTree(stale_after=STALE_AFTER, remembers=True)
+    tree = DelegationTree(Rules(stale_after=STALE_AFTER), remembers=True)
     for observation in [*observations, Tick(0, at)]:
         tree.apply(observation)
     return tree

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agentwatch.config import Settings
-from agentwatch.delegation.alarms import Limits
 from agentwatch.delegation.observation import Observation, Ran, Requested, Tick
 from agentwatch.delegation.problems import missing_artifacts
+from agentwatch.delegation.rules import Limits, Rules
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
@@ -65,6 +65,7 @@ class Monitor:
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
     `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
     what programs ask, and `answer` answers that. With `open_codex`, `updates` holds what Codex asks.
+    `host` is what the operator calls the machine that the workspace is on, "" for this one.
     """
 
     def __init__(
@@ -83,10 +84,12 @@ class Monitor:
         open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = float("-inf"),
         since: float | None = None,
+        host: str = "",
     ) -> None:
         self.workspace = workspace
+        self.host = host
         self.settings = settings
-        self.tree = tree_by(settings, remembers=remembers or keeps_deleted, history_before=history_before)
+        self.tree = DelegationTree(rules_of(settings, history_before), remembers=remembers or keeps_deleted, host=host)
         self.health = Health("starting", "reading the workspace")
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each."""
@@ -413,19 +416,17 @@ class Monitor:
         return [one.observed(self._latest_seq, self._clock()) for one in checks]
 
 
-def tree_by(settings: Settings, *, remembers: bool = False, history_before: float = float("-inf")) -> DelegationTree:
-    """An empty tree that judges as the settings say; the rest as there."""
-    return DelegationTree(
+def rules_of(settings: Settings, history_before: float = float("-inf")) -> Rules:
+    """The rules by which a tree judges, as the settings say."""
+    limits = settings.alarms_minutes, settings.alarms_tokens, settings.alarms_subtree_tokens, settings.alarms_repeats
+    return Rules(
         strict=settings.strict,
         stale_after=settings.stale_after,
         max_retries=settings.max_retries,
         low_confidence=settings.low_confidence,
-        remembers=remembers,
         demands=settings.require_contract,
-        limits=Limits(
-            settings.alarms_minutes, settings.alarms_tokens, settings.alarms_subtree_tokens, settings.alarms_repeats
-        ),
         history_before=history_before,
+        limits=Limits(*limits),
     )
 
 

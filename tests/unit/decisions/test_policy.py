@@ -13,6 +13,7 @@ from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Tick
 from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
@@ -172,7 +173,7 @@ def test_an_answer_to_what_is_blocked_uses_no_retry() -> None:
 
 def test_a_mitigation_takes_nothing_from_whom_the_settings_give_more() -> None:
     told = Told()
-    told.tree = DelegationTree(max_retries=4)
+    told.tree = DelegationTree(Rules(max_retries=4))
     task = told.attempt(1, returned())
     assert mitigated(task).max_retries == 4
 

@@ -18,6 +18,7 @@ from agentwatch.contracts.shapes import (
 )
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.observation import Checked, Gone, Observation, Seen
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.tree import DelegationTree
 
 BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)
@@ -60,8 +61,8 @@ def todos(*marks: str) -> TodoList:
     return TodoList(tuple(Todo(f"step {n}", status[mark], None, n) for n, mark in enumerate(marks, 1)))
 
 
-def tree_of(observations: Iterable[Observation], **settings: object) -> DelegationTree:
-    tree = DelegationTree(**settings)  # type: ignore[arg-type]
+def tree_of(observations: Iterable[Observation], *, remembers: bool = False, **rules: object) -> DelegationTree:
+    tree = DelegationTree(Rules(**rules), remembers=remembers)  # type: ignore[arg-type]
     for observation in observations:
         tree.apply(observation)
     return tree

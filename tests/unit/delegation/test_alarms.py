@@ -15,10 +15,10 @@ from tests.unit.delegation.test_runs import ROOT, child, message, ran
 
 from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.decisions import policy
-from agentwatch.delegation.alarms import Limits
 from agentwatch.delegation.aside import Aside, Put, mark_of
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Observation, Ran, Seen, Tick
+from agentwatch.delegation.rules import Limits, Rules
 from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
 from agentwatch.delegation.task import Alarm, Task
 from agentwatch.delegation.tree import DelegationTree
@@ -305,7 +305,7 @@ def recorded(changes: list[Run]) -> list[Observation]:
 
 
 def grown(observations: list[Observation], ticks: list[float | None]) -> DelegationTree:
-    tree = DelegationTree(limits=LIMITS, history_before=1_005.0, stale_after=5.0)
+    tree = DelegationTree(Rules(limits=LIMITS, history_before=1_005.0, stale_after=5.0))
     for number, observation in enumerate(observations):
         tree.apply(observation)
         if number < len(ticks) and (at := ticks[number]) is not None:
@@ -365,7 +365,7 @@ def documents(tree: DelegationTree) -> list[dict[str, Any]]:
 
 @given(st.lists(runs, max_size=10))
 def test_apply_names_every_task_whose_alarms_change(changes: list[Run]) -> None:
-    tree = DelegationTree(limits=LIMITS, stale_after=5.0)
+    tree = DelegationTree(Rules(limits=LIMITS, stale_after=5.0))
     before: dict[str, object] = {}
     for observation in (*recorded(changes), Tick(99, 1_030.0), Tick(99, 1_100.0), Tick(99, 1_000.0)):
         changed = tree.apply(observation)

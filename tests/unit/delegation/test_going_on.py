@@ -15,6 +15,7 @@ from tests.unit.delegation.test_runs import ROOT, child, message, ran
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.observation import Ran, Seen, Tick
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
@@ -87,7 +88,7 @@ FILES = st.sampled_from([("t.handoff.json", handoff("t")), ("t.todos.md", todos(
 
 @given(st.lists(st.one_of(CHANGES, SIGNS, SIGNS, SIGNS, FILES, st.sampled_from([130.0, 140.0, 1_100.0])), max_size=20))
 def test_the_short_way_comes_to_the_same_as_the_long_one(steps: list[Any]) -> None:
-    short, long = (DelegationTree(limits=LIMITS, stale_after=5.0, history_before=125.0) for _ in range(2))
+    short, long = (DelegationTree(Rules(limits=LIMITS, stale_after=5.0, history_before=125.0)) for _ in range(2))
     known: dict[str, Run] = {}
     for number, step in enumerate(steps):
         observation: Any = Tick(number, step) if isinstance(step, float) else None

@@ -15,6 +15,7 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
@@ -274,7 +275,7 @@ def interleaved(observations: list[Observation], order: list[int]) -> list[Obser
 
 
 def applied(observations: list[Observation], *, remembers: bool = False) -> DelegationTree:
-    tree = DelegationTree(remembers=remembers, history_before=LINE)
+    tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
     for observation in observations:
         tree.apply(observation)
     return tree
@@ -289,7 +290,7 @@ def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int
 
 @given(histories, st.booleans(), st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
 def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, ticks: list[float | None]) -> None:
-    tree = DelegationTree(remembers=remembers, history_before=LINE, stale_after=3.0)
+    tree = DelegationTree(Rules(history_before=LINE, stale_after=3.0), remembers=remembers)
     for observation, tick in zip_longest(record(steps), ticks):
         if observation is not None:
             tree.apply(observation)
@@ -334,7 +335,7 @@ def turn(tree: DelegationTree, task: Task) -> tuple[float, ...]:
 
 @given(histories, st.booleans())
 def test_apply_names_every_task_that_looks_different(steps: list[Step], remembers: bool) -> None:
-    tree = DelegationTree(remembers=remembers, history_before=LINE)
+    tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
     before: dict[str, object] = {}
     for observation in record(steps):
         changed = tree.apply(observation)

@@ -15,6 +15,7 @@ from tests.unit.delegation.test_runs import ROOT, child, ran
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.observation import Tick
 from agentwatch.delegation.requests import Asked
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 
@@ -189,7 +190,7 @@ def test_a_workspace_in_which_all_is_history_is_history_as_a_whole() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(("handoff", "failed", "completed", "gone")))))
 def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps: list[tuple[str, str]]) -> None:
-    see, tree, joined = Recorder(), DelegationTree(history_before=1_004.5), JoinedTree(MARK)
+    see, tree, joined = Recorder(), DelegationTree(Rules(history_before=1_004.5)), JoinedTree(MARK)
     scope, _ = joined.show(tree, name="one")
     for name, what in steps:
         path = f"{name}.json" if what == "handoff" else f"{name}.md"

@@ -17,7 +17,7 @@ COLORS: Final = (
     *("accent", "primary", "secondary", "success", "warning", "error"),
 )
 """What things are drawn in. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`."""
-STATES: Final = (*State, "stale", "contradicted")
+STATES: Final = (*(state for state in State if state is not State.UNKNOWN), "stale", "contradicted")
 """What has a colour as a task's state."""
 
 _SHOWN: Final = 5

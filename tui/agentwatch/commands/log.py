@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Requested, Tick
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.database import last_written
@@ -24,7 +25,7 @@ from agentwatch.history.export import lines, write
 from agentwatch.history.log import Change, StateChanges, document, line
 from agentwatch.history.store import History
 from agentwatch.history.story import story
-from agentwatch.monitor import tree_by
+from agentwatch.monitor import rules_of
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health, Problem, complain_of
 from agentwatch.sources.source import Source
@@ -139,7 +140,7 @@ class _Log:
     def __init__(self, settings: Settings, since: float | None, *, as_json: bool, activity: bool) -> None:
         # As the screen does: a task outlives its files.
         self._settings, self._since = settings, since
-        self._tree = tree_by(settings, remembers=True)
+        self._tree = DelegationTree(rules_of(settings), remembers=True)
         self._changes = StateChanges(self._tree, tells_activity=activity)
         self._as_json = as_json
         self._left_out: set[str] = set()
@@ -147,7 +148,7 @@ class _Log:
     def take_past(self, observations: Sequence[Observation]) -> None:
         """Print what each of these changed, but for the tasks without a sign of life since the operator's time."""
         if self._since is not None:
-            tree = tree_by(self._settings, remembers=True)
+            tree = DelegationTree(rules_of(self._settings), remembers=True)
             for observation in observations:
                 tree.take(observation)
             tree.settle()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.indexes import Deadlines, Groups
+from agentwatch.delegation.rules import Limits
 from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import Alarm, State, Task
 
@@ -23,16 +24,6 @@ _WAITING: Final = frozenset(
     | {"write_stdin"}
 )
 """Tools with which an agent waits: to call them over and over is what they are for."""
-
-
-class Limits(NamedTuple):
-    """From when on a task is told: minutes that it works, tokens that it has used, tokens together with all below it,
-    and the same call so many times in a row. 0: never."""
-
-    minutes: float = 0.0
-    tokens: int = 0
-    subtree_tokens: int = 0
-    repeats: int = 0
 
 
 class _Loop(NamedTuple):
@@ -57,6 +48,13 @@ class Alarms:
         """The tasks that work and use too many tokens with all below them, each with the task above it."""
         self._over_below = Groups[str]()
         """Those of them that stand right below a task."""
+
+    def limit(self, limits: Limits) -> None:
+        """From now on these limits hold. All tasks are to be taken in again."""
+        self._limits = limits
+        for known in (self._loops, self._over):
+            known.clear()
+        self._over_below = Groups()
 
     def turn(self, touched: Set[str], summed: Set[str]) -> set[str]:
         """Take in tasks that have changed themselves, or of which the sums have. Returns others for which that changes
@@ -105,6 +103,9 @@ class Alarms:
 
     def of(self, task: Task, now: float) -> tuple[Alarm, ...]:
         """The alarms of a task of which the sums hold."""
+        if task.state is State.UNKNOWN:
+            # Nothing comes, and nothing ends, while nobody knows.
+            return task.alarms
         if task.state is not State.WORKING or task.inferred or task.past:
             self._loops.pop(task.task_id, None)
             return ()

@@ -16,11 +16,9 @@ from agentwatch.delegation.reasons import dispute
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.requests import rank
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
+from agentwatch.delegation.rules import LOW_CONFIDENCE
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import left_out, verbatim
-
-LOW_CONFIDENCE: Final = 0.5
-"""report-contract: results of which the child itself is less sure than this are for a human to look at."""
 
 _LONGEST_WORD: Final = 40
 """Characters that are quoted of what a child calls its state."""
@@ -33,17 +31,30 @@ _LONGEST_NAMES: Final = 60
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
+_LOST: Final = 1
+"""More than less than nothing, which is what all others hold up."""
 _FIRST: Final = 1 << 40
 """More than any task holds up: an open request holds a live agent."""
 
 
 class Asking(Ordered[tuple[float, ...]]):
     """The tasks that need the operator: open requests first, then who holds up most, then who has asked last, and
-    at last as they stand in the tree."""
+    at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
 
-    def ask(self, task_id: str, holds: int, since: float, first_seq: int, request: Request | None = None) -> None:
+    def ask(
+        self,
+        task_id: str,
+        holds: int,
+        since: float,
+        first_seq: int,
+        request: Request | None = None,
+        *,
+        is_lost: bool = False,
+    ) -> None:
         """A task asks: so many others wait for it, it has asked since then (epoch seconds), and its program asks so."""
-        if request is not None and request.waits_for_operator:
+        if is_lost:
+            self.put(task_id, (_LOST, -holds, -since, first_seq))
+        elif request is not None and request.waits_for_operator:
             turn, when = rank(request)
             self.put(task_id, (turn - _FIRST, when))
         else:

@@ -72,7 +72,7 @@ class Changes:
 
     def __init__(self, tasks: dict[str, Task], silence: float, is_document: Callable[[str], bool]) -> None:
         self._tasks = tasks
-        self._silence = silence
+        self.silence = silence
         self._is_document = is_document
         self._spans: dict[str, _Spans] = {}
         self._claims: dict[str, tuple[str, ...]] = {}
@@ -132,7 +132,7 @@ class Changes:
                 end = run.ended_at
             else:
                 later = (other.started_at for other in task.attempts[number + 1 :] if other.started_at is not None)
-                end = next(later, task.updated_at + self._silence)
+                end = next(later, task.updated_at + self.silence)
             if end >= attempt.started_at:
                 yield _Span(attempt.started_at, end)
 

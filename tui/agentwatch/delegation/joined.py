@@ -73,7 +73,13 @@ class JoinedTree(DelegationTree):
         top = None
         if name is not None:
             top = Task(
-                scope, title=name, inferred=True, workspace=workspace, first_seq=_LAST + self._scopes, scope=scope
+                scope,
+                name,
+                inferred=True,
+                workspace=workspace,
+                first_seq=_LAST + self._scopes,
+                scope=scope,
+                host=tree.host,
             )
             top.children = cast("list[str]", _Keys(scope, tree.roots))
             self.tasks[scope] = top
@@ -284,4 +290,7 @@ def _sum_up(top: Task, branch: Branch, *, moved: bool, anew: bool) -> None:
     top.below = sums if sums.tasks else None
     states = +branch.states or sums.states
     top.state = top.own_state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
+    top.lost_since = tree.lost_since
+    if top.lost_since is not None:
+        top.state = State.UNKNOWN
     top.past = not branch.is_split and is_past(top, tree.history_before)

@@ -9,6 +9,7 @@ from agentwatch.delegation.aside import Aside
 from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run
 
 
@@ -111,6 +112,31 @@ class Looked(NamedTuple):
     path: str = ""
 
 
+class Lost(NamedTuple):
+    """Nothing is known of the workspace since then: its host cannot be reached. `path` is empty."""
+
+    seq: int
+    at: float
+    path: str = ""
+
+
+class Reached(NamedTuple):
+    """The host can be reached, and what is known of the workspace is so. `path` is empty."""
+
+    seq: int
+    at: float
+    path: str = ""
+
+
+class Ruled(NamedTuple):
+    """Where the workspace is, it is judged by these rules. `path` is empty."""
+
+    seq: int
+    at: float
+    rules: Rules
+    path: str = ""
+
+
 class Tick(NamedTuple):
     """Time has passed: what is silent for too long turns stale."""
 
@@ -118,4 +144,6 @@ class Tick(NamedTuple):
     at: float
 
 
-Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested | Noted | Looked | Tick
+Observation = (
+    Seen | Gone | Unreadable | Checked | Ran | Decided | Requested | Noted | Looked | Lost | Reached | Ruled | Tick
+)

@@ -31,10 +31,14 @@ _DECIDED: Final = {
 }
 
 
+LOST: Final = "its host cannot be reached"
+
+
 def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
     expired = task.latest is not None and any(one.expired for one in task.latest.decisions[-1:])
-    words = _why(task) + ("; what you decided about it has expired" if expired else "")
+    words = LOST if task.state is State.UNKNOWN else _why(task)
+    words += "; what you decided about it has expired" if expired else ""
     # Interned, for a hundred thousand tasks have one of a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted else ""))
 

@@ -9,13 +9,11 @@ from functools import lru_cache
 from typing import Final
 
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.rules import DEFAULT_MAX_RETRIES
 from agentwatch.delegation.task import Attempt, Retry, State, Task
 
 FITTER: Final = "fitter"
 """The mode that a line fault is escalated to."""
-
-DEFAULT_MAX_RETRIES: Final = 1
-"""A parent retries a child once. (A child's own retries are 0, so it never appears here.)"""
 
 MITIGATED_MAX_RETRIES: Final = 2
 """With a material mitigation: changed inputs, reduced scope, corrected constraints."""

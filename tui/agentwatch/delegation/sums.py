@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import Below, State, Task
+from agentwatch.delegation.task import AT_WORK, Below, State, Task
 
 _NOTHING: Final = float("-inf")
 
@@ -46,8 +46,9 @@ class Sums:
     """Children in the order first seen, and for each task what lies below it.
 
     A task handed off that has tasks below it works, and so does an idle session while something below it does; an
-    inferred task has the most urgent state below it. Sums, and the states that heed them, hold after `flush`. Until
-    somebody empties them, `touched` collects the ids that changed themselves, `summed` those above them.
+    inferred task has the most urgent state below it. While it `is_lost`, nothing works. Sums, and the states that heed
+    them, hold after `flush`. Until somebody empties them, `touched` collects the ids that changed themselves, `summed`
+    those above them.
     """
 
     def __init__(self, tasks: dict[str, Task]) -> None:
@@ -58,6 +59,8 @@ class Sums:
         self.totals = Below()
         self._waiting: dict[str | None, Delta] = {}
         """What is to be added to the sums of a task and all above it; None is for the totals."""
+        self.is_lost = False
+        """Nothing is known of what goes on."""
         self.touched: set[str] = set()
         self.summed: set[str] = set()
 
@@ -164,13 +167,14 @@ class Sums:
         else:
             self._waiting[parent_id] = delta
 
-    @staticmethod
-    def _state(task: Task) -> State:
+    def _state(self, task: Task) -> State:
+        state = task.own_state
         if task.inferred:
             states = task.below.states if task.below else {}
-            return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
-        has_handed_on = task.own_state is State.SUBMITTED and task.below is not None
-        return State.WORKING if has_handed_on or task.waits_for_work else task.own_state
+            state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
+        elif (state is State.SUBMITTED and task.below is not None) or task.waits_for_work:
+            state = State.WORKING
+        return State.UNKNOWN if self.is_lost and state in AT_WORK else state
 
 
 class Delta:

@@ -28,6 +28,7 @@ class State(StrEnum):
     CANCELED = "canceled", "–"
     COMPLETED = "completed", "✓"
     PARTIAL = "partial", "◑"
+    UNKNOWN = "unknown", "?", True
     SUBMITTED = "submitted", "○", True
     WORKING = "working", "◐", True
     RETRYING = "retrying", "↻", True
@@ -43,8 +44,13 @@ class State(StrEnum):
         return state
 
 
+AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
+"""States that say what goes on: while the host cannot be reached, nobody knows that."""
+
 CONTRADICTED = "contradicted"
 """What a result whose claims are false waits as, in the place of its state."""
+
+_GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
 
 BETWEEN: Final = " › "
 """Stands between the name of a workspace and that of its task, where one row says both."""
@@ -312,6 +318,10 @@ class Task:
     """What stands before the id, where tasks of several workspaces are shown as one tree."""
     workspace: str = ""
     """The path of the workspace whose top row this is; "" for every task."""
+    host: str = ""
+    """What the operator calls the machine that it is on; "" for this one."""
+    lost_since: float | None = None
+    """Since when nothing is known of it, though it has not ended, or asks; None where it is."""
 
     @property
     def own_id(self) -> str:
@@ -343,6 +353,14 @@ class Task:
         return self.snoozed_until is not None
 
     @property
+    def known_state(self) -> State:
+        """How it stood when it was last heard of."""
+        if self.state is not State.UNKNOWN:
+            return self.state
+        has_handed_on = self.below is not None and self.own_state not in (State.RETRYING, State.ESCALATED)
+        return State.WORKING if has_handed_on else self.own_state
+
+    @property
     def contradicted(self) -> bool:
         """A claim of the return is false."""
         return self.verdict is Verdict.CONTRADICTED
@@ -368,7 +386,12 @@ class Task:
     @property
     def doing(self) -> Doing | None:
         """What it does while it works: by its session, else by its checklist; None where neither says."""
-        if self.state is not State.WORKING:
+        return self.did if self.state is State.WORKING else None
+
+    @property
+    def did(self) -> Doing | None:
+        """The same; of a task of which nothing is known now, what it did when it was last heard of."""
+        if self.known_state is not State.WORKING:
             return None
         run = self.run
         if run is not None and run.doing is not None:
@@ -402,7 +425,7 @@ class Task:
     def waits_for_work(self) -> bool:
         """It is a session that is idle while something works below it, in the background."""
         is_idle = self.own_state is State.COMPLETED and self.is_session and not self.inferred
-        return is_idle and self.below is not None and State.WORKING in self.below.states
+        return is_idle and self.below is not None and not self.below.states.keys().isdisjoint(_GOES_ON)
 
     @property
     def attempt(self) -> int:

@@ -12,9 +12,9 @@ from functools import partial
 
 from agentwatch.delegation import identity, reasons, standing
 from agentwatch.delegation import observation as observed
-from agentwatch.delegation.alarms import Alarms, Limits, alarmed_at
+from agentwatch.delegation.alarms import Alarms, alarmed_at
 from agentwatch.delegation.aside import Asides, is_aside
-from agentwatch.delegation.asks import LOW_CONFIDENCE, ask, ask_to_mend, is_past
+from agentwatch.delegation.asks import ask, ask_to_mend, is_past
 from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
 from agentwatch.delegation.claims import overall
 from agentwatch.delegation.decision import Decision
@@ -39,62 +39,47 @@ from agentwatch.delegation.pulse import WINDOW, Spending, Spent, go_on
 from agentwatch.delegation.reading import LeftOut, TaskTree
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.requests import Asked, Requests
-from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
+from agentwatch.delegation.retry import budget
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.runs import Runs
 from agentwatch.delegation.sums import Sums
 from agentwatch.delegation.task import PlacedFinding, State, Task, Version
 
-STALE_AFTER = 600.0
-"""Seconds of silence after which a working task counts as stale."""
-
 
 class DelegationTree(TaskTree):
-    """All tasks of a workspace and how they hang together.
+    """All tasks of a workspace and how they hang together, judged by the `rules`.
 
-    `strict` makes a return that breaks its contract count as failed; `stale_after` is in seconds; a completed report
-    whose confidence is below `low_confidence` asks for a review. With `remembers`, the tasks of files that are gone
-    stay; otherwise the tree converges to what is there. With `demands`, a child of a session that ends without a
-    contract counts as failed. Tasks without a sign of life since `history_before` (epoch seconds) are past. A working
-    task that has passed one of the `limits` asks.
+    With `remembers`, the tasks of files that are gone stay; otherwise the tree converges to what is there. `host` is
+    what the operator calls the machine that the workspace is on, "" for this one.
     """
 
-    def __init__(
-        self,
-        *,
-        strict: bool = True,
-        stale_after: float = STALE_AFTER,
-        max_retries: int = DEFAULT_MAX_RETRIES,
-        low_confidence: float = LOW_CONFIDENCE,
-        remembers: bool = False,
-        demands: bool = False,
-        history_before: float = float("-inf"),
-        limits: Limits = Limits(),  # noqa: B008  it is immutable
-    ) -> None:
-        super().__init__(history_before)
+    def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
+        super().__init__(rules.history_before)
+        self.host = host
+        self.lost_since: float | None = None
+        """Since when nothing is known of it (epoch seconds), None while it is."""
+        self._rules = rules
         self._due = Deadlines()
         """When a task has to be looked at again because time has passed."""
         self.asides = Asides(self.tasks, self._due)
         """What the operator has put aside and looked at."""
         self.unseen = self.asides.unseen
-        self._stale_after = stale_after
-        self._max_retries = max_retries
-        self._low_confidence = low_confidence
         self._files = Files(remembers=remembers)
         self._unread = Unread(self._files)
         self._runs = Runs()
         gone, began_in = self._files.is_gone, self._runs.began_in
-        self._fold = partial(fold, strict=strict, demands=demands, is_gone=gone, began_in=began_in)
+        self._fold = partial(fold, is_gone=gone, began_in=began_in)
         self._requests = Requests(self._runs)
         self._checks = CheckedReturns()
         self._inference = Inference()
         self._linking = Linking()
         self._sums = Sums(self.tasks)
         self.roots, self.totals = self._sums.roots, self._sums.totals
-        self._changes = Changes(self.tasks, stale_after, lambda path: bool(self._files.tasks_of(path)))
+        self._changes = Changes(self.tasks, rules.stale_after, lambda path: bool(self._files.tasks_of(path)))
         self._fitters = Fitters()
         self._decisions = Decisions(self._fitters)
         self._aborts = Aborts(self.tasks)
-        self._alarms = Alarms(self.tasks, limits, self._due)
+        self._alarms = Alarms(self.tasks, rules.limits, self._due)
         self._overruns = Overruns()
         self._spending = Spending()
         self._going_on: set[str] = set()
@@ -192,6 +177,12 @@ class DelegationTree(TaskTree):
                 self._sums.touched |= self.asides.note(task_id, aside)
             case observed.Looked(at=at):
                 self._sums.touched |= self.asides.look_since(at)
+            case observed.Lost(at=at):
+                self._lose(at if self.lost_since is None else self.lost_since)
+            case observed.Reached():
+                self._lose(None)
+            case observed.Ruled(rules=rules):
+                dirty = self._rule(rules)
         while dirty:
             dirty |= self._rebuild(dirty.pop())
 
@@ -219,6 +210,8 @@ class DelegationTree(TaskTree):
                 self._attend(task)
             elif task.ask is not None:
                 self._queue(task)
+            is_lost = not task.past and (task.state.is_open or task.ask is not None)
+            task.lost_since = self.lost_since if is_lost else None
         # How many are silent, and ask, stands above them, too; nothing else follows from that.
         self._sums.flush()
         changed = attended | summed | self._sums.summed | self._removed
@@ -277,6 +270,25 @@ class DelegationTree(TaskTree):
         self._sums.touched |= due & self.tasks.keys()
         return (dirty & self.tasks.keys()) | self._decisions.expiries.past(now) | self._requests.expiries.past(now)
 
+    def _lose(self, at: float | None) -> None:
+        """Nothing is known since then, or all is (None)."""
+        self.lost_since = at
+        self._sums.is_lost = at is not None
+        for task in self.tasks.values():
+            if task.state.is_open or task.ask is not None or task.lost_since is not None:
+                self._sums.touched.add(task.task_id)
+                with self._sums.changing(task):
+                    # Its state follows.
+                    pass
+
+    def _rule(self, rules: Rules) -> set[str]:
+        """Judge by these rules from now on. Returns the tasks that have to be made anew."""
+        if rules == self._rules:
+            return set()
+        self._rules, self.history_before, self._changes.silence = rules, rules.history_before, rules.stale_after
+        self._alarms.limit(rules.limits)
+        return set(self.tasks)
+
     def _check(self, checked: Checked) -> set[str]:
         """Take a check in. Returns the tasks that have to be made anew."""
         concerned = self._files.tasks_of(checked.path) | self._runs.tasks_of(checked.path)
@@ -301,7 +313,7 @@ class DelegationTree(TaskTree):
             return follow | self._drop(task_id)
         task = self.tasks.get(task_id)
         if task is None:
-            task = self.tasks[task_id] = Task(task_id, title=task_id)
+            task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self.structure += 1
         alive_before = task.updated_at
         task.requests = requests
@@ -323,7 +335,9 @@ class DelegationTree(TaskTree):
         hidden = self._unread.hidden(versions) if task.own_state is not State.CANCELED else {}
         used = task.tokens
         with self._sums.changing(task):
-            task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, verdict, self._low_confidence)
+            task.question = (
+                ask_to_mend(next(iter(hidden))) if hidden else ask(task, verdict, self._rules.low_confidence)
+            )
             task.alarms = ()
             task.verdict, task.tokens = verdict, standing.tokens_of(task)
             if not task.inferred:
@@ -350,7 +364,7 @@ class DelegationTree(TaskTree):
     def _mark(self, task: Task) -> None:
         """What follows from the time and from what is below a task: it is silent, or, where it is only named, past."""
         past = is_past(task, self.history_before) if task.inferred else task.past
-        silent_from = standing.silent_from(task, self._stale_after)
+        silent_from = standing.silent_from(task, self._rules.stale_after)
         if silent_from is not None and self.now < silent_from:
             self._due.put(task.task_id, silent_from)
         stale = silent_from is not None and self.now >= silent_from
@@ -376,13 +390,14 @@ class DelegationTree(TaskTree):
             self.queue.discard(task.task_id)
         else:
             since = task.alarmed_at or task.ended_at or task.alive_at or 0.0
-            self.queue.ask(task.task_id, self.holds(task), since, task.first_seq, task.request)
+            is_lost = self.lost_since is not None
+            self.queue.ask(task.task_id, self.holds(task), since, task.first_seq, task.request, is_lost=is_lost)
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""
         decisions = self._decisions.of(task.task_id, self.now)
         versions = counting(versions, decisions)
-        attempts = self._fold(versions, runs, decisions)
+        attempts = self._fold(versions, runs, decisions, strict=self._rules.strict, demands=self._rules.demands)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(version.path) for version in versions)
         standing.fill(task, attempts, versions, runs)
         latest = task.latest
@@ -396,7 +411,7 @@ class DelegationTree(TaskTree):
         self._own_findings.pop(task.task_id, None)
         if own:
             self._own_findings[task.task_id] = own
-        task.retry = budget(task, max_retries=self._max_retries, restored=self._fitters.restored(task.task_id))
+        task.retry = budget(task, max_retries=self._rules.max_retries, restored=self._fitters.restored(task.task_id))
 
     def _hang(self, task_ids: set[str]) -> set[str]:
         """Put tasks where their links say. Returns the tasks that an abort above may end now, or no more."""

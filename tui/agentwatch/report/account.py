@@ -30,6 +30,7 @@ _COUNTED: Final = {
     State.RETRYING: ("is to be tried again", "are to be tried again"),
     State.WORKING: ("is working", "are working"),
     State.SUBMITTED: ("has not begun", "have not begun"),
+    State.UNKNOWN: ("is on a host that cannot be reached", "are on hosts that cannot be reached"),
     State.CANCELED: ("was canceled", "were canceled"),
 }
 """What is said of one task in a state, and of several."""

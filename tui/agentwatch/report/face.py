@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.observation import Requested
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.export import write_new
 from agentwatch.history.log import StateChange, changes
 from agentwatch.history.store import History
 from agentwatch.history.story import story
-from agentwatch.monitor import Monitor, tree_by
+from agentwatch.monitor import Monitor, rules_of
 from agentwatch.report.account import Account, DecisionLine, Elsewhere, account_of
 from agentwatch.report.document import document
 from agentwatch.report.html import html
@@ -71,5 +72,5 @@ def _changes(monitor: Monitor, now: float) -> Sequence[StateChange]:
         # The tree has these requests, too, and others.
         files = [one for one in history.observations() if not isinstance(one, Requested)]
     told = [*files, *monitor.tree.runs, *monitor.tree.requests, *monitor.tree.decisions]
-    told_changes = changes(story(told, now), tree_by(monitor.settings, remembers=True))
+    told_changes = changes(story(told, now), DelegationTree(rules_of(monitor.settings), remembers=True))
     return tuple(one for one in told_changes if one.task_id not in monitor.tree.left_out)

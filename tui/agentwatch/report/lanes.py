@@ -74,7 +74,7 @@ def shares(summary: Summary) -> Html | None:
         count = summary.by_state.get(state, 0)
         width = 100 * count / summary.tasks
         if count:
-            parts.append(_block(begin, width, "0%", "100%", f"f-{state.value}"))
+            parts.append(_block(begin, width, "0%", "100%", f"f-{color(LOOKS[state])}"))
             words.append(f"{count} {LOOKS[state].word}")
         begin += width
     label = f"{plural(summary.tasks, 'task')}: {', '.join(words)}"

@@ -94,7 +94,9 @@ def asks(task: Task) -> bool:
 def has_finished(task: Task) -> bool:
     """Whether a task with others below it has ended with all of them, and nothing there waits for the operator."""
     below = task.below
-    return below is not None and below.ended == below.tasks and not task.state.is_open and not asks(task)
+    # That of a workspace is not its own.
+    has_ended = bool(task.workspace) or not task.state.is_open
+    return below is not None and below.ended == below.tasks and has_ended and not asks(task)
 
 
 def group_of(task: Task, now: float, line: float = float("-inf")) -> Group:
@@ -110,6 +112,9 @@ def _placed(task: Task, now: float, line: float) -> tuple[Group, float]:
         return Group.NOW, lively if now < lively else _NEVER
     if is_history(task, line):
         return Group.HISTORY, _NEVER
+    if task.workspace and (task.lost_since is not None or (task.host and task.below is None)):
+        # That a host does not answer is news.
+        return Group.NOW, _NEVER
     is_decided = task.state in _DECIDED or (task.below is not None and not _DECIDED.isdisjoint(task.below.states))
     if is_decided:
         return Group.NOW, _NEVER
@@ -175,11 +180,11 @@ class Standing(NamedTuple):
 
     @property
     def tier(self) -> int:
-        """Before the others of its group: what asks and works, what asks and was just alive, what works, what asked
-        long ago."""
+        """Before the others of its group: what asks and works, what asks and was just alive, what works or cannot be
+        reached, what asked long ago."""
         if self.asks:
             return 3 if not self.is_live else 0 if self.works else 1
-        return 2 if self.works and self.group is Group.NOW else 4
+        return 2 if (self.works or self.state is State.UNKNOWN) and self.group is Group.NOW else 4
 
 
 def standing(tree: DelegationTree, root: Task, now: float) -> Standing:

@@ -18,8 +18,12 @@ class Look(NamedTuple):
     color: str
 
 
-LOOKS: Final = {state: Look(state.glyph, state.value, f"state-{state.value}") for state in State}
 STALE: Final = Look("◌", "silent", "state-stale")
+LOOKS: Final = {
+    # A theme has one colour for what nobody knows.
+    state: Look(state.glyph, state.value, STALE.color if state is State.UNKNOWN else f"state-{state.value}")
+    for state in State
+}
 CONTRADICTED: Final = Look("⚑", "false", "state-contradicted")
 
 VERDICTS: Final = {

@@ -2,7 +2,8 @@
 workspace: they stand as runs do. Pure.
 
 Nothing moves because of a mere sign of life: a run is placed by the activity that it had when its group, its state or
-whether it asks last changed. And nothing moves past what is held, such as the task under the operator's cursor.
+whether it asks last changed. Nothing moves because its host cannot be reached, or can be again. And nothing moves past
+what is held, such as the task under the operator's cursor.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.indexes import Deadlines, Ordered
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.view.chains import continued
 from agentwatch.view.groups import GROUPS, Group, Standing, Tally, asks, standing, works
 
@@ -95,10 +96,12 @@ class Siblings(Ordered[Rank]):
 
 
 class _Run(NamedTuple):
-    """How a run stands, and in which group it counts: while it is kept from its own, in another one."""
+    """How a run stands, and in which group it counts: while it is kept from its own, in another one. It was placed by
+    this `mark`."""
 
     standing: Standing
     counts_in: Group
+    mark: tuple[Group, int, State]
 
 
 class Order:
@@ -235,7 +238,7 @@ class Order:
                 moved.update(family.hold(held.get(name)))
         self._holding = set(held)
         for task_id in self._roots.hold(next((one for one in path if one in self._runs), None)):
-            self._count(task_id, self._runs[task_id].standing)
+            self._count(task_id, self._runs[task_id].standing, self._runs[task_id].mark)
             moved.add(task_id)
         return moved
 
@@ -245,20 +248,22 @@ class Order:
         after = standing(self._tree, run, now)
         if after.until != float("inf"):
             self._due.put(task_id, after.until)
-        has_moved = False
-        if before is None or not self.is_settled or after.mark != before.standing.mark:
+        has_moved, mark = False, after.mark
+        if before is not None and run.lost_since is not None:
+            mark, after = before.mark, after._replace(activity=before.standing.activity)
+        elif before is None or not self.is_settled or after.mark != before.mark:
             place = (GROUPS.index(after.group), after.tier, -after.activity, run.first_seq)
             has_moved = self._roots.put(task_id, place)
         else:
             after = after._replace(activity=before.standing.activity)
-        self._count(task_id, after)
+        self._count(task_id, after, mark)
         return has_moved
 
-    def _count(self, task_id: str, run: Standing) -> None:
+    def _count(self, task_id: str, run: Standing, mark: tuple[Group, int, State]) -> None:
         before = self._runs.get(task_id)
         if before is not None:
             self.tallies[before.counts_in].add(before.standing, -1)
-        self._runs[task_id] = counted = _Run(run, self.group(task_id))
+        self._runs[task_id] = counted = _Run(run, self.group(task_id), mark)
         self.tallies[counted.counts_in].add(run)
 
     def _drop(self, task_id: str) -> None:
@@ -306,7 +311,7 @@ class Order:
 
     def _wish(self, family: Siblings, child: Task, parent: Task) -> Rank:
         """Where a child would stand. In a workspace it stands as runs do, and no sign of life moves it."""
-        tier = 0 if asks(child) else 1 if works(child) else 2
+        tier = 0 if asks(child) else 1 if works(child) or child.state is State.UNKNOWN else 2
         if not parent.workspace:
             return 0, tier, child.first_seq
         tier = 3 if child.past and tier else tier

@@ -24,6 +24,8 @@ from agentwatch.view.words import decision_of, is_on_its_way
 Holds = Callable[[Task, float], bool]
 """Whether it is true of a task at a moment (epoch seconds)."""
 
+HERE: Final = "here"
+"""The host of a task on this machine."""
 FILES: Final = "files"
 """The source of a task that files of the workspace speak of."""
 NEEDS_YOU: Final = "is:needs-you"
@@ -335,6 +337,15 @@ def _paths_of(task: Task) -> Iterator[str | None]:
     yield from (change.path for change in task.changed or ())
 
 
+def hosts_of(task: Task) -> Iterator[str | None]:
+    """What the operator calls the machine that it is on."""
+    yield task.host or HERE
+
+
+def _on(value: str) -> Holds:
+    return lambda task, _: (task.host or HERE).casefold().startswith(value)
+
+
 KEYS: Final[Mapping[str, Callable[[str], Holds]]] = {
     "state": _named("state"),
     "is": _named("is"),
@@ -343,15 +354,17 @@ KEYS: Final[Mapping[str, Callable[[str], Holds]]] = {
     "source": _in_any(sources_of),
     "mode": _in_any(modes_of),
     "path": _in_any(_paths_of),
+    "host": _on,
 }
 """What each key makes of a value, which is in lower case."""
 _EXAMPLES: Final = {
     "state": "failed", "is": "needs-you", "agent": "review", "since": "10m",
-    "source": "codex", "mode": "code", "path": "src/",
+    "source": "codex", "mode": "code", "path": "src/", "host": "build1",
 }  # fmt: skip
 OFFERED: Final[Mapping[str, Callable[[Task], Iterable[str | None]]]] = {
     "agent": agents_of,
     "source": sources_of,
     "mode": modes_of,
+    "host": hosts_of,
 }
 """The keys whose values are those that the tasks have."""

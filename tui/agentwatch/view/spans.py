@@ -25,7 +25,7 @@ class Kind(Enum):
     QUEUE = auto()
     """Handed off, no sign of life."""
     SILENT = auto()
-    """Said to work, and silent for too long."""
+    """Said to work, and silent for too long, or nothing is known of it."""
     WAIT = auto()
     """For the next attempt, or for the operator."""
 
@@ -100,17 +100,23 @@ def spans_of(task: Task, first: float | None = None) -> list[Span]:
             spans.append(Span(end, following.start, Kind.WAIT, LOOKS[state], number))
     if attempts:
         spans += _latest(task, attempts[-1])
+    lost_at, last = task.lost_since, spans[-1] if spans else None
+    if last is not None and last.end is None and task.state is State.UNKNOWN and lost_at is not None:
+        heard = max(last.start, lost_at)
+        spans[-1] = last._replace(end=heard)
+        spans.append(Span(heard, None, Kind.SILENT, LOOKS[State.UNKNOWN], last.number))
     return spans
 
 
 def _latest(task: Task, begun: _Begun) -> Iterator[Span]:
-    number, start, certain, face = begun.attempt.number, begun.start, begun.is_certain, look(task)
+    number, start, certain, state = begun.attempt.number, begun.start, begun.is_certain, task.known_state
+    face = LOOKS[state] if task.state is State.UNKNOWN else look(task)
     if task.stale:
         heard = max(start, task.updated_at)
         if heard > start:
             yield Span(start, heard, Kind.WORK, LOOKS[State.WORKING], number, certain)
         yield Span(heard, None, Kind.SILENT, STALE, number, certain or heard > start)
-    elif task.state is State.WORKING:
+    elif state is State.WORKING:
         yield Span(start, None, Kind.WORK, face, number, certain)
     elif begun.attempt.state is State.SUBMITTED:
         ended = ended_at(task, begun.attempt)
@@ -118,7 +124,7 @@ def _latest(task: Task, begun: _Begun) -> Iterator[Span]:
     else:
         last = max(ended_at(task, begun.attempt) or begun.last, begun.last)
         yield Span(start, last, Kind.WORK, face, number, certain)
-        if task.needs_operator or task.state in (State.RETRYING, State.ESCALATED):
+        if task.needs_operator or state in (State.RETRYING, State.ESCALATED):
             yield Span(last, None, Kind.WAIT, face, number, asks=task.needs_operator)
 
 

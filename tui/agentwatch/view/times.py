@@ -36,7 +36,8 @@ def took(task: Task, attempt: Attempt, now: float) -> Took | None:
     if ended is not None:
         return Took(ended - attempt.started_at)
     goes_on = attempt is task.latest and (task.own_state.is_open or task.waits_for_work)
-    return Took(now - attempt.started_at, so_far=True) if goes_on else None
+    known = now if task.lost_since is None else min(task.lost_since, now)
+    return Took(known - attempt.started_at, so_far=True) if goes_on else None
 
 
 def took_last(task: Task, now: float) -> Took | None:
@@ -46,6 +47,8 @@ def took_last(task: Task, now: float) -> Took | None:
 
 def stands_since(task: Task) -> float | None:
     """Since when it is as every face says: the tool it is in, the question, the end; None where no sign is known."""
+    if task.state is State.UNKNOWN:
+        return task.lost_since
     if task.needs_operator and task.alarmed_at is not None:
         return task.alarmed_at
     if task.needs_operator or task.stale:

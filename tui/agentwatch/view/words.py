@@ -92,7 +92,10 @@ def retries_left(retry: Retry) -> str:
 
 def why_at(task: Task, now: float) -> str:
     """Why a task is in its state, at a moment (epoch seconds): of a stale one also for how long it has been silent, and
-    whether its process is gone."""
+    whether its process is gone; of one of which nothing is known, since when."""
+    if task.state is State.UNKNOWN and task.lost_since is not None:
+        unknown = _long(max(now - task.lost_since, 0.0))
+        return f"{task.why}: nothing is known for {unknown}, and it was {task.known_state} then"
     if not task.stale:
         return task.why
     silent = now - (now if task.alive_at is None else task.alive_at)

@@ -186,13 +186,14 @@ _BARS: Final = [
     (bars.BELOW, "something happened below the task"),
     (bars.WAIT, "waits for the next attempt, or for you"),
     (bars.QUEUE, "handed off, no sign of life yet"),
-    (bars.SILENT, "working, and silent for too long"),
+    (bars.SILENT, "working, and silent for too long; or its host cannot be reached"),
     ("?", "its start is not known: drawn from the first sign of it; 3m+ says: at least"),
     (bars.FOLDED * 3, "ten minutes and more in which nobody did anything, folded"),
     (f"{bars.EARLIER} {bars.LATER}", "all of it is earlier, or later, than what is shown"),
 ]
 
 _MEANINGS: Final = {
+    "unknown": "its host cannot be reached: what it does is not known",
     "submitted": "handed off, no sign of life yet",
     "working": "a sign of life was seen",
     "completed": "the return says that it is done",

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
 # What goes on first, then what went wrong; what is over comes last.
 _ORDER: Final = (
-    *(State.WORKING, State.SUBMITTED, State.RETRYING, State.ESCALATED, State.BLOCKED, State.FAILED, State.INVALID),
+    *(
+        State.WORKING,
+        State.UNKNOWN,
+        State.SUBMITTED,
+        State.RETRYING,
+        State.ESCALATED,
+        State.BLOCKED,
+        State.FAILED,
+        State.INVALID,
+    ),
     *(State.PARTIAL, State.COMPLETED, State.CANCELED),
 )
 _GAP: Final = 2

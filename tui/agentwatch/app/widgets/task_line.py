@@ -121,8 +121,8 @@ def decided_of(task: Task, now: float) -> Short | None:
 
 def is_quiet(task: Task) -> bool:
     """Finished work that asks for nothing recedes, not where nobody can tell whether it is done; and so does what is
-    past, or was acknowledged."""
-    if task.past or task.acknowledged:
+    past, was acknowledged, or cannot be reached."""
+    if task.past or task.acknowledged or task.lost_since is not None:
         return True
     has_ended = task.state in (State.COMPLETED, State.CANCELED)
     return has_ended and not (task.needs_operator or task.contradicted or task.answers_in_prose)
@@ -138,11 +138,12 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks
         first = Part("◆", palette.accent)
     elif not stand.selected and not task.seen:
         first = Part(_UNSEEN, palette.accent)
+    is_lost = task.lost_since is not None
     parts = [
         first,
         *_guides(stand, columns, palette),
         Part("  " if stand.folded is None else "▸ " if stand.folded else "▾ ", palette.muted),
-        Part(face.glyph + " ", color),
+        Part(face.glyph + " ", palette.muted if is_lost else color),
     ]
     urgent = _urgent(task, stand, columns, palette)
     note = urgent or _progress(task, stand, columns.note, palette)
@@ -154,12 +155,13 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks
     if note:
         parts += [Part(" "), *note]
     if columns.state:
-        word = "no tasks" if task.workspace and task.below is None else face.word
+        word = "no tasks" if task.workspace and task.below is None and not is_lost else face.word
         parts.append(Part(" " + left(word, columns.state), palette.muted if quiet else color))
     if columns.agent:
         parts.append(Part(" " + left(_agent(task), columns.agent), palette.muted))
     if columns.age:
         style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
+        style = palette.muted if is_lost else style
         parts.append(Part(" " + right(stand.age, columns.age), style))
     return strip_of(parts, columns.width, palette, selected=stand.selected)
 
@@ -224,7 +226,7 @@ def _middle(
 
 
 def _title_style(task: Task, palette: Palette) -> Style:
-    if task.needs_operator or task.workspace:
+    if task.workspace or (task.needs_operator and task.lost_since is None):
         return palette.strong
     style = palette.muted if is_quiet(task) else Style.null()
     return style + Style(italic=True) if task.inferred else style
@@ -239,7 +241,9 @@ def _doing(task: Task, stand: Pose, columns: Columns, tasks: Mapping[str, Task])
     if (request := task.request) is not None and not request.waits_for_operator:
         # How far an answer has got does not change with the clock.
         return [standing_words(request, request.asked_at)]
-    words = "" if task.doing is None else shown(doing_words(task.doing))
+    words = "" if task.did is None else shown(doing_words(task.did))
+    if task.state is State.UNKNOWN:
+        return _lost(task, words)
     if task.stale:
         gone = "process gone" if task.run is not None and task.run.process_gone else "" if columns.state else STALE.word
         told = [part for part in (gone, words and f"last: {words}") if part]
@@ -248,6 +252,14 @@ def _doing(task: Task, stand: Pose, columns: Columns, tasks: Mapping[str, Task])
         return []
     program = _program(task)
     return [f"{program} · {words}", words] if program and words else [words] if words else []
+
+
+def _lost(task: Task, words: str) -> Sequence[str]:
+    """What was known of a task when it was last heard of, in these words; of a workspace, why nothing is known now."""
+    if task.workspace:
+        return [shown(task.why)] if task.why else []
+    was = f"was {task.known_state}"
+    return [f"{was} · last: {words}", was] if words else [was]
 
 
 def _who(task: Task, columns: Columns, tasks: Mapping[str, Task]) -> Sequence[str]:
@@ -314,8 +326,9 @@ def _tally(below: Below, width: int, style: Style, palette: Palette) -> Parts:
 def _urgent(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Parts:
     """What the operator has to know first. It fills the column beside the title."""
     width = columns.note
+    needs = palette.needs if task.lost_since is None else palette.muted
     if task.needs_operator:
-        return [Part(left(_NEEDS, width), palette.needs)]
+        return [Part(left(_NEEDS, width), needs)]
     if stand.decided and not columns.tells:
         glyph, words = stand.decided
         style = palette.states["state-stale"] if glyph == UNHEARD else palette.muted
@@ -327,7 +340,7 @@ def _urgent(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Part
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
         ways = (f"{worst.glyph} {words}", words, f"{worst.glyph} {count}")
         words = next((way for way in ways if cell_len(way) <= width), clip(ways[-1], width))
-        return [Part(left(words, width), palette.needs)]
+        return [Part(left(words, width), needs)]
     if task.answers_in_prose:
         return [Part(left("no return", width), palette.states["state-stale"])]
     return []
@@ -335,17 +348,17 @@ def _urgent(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Part
 
 def _progress(task: Task, stand: Pose, width: int, palette: Palette) -> Parts:
     """How far the work is. A count alone is as wide as it is, so that it ends where the others end."""
-    below = task.below
+    below, style = task.below, palette.muted if is_quiet(task) else Style.null()
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
         count = f"{done}/{total}"
         if width <= _BAR + len(count) or (width < _ROOMY_NOTE and task.doing is not None):
-            return [Part(clip(count, width))]
+            return [Part(clip(count, width), style)]
         filled = round(_BAR * done / total) if total else 0
-        bar = [Part("━" * filled, palette.states[LOOKS[task.state].color]), Part("─" * (_BAR - filled), palette.muted)]
-        return [*bar, Part(right(count, width - _BAR))]
+        color = style or palette.states[LOOKS[task.state].color]
+        bar = [Part("━" * filled, color), Part("─" * (_BAR - filled), palette.muted)]
+        return [*bar, Part(right(count, width - _BAR), style)]
     if below is None or not (stand.folded or task.state.is_open):
         return []
-    style = palette.muted if is_quiet(task) else Style.null()
     tally = _tally(below, width, style, palette) if stand.folded else []
     return tally or [Part(clip(f"{below.completed:,}/{below.tasks:,}", width), style)]

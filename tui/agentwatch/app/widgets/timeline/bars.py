@@ -198,7 +198,7 @@ class Bar(Canvas):
         length = duration(span.until(self._ground.frame.now) - span.start) + ("" if span.is_certain else "+")
         face = [Part(span.look.glyph, style)]
         if span.end is None:
-            words = f" silent {length}" if span.kind is Kind.SILENT else f" {length}"
+            words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
             label = [Part(f"NEEDS YOU {length}", self._palette.needs)] if span.asks else [*face, Part(words)]
             self._write(self._ground.present + 2, label, self.width)
         elif span.kind is Kind.WAIT:

@@ -148,7 +148,7 @@ def _said(span: Span, now: float, *, several: bool) -> str:
         return f"waited {length}" if span.end is not None else f"waits since {start}, {length}"
     attempt = f"{span.look.glyph} attempt {span.number}  " if several else ""
     if span.kind is Kind.SILENT:
-        return f"{attempt}silent since {start}, {length}"
+        return f"{attempt}{span.look.word} since {start}, {length}"
     if span.kind is Kind.QUEUE:
         return f"{attempt}handed off {start}, no sign of life for {length}"
     if span.is_certain:

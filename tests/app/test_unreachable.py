@@ -1,0 +1,101 @@
+"""A host that cannot be reached on screen: unknown and faint, nothing of it works, nothing new rings, no row moves."""
+
+from __future__ import annotations
+
+import pytest
+from tests.app.scenes import NOW, busy
+from tests.app.stage import stage
+from tests.app.test_rows import WIDTHS, row
+
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.theming import Palette
+from agentwatch.delegation.joined import JoinedTree
+from agentwatch.delegation.observation import Lost, Reached, Tick
+from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.groups import Group
+from agentwatch.view.order import Order
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+async def test_rows_say_unknown_and_what_it_was_and_nothing_works(width: int) -> None:
+    async with stage(scene=busy(), size=(width, 24), settled=True) as s:
+        before = s.tree.row_ids()
+        s.source.push([Lost(0, NOW - 180)])
+        await s.until(lambda: s.app.monitor.tree.tasks["c2"].state is State.UNKNOWN)
+        await s.until(lambda: "? " in row(s, " form"))
+        assert s.tree.row_ids() == before
+        await s.until(lambda: "working" not in s.text().replace("was working", ""))
+        if width >= 60:
+            assert "unknown" in row(s, " form")
+            assert "was working" in row(s, " form")
+        if width in (80, 140):
+            assert row(s, " form").endswith(" 3m")
+            assert "failed" in row(s, " api")
+        assert "NEEDS YOU" in row(s, " api")
+        s.source.push([Reached(0, NOW)])
+        await s.until(lambda: "◐ " in row(s, " form"))
+        assert s.tree.row_ids() == before
+
+
+async def test_the_header_counts_what_is_unknown_apart() -> None:
+    async with stage(scene=busy(), size=(140, 24), settled=True) as s:
+        assert "◐ 4" in s.line("agentwatch")
+        s.source.push([Lost(0, NOW - 180)])
+        await s.until(lambda: "? 5" in s.line("agentwatch"))
+        assert "◐" not in s.line("agentwatch")
+
+
+async def test_the_last_state_of_a_lost_task_is_faint() -> None:
+    async with stage(scene=busy(), size=(140, 24), settled=True) as s:
+        s.source.push([Lost(0, NOW - 180)])
+        await s.until(lambda: "? " in row(s, " form"))
+        muted = Palette.of(s.app.theme_variables, ansi=False).muted.color
+        for y, line in enumerate(s.strips()):
+            if " form" in line.text or (" api" in line.text and "Needs you" not in line.text):
+                told = [one for one in line.crop(0, s.tree.region.width) if one.text.strip(" │▌?✗")]
+                assert {one.style.color for one in told if one.style} == {muted}, (y, told)
+
+
+async def test_a_host_that_comes_and_goes_rings_no_second_time() -> None:
+    async with stage(scene=busy(), size=(140, 24), settled=True) as s:
+        untold = s.app.announcer._untold
+        untold._since.clear()
+        for at in range(3):
+            s.source.push([Lost(0, NOW - 180 + at), Tick(0, NOW + at)])
+            await s.until(lambda: s.app.monitor.tree.lost_since is not None)
+            s.source.push([Reached(0, NOW)])
+            await s.until(lambda: s.app.monitor.tree.lost_since is None)
+        assert not untold._since
+        assert isinstance(s.app, AgentwatchApp)
+
+
+def test_the_row_of_a_workspace_stays_where_it_is_and_one_that_never_answered_stands_with_those_of_now() -> None:
+    joined, trees = JoinedTree("\0m."), [DelegationTree(host=name) for name in ("one", "two", "never")]
+    order = Order(joined)
+    scopes = [joined.show(tree, name=tree.host, workspace=f"/{tree.host}")[0] for tree in trees]
+    for tree, ago in zip(trees[:2], (5, 50), strict=True):
+        for one in busy().take():
+            tree.apply(one)
+        tree.apply(Tick(99, NOW + ago))
+    changed = [joined.update(scope, tree.tasks, moved=True) for scope, tree in zip(scopes, trees, strict=True)]
+    order.take(set().union(*changed), NOW)
+    order.is_settled = True
+
+    def lose(number: int, at: float) -> None:
+        changed = trees[number].apply(Lost(0, at))
+        order.take(joined.update(scopes[number], changed, moved=False), NOW + 60)
+
+    lose(2, NOW)
+    rows = list(order.roots())
+    assert order.group(scopes[2]) is Group.NOW
+    lose(0, NOW)
+    lose(1, NOW)
+    assert list(order.roots()) == rows
+    assert {joined.tasks[scope].state for scope in scopes} == {State.UNKNOWN}
+    order.tick(NOW + 90_000)
+    assert list(order.roots()) == rows
+    for number in (1, 0):
+        changed = {*trees[number].apply(Reached(0, NOW + 100))}
+        order.take(joined.update(scopes[number], changed, moved=False), NOW + 100)
+    assert list(order.roots()) == rows
