@@ -65,6 +65,16 @@ class Disk:
 DISK: Final = Disk()
 
 
+class _Unsynced(Disk):
+    @staticmethod
+    def fsync(fd: object) -> None:
+        """Say that it is done."""
+
+
+UNSYNCED: Final = _Unsynced()
+"""For what says nothing any more after a power failure: nobody waits for the disk then."""
+
+
 class LockedError(OSError):
     """Somebody else holds the lock, and keeps it."""
 

@@ -176,6 +176,12 @@ def opened(data: bytes, keys: Mapping[str, PublicKey], kind: str = PAYLOAD_TYPE)
     return payload, keyid
 
 
+def load_what_verifies() -> None:
+    """Load it now, and not when there is a decision. Raises ImportError."""
+    import cryptography.exceptions
+    import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
+
+
 def _holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
     # Imported here: it takes 25 ms, and most workspaces hold no decision.
     from cryptography.exceptions import InvalidSignature

@@ -232,7 +232,7 @@ def written(time: datetime) -> str:
 
 def time_of(text: str) -> datetime:
     """The time that `written` wrote. Raises ValueError for anything else."""
-    time = datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+    time = datetime.fromisoformat(text).replace(tzinfo=UTC)
     if written(time) != text:
         raise ValueError("not in the form of 2030-01-01T00:00:00Z")
     return time

@@ -9,6 +9,7 @@ Why it is so:
 - Several may hold one request, as two monitors on one socket do: all of them lock the same file, and one claims.
 - The claim comes before the program gets the answer: what is killed in between loses the answer, and the program's own
   prompt stands. The other way round it could be given twice.
+- Nothing waits for the disk: what is offered or claimed says nothing after a power failure, for who waited is gone.
 - A decision from before the request was made does not count: programs give ids again after a restart.
 - Nothing lies in the workspace, and nothing is offered where the state directory or the keys lie in it: its settings
   can set the environment of what a program starts.

@@ -22,7 +22,7 @@ from typing import Final, Self
 
 from agentwatch.decisions.errors import RecordError, reason, remedy
 from agentwatch.delegation.request import ENDED, Request, RequestStage
-from agentwatch.disk import DISK, OPEN_HELD, Directory, Disk, PrivateDirectory, sign_of
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, PrivateDirectory, sign_of
 from agentwatch.errors import AgentwatchError
 from agentwatch.place import leads_through, state_directory, workspace_id
 from agentwatch.requests.offered import LARGEST, parse, to_bytes
@@ -59,7 +59,7 @@ class Box:
         workspace: Path,
         *,
         state: Path | None = None,
-        disk: Disk = DISK,
+        disk: Disk = UNSYNCED,
         clock: Callable[[], float] = time.time,
     ) -> None:
         state = state or state_directory(workspace)

@@ -16,6 +16,7 @@ from typing import Final
 
 from agentwatch.decisions.answering import answers
 from agentwatch.decisions.chain import ChainEntry, ChainProblem, number_in
+from agentwatch.decisions.envelope import load_what_verifies
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
@@ -23,12 +24,12 @@ from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Record, time_of
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.request import Request
-from agentwatch.disk import DISK, Disk, sign_of
+from agentwatch.disk import UNSYNCED, Disk, sign_of
 from agentwatch.place import state_directory
 from agentwatch.presence import is_shown
 from agentwatch.requests.box import Box, BoxError, Offer, refuse_inside
 
-_POLL_SECONDS: Final = 0.025
+_POLL_SECONDS: Final = 0.01
 _WATCHED_SECONDS: Final = 0.25
 """Between two looks at whether a screen shows the workspace."""
 _AHEAD_SECONDS: Final = 60.0
@@ -50,7 +51,7 @@ class Holder:
         name: str,
         state: Path | None = None,
         configuration: Path | None = None,
-        disk: Disk = DISK,
+        disk: Disk = UNSYNCED,
     ) -> None:
         self._state = state or state_directory(workspace)
         self.box: Final = Box(workspace, state=self._state, disk=disk)
@@ -71,7 +72,11 @@ class Holder:
         with suppress(OSError):
             names = [path.name for path in self._ledger.directory.iterdir()]
         self._before[request.request_id] = max((number_in(name) or 0 for name in names), default=0)
-        return self.box.offer(request)
+        offer = self.box.offer(request)
+        with suppress(ImportError):
+            # While the operator reads, and not once there is an answer.
+            load_what_verifies()
+        return offer
 
     def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
         """Wait for the answer to what is offered, and claim it. None once nobody can give it in time, or may.
