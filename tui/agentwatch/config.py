@@ -39,6 +39,8 @@ class Settings(NamedTuple):
     views: tuple[tuple[str, str], ...] = ()
     prices: tuple[tuple[str, float], ...] = ()
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    hosts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    remote_always: bool = False
     theme: str | None = None
     editor: str | None = None
     mcp_wait: float = 45.0
@@ -139,7 +141,7 @@ def field_of(key: str) -> str:
 def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """The keys of the file, those of its tables as `table.key`."""
     for key, value in table.items():
-        if isinstance(value, dict) and key not in ("modes", "views", "keys", "prices"):
+        if isinstance(value, dict) and key not in ("modes", "views", "keys", "prices", "hosts"):
             yield from ((f"{key}.{inner}", one) for inner, one in value.items())
         else:
             yield key, value
@@ -239,6 +241,12 @@ _PRICES: Final = ValueKind(
     {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1_000_000}},
     lambda value: tuple(value.items()),
 )
+_ADDRESS: Final = {"type": "string", "pattern": "^(ssh|nats)://.+"}
+_HOSTS: Final = ValueKind(
+    "a table of names, each with an address that begins with ssh:// or nats://, or a list of them",
+    _table_of(_ADDRESS, {"type": "array", "items": _ADDRESS, "minItems": 1}),
+    lambda value: tuple((name, (one,) if isinstance(one, str) else tuple(one)) for name, one in value.items()),
+)
 _KEY: Final[list[Any]] = [_WORD, {"type": "array", "items": _WORD, "minItems": 1}]
 _KEYS: Final = ValueKind(
     "a table of commands, each with a key or a list of keys",
@@ -303,12 +311,19 @@ ROWS: Final[Mapping[str, Setting]] = {
         " key or a list of keys. Beside `fold`, a longer name such as `fold.all` needs quotes around all of it.",
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ),
+    "hosts": Setting(
+        _HOSTS,
+        "Names of your own for workspaces on other machines, each with its address, or a list of them. Then"
+        " `agentwatch build1` shows them, and `agentwatch --hosts` those of all.",
+        '{ build1 = "ssh://kim@build1/srv/shop", sandboxes = "nats://broker" }',
+    ),
     "editor": Setting(
         _TEXT,
         "The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `core.editor` of your"
         " own or the machine's git configuration, never of a repository's; then `vi`.",
         '"nano"',
     ),
+    "remote.always": Setting(_FLAG, "`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."),
     "retry.max_retries": Setting(
         _whole(0), "How often a failed child may be retried. A material mitigation earns one more retry."
     ),

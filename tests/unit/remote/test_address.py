@@ -1,0 +1,132 @@
+"""Addresses are read strictly, and what is wrong in one is said with an example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.config import load
+from agentwatch.errors import ConfigError, UsageError
+from agentwatch.place import workspace_id
+from agentwatch.remote.address import Address, meant, named, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "path", "label"),
+    [
+        ("ssh://build1/srv/shop", "build1", "/srv/shop", "build1"),
+        ("ssh://kim@build1:2222/srv/shop/", "kim@build1:2222", "/srv/shop", "build1"),
+        ("SSH://dev.box_1/~/shop", "dev.box_1", "~/shop", "dev.box_1"),
+        ("ssh://build1/~", "build1", "~", "build1"),
+        ("ssh://build1//srv/./my%20shop", "build1", "/srv/my shop", "build1"),
+        ("ssh://build1/srv/50%25", "build1", "/srv/50%", "build1"),
+        ("ssh://k.i-m+x@[fe80::1%eth0]:22/w", "k.i-m+x@[fe80::1%eth0]:22", "/w", "fe80::1%eth0"),
+    ],
+)
+def test_an_address_of_ssh(text: str, target: str, path: str, label: str) -> None:
+    address = parse(text)
+    assert (address.kind, address.target, address.path, address.label) == ("ssh", target, path, label)
+    assert parse(text, "mine").label == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "server", "host", "workspace"),
+    [
+        ("nats://broker", "broker", "", ""),
+        ("nats://broker:4222/", "broker:4222", "", ""),
+        ("nats://broker/build1", "broker", "build1", ""),
+        ("nats://10.0.0.1:4222/build1/my%20shop", "10.0.0.1:4222", "build1", "my shop"),
+    ],
+)
+def test_an_address_of_nats(text: str, server: str, host: str, workspace: str) -> None:
+    address = parse(text)
+    assert (address.kind, address.server, address.host, address.path) == ("nats", server, host, workspace)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("http://build1/srv", "an address begins with ssh:// or nats://"),
+        ("ssh://build1", "it names no directory"),
+        ("ssh://build1/", "it names no directory"),
+        ("ssh:///srv", "it names no host"),
+        ("ssh://kim:secret@build1/srv", "a password, or a user of a broker, has no place in an address"),
+        ("nats://kim@broker", "`--creds FILE` says who you are"),
+        ("ssh://-oProxyCommand=x/srv", "'-oProxyCommand=x' is no name of a host"),
+        ("ssh://-l@build1/srv", "'-l' is no user"),
+        ("ssh://build1;x/srv", "is no name of a host"),
+        ("ssh://build1:ssh/srv", "'ssh' is no port"),
+        ("ssh://build1:/srv", "'' is no port"),
+        ("ssh://build1:65536/srv", "'65536' is no port"),
+        ("ssh://build1:٣/srv", "is no port"),
+        ("ssh://build1/~root/x", "the home of another user cannot be named by ~root"),
+        ("ssh://build1/srv/../etc", "write the path without .."),
+        ("ssh://build1/srv/%2e%2e/etc", "write the path without .."),
+        ("ssh://build1/srv/%zz", "write it as %25"),
+        ("ssh://build1/srv/a%0ab", "no control characters"),
+        ("ssh://build1/srv/%ff", "is UTF-8"),
+        ("nats://broker/build1/shop/x", "is neither a host nor one of its workspaces"),
+        ("nats://broker/-x", "is neither a host"),
+        (f"ssh://build1/{'x' * 5_000}", "it is too long"),
+    ],
+)
+def test_what_is_wrong_in_an_address_is_said_with_an_example(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert said in str(caught.value)
+    assert "ssh://kim@build1/srv/shop" in str(caught.value) or "nats://broker" in str(caught.value)
+
+
+@given(st.text(max_size=40))
+def test_whatever_is_written_nothing_in_it_is_an_option_of_ssh(text: str) -> None:
+    try:
+        address = parse(f"ssh://{text}")
+    except UsageError:
+        return
+    assert isinstance(address, Address)
+    assert not address.target.startswith("-")
+    assert not address.host.startswith("-")
+    assert address.target.isascii()
+    assert not set(address.target) & set(" \t\n'\"$`;&|<>()\\")
+    assert address.path.startswith(("/", "~"))
+    assert "\0" not in address.path
+
+
+def test_a_place_has_a_state_directory_of_its_own_and_exists_nowhere() -> None:
+    places = [parse(text).place for text in ("ssh://a/w/shop", "ssh://b/w/shop", "ssh://k@a/w/shop", "ssh://a/~/shop")]
+    assert len({workspace_id(place) for place in places}) == len(places)
+    assert all(place.is_absolute() and place.name == "shop" and not place.exists() for place in places)
+    assert str(parse("ssh://kim@build1/srv/shop").place) == "/ssh:kim@build1:/srv/shop"
+
+
+def test_the_settings_give_addresses_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "agentwatch" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('[hosts]\nbuild1 = "ssh://b/w"\ntwo = ["ssh://c/w", "nats://n"]\n')
+    hosts = named(load().hosts)
+    assert {name: [one.written for one in addresses] for name, addresses in hosts.items()} == {
+        "build1": ["ssh://b/w"],
+        "two": ["ssh://c/w", "nats://n"],
+    }
+    assert hosts["two"][0].label == "two"
+    for line, said in (
+        ('here = "ssh://b/w"', "'here' cannot be the name of a host"),
+        ('"-x" = "ssh://b/w"', "'-x' cannot be the name of a host"),
+        ('build1 = "ssh://b"', "it names no directory"),
+    ):
+        file.write_text(f"[hosts]\n{line}\n")
+        with pytest.raises(ConfigError, match=rf"config\.toml:2: .*{said}"):
+            named(load().hosts)
+    file.write_text('[hosts]\nbuild1 = "b:/w"\n')
+    with pytest.raises(ConfigError, match="hosts: must be a table of names, each with an address"):
+        load()
+
+
+def test_what_scp_would_take_is_recognised() -> None:
+    assert meant("kim@build1:/srv/shop") == "did you mean ssh://kim@build1/srv/shop?"
+    assert meant("build1:~/shop") == "did you mean ssh://build1/~/shop?"
+    assert meant("shop") == meant("./a:b") == meant("a b:/c") == ""

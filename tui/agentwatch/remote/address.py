@@ -1,0 +1,144 @@
+"""How the operator says where a workspace on another machine is: an address, or a name that the settings give one.
+
+What an address may hold is written down here, character by character: parts of it become arguments of `ssh`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+from urllib.parse import unquote
+
+from agentwatch.config import where
+from agentwatch.errors import ConfigError, UsageError
+
+HERE: Final = "here"
+"""What `host:` calls this machine, so that no other can be called so."""
+HOME: Final = "~"
+
+_EXAMPLES: Final = {
+    "ssh": "ssh://kim@build1/srv/shop, or ssh://build1/~/shop for a directory in your home there",
+    "nats": "nats://broker for all hosts, nats://broker:4222/build1 for one, or nats://broker/build1/shop",
+}
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_AUTHORITY: Final = re.compile(r"(?:(?P<user>[^@]*)@)?(?P<host>\[[^]]*\]|[^:]*)(?::(?P<port>.*))?", re.DOTALL)
+_USER: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.+-]*")
+_HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]")
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_LIKE_SCP: Final = re.compile(r"(?P<at>(?:[\w.+-]+@)?[\w.-]+):(?P<path>[/~].*)")
+_LONGEST: Final = 4_096
+
+
+class Address(NamedTuple):
+    """Where workspaces on another machine are.
+
+    Over ssh, `host`, `user` ("" for the one that ssh takes) and `port` are what ssh is told, and `path` is absolute, or
+    begins with `~`. Over NATS, `server` is `host:port` of the broker, `host` what the operator calls one of the hosts
+    ("" for all of them), and `path` the name or id of one of its workspaces ("" for all). `name` is that of the
+    settings, "" for none; `written` is the address as it was written.
+    """
+
+    written: str
+    kind: Literal["ssh", "nats"]
+    host: str
+    user: str = ""
+    port: int | None = None
+    path: str = ""
+    server: str = ""
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the operator calls the host; "" for all hosts of a broker."""
+        return self.name or self.host.strip("[]")
+
+    @property
+    def target(self) -> str:
+        """The host with its user and its port where they were given: what tells it from others."""
+        user, port = f"{self.user}@" if self.user else "", f":{self.port}" if self.port is not None else ""
+        return f"{user}{self.host}{port}"
+
+    @property
+    def place(self) -> Path:
+        """A path that names a workspace behind ssh here, and exists nowhere: what is kept of it lies under its id."""
+        return Path(f"/ssh:{self.target}:{self.path}")
+
+
+def is_address(word: str) -> bool:
+    """Whether a word is meant as an address."""
+    return "://" in word
+
+
+def parse(text: str, name: str = "") -> Address:
+    """Read an address; `name` is what the settings call it. Raises UsageError with what is wrong, and an example."""
+    scheme = _SCHEME.match(text)
+    kind = scheme[1].lower() if scheme else ""
+    if scheme is None or kind not in _EXAMPLES:
+        raise UsageError(f"{text}: an address begins with ssh:// or nats://, such as ssh://kim@build1/srv/shop")
+    authority, slash, path = text[scheme.end() :].partition("/")
+    parts = _AUTHORITY.fullmatch(authority)
+    user, host, port = (parts["user"], parts["host"], parts["port"]) if parts else (None, "", None)
+    if user is not None and (":" in user or kind == "nats"):
+        better = "ssh asks for it, or uses your keys" if kind == "ssh" else "`--creds FILE` says who you are"
+        raise _wrong(text, kind, f"a password, or a user of a broker, has no place in an address: {better}")
+    if user is not None and not _USER.fullmatch(user):
+        raise _wrong(text, kind, f"{user!r} is no user")
+    if not _HOST.fullmatch(host):
+        raise _wrong(text, kind, f"{host!r} is no name of a host" if host else "it names no host")
+    if port is not None and not (port.isascii() and port.isdecimal() and 0 < int(port) < 65_536):
+        raise _wrong(text, kind, f"{port!r} is no port")
+    number, steps = None if port is None else int(port), _steps(text, kind, path)
+    if kind == "ssh":
+        if not steps:
+            raise _wrong(text, kind, "it names no directory")
+        if steps[0].startswith(HOME) and steps[0] != HOME:
+            raise _wrong(text, kind, f"the home of another user cannot be named by {steps[0]}: write its whole path")
+        whole = "/".join(steps) if steps[0] == HOME else "/" + "/".join(steps)
+        return Address(text, "ssh", host, user or "", number, whole, name=name)
+    if len(steps) > 2 or (steps and not _NAME.fullmatch(steps[0])):
+        raise _wrong(text, kind, f"{slash}{path} is neither a host nor one of its workspaces")
+    server = host if number is None else f"{host}:{number}"
+    known, workspace = (*steps, "", "")[:2]
+    return Address(text, "nats", known, path=workspace, server=server, name=name)
+
+
+def _steps(text: str, kind: str, path: str) -> list[str]:
+    """The names in a path, each as it is there."""
+    if re.search(r"%(?![0-9A-Fa-f]{2})", path):
+        raise _wrong(text, kind, "a % stands for two hex digits of a character: write it as %25")
+    plain = unquote(path, errors="surrogateescape")
+    if _CONTROL.search(plain):
+        raise _wrong(text, kind, "a path holds no control characters, and is UTF-8")
+    steps = [step for step in plain.split("/") if step not in ("", ".")]
+    if ".." in steps:
+        raise _wrong(text, kind, "write the path without ..")
+    if len(plain) > _LONGEST:
+        raise _wrong(text[:80], kind, "it is too long")
+    return steps
+
+
+def _wrong(text: str, kind: str, why: str) -> UsageError:
+    return UsageError(f"{text}: {why}; write {_EXAMPLES[kind]}")
+
+
+def named(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Address, ...]]:
+    """The addresses that the settings name, by name. Raises ConfigError with the line."""
+    known: dict[str, tuple[Address, ...]] = {}
+    for name, addresses in hosts:
+        place = where(f"hosts.{name}")
+        if not _NAME.fullmatch(name) or name == HERE:
+            raise ConfigError(f"{place}: {name!r} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
+        try:
+            known[name] = tuple(parse(one, name) for one in addresses)
+        except UsageError as error:
+            raise ConfigError(f"{place}: {error}") from error
+    return known
+
+
+def meant(word: str) -> str:
+    """The address that a word which is no directory may be meant for, in a question; "" where it looks like none."""
+    like = _LIKE_SCP.fullmatch(word)
+    return "" if like is None else f"did you mean ssh://{like['at']}/{like['path'].removeprefix('/')}?"
