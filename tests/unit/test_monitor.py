@@ -13,6 +13,7 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
+from agentwatch.delegation.aside import Aside
 from agentwatch.delegation.observation import Observation
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.files.source import FilesSource
@@ -160,3 +161,39 @@ async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread_behind(tmp_pat
     async with asyncio.timeout(10):
         while any(one.name.startswith("agentwatch-") for one in set(threading.enumerate()) - before):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once() -> None:
+    monitor, source = watched()
+    updates = monitor.updates()
+    see = Recorder().seen
+    source.emit(batch(see("a.json", handoff("a")), see("b.json", handoff("b"))))
+    await next_update(updates)
+    before = monitor.tree
+    before.asides.note("b", Aside(seen="as it was"))
+    taken: list[Observation] = []
+    monitor.tap = taken.append
+    seen = see("b.json", handoff("b")), *(see(f"{number}.json", handoff(f"t{number}")) for number in range(2_000))
+    source.emit(Batch(seen, LIVE, anew=True))
+    # It takes several slices: until the last one, the screen shows what was there.
+    while monitor.tree is before:
+        assert list(before.tasks) == ["a", "b"]
+        update = await next_update(updates)
+    assert update == Update(frozenset({"a", *monitor.tree.tasks}), structure=True)
+    assert list(monitor.tree.tasks) == ["b", *(f"t{number}" for number in range(2_000))]
+    assert monitor.tree.asides.of("b") == Aside(seen="as it was")
+    assert taken == list(seen)
+    await updates.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_monitor_is_settled_once_all_that_was_there_at_first_is_taken_in() -> None:
+    monitor, source = watched()
+    updates = monitor.updates()
+    source.emit(batch(health=Health("starting", "")))
+    await next_update(updates)
+    assert not monitor.is_settled
+    source.emit(batch(Recorder().seen("a.json", handoff("a"))))
+    assert not monitor.is_settled
+    await next_update(updates)
+    assert monitor.is_settled
+    await updates.aclose()  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -55,6 +56,13 @@ class Update(NamedTuple):
     structure: bool
 
 
+class _Turn(Enum):
+    """Between observations that wait: a tree is made anew of what follows, up to the end."""
+
+    BEGIN = auto()
+    END = auto()
+
+
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents.
 
@@ -89,10 +97,14 @@ class Monitor:
         self.workspace = workspace
         self.host = host
         self.settings = settings
-        self.tree = DelegationTree(rules_of(settings, history_before), remembers=remembers or keeps_deleted, host=host)
+        rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
+        self._new_tree = partial(DelegationTree, rules, remembers=keeps, host=host)
+        self.tree = self._new_tree()
         self.health = Health("starting", "reading the workspace")
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each."""
+        self.tap: Callable[[Observation], None] | None = None
+        """Is called with every observation that the tree has taken."""
         self._source = source
         self._clock = clock
         self._inspector = Inspector(workspace, self.content) if inspects else None
@@ -105,7 +117,7 @@ class Monitor:
         self._open_codex = open_codex
         self.shelf: Shelf | None = None
         """What the operator has put aside, once `updates` runs; None where nothing can be."""
-        self._since = since
+        self._since = self._left_out_since = since
         """None once that is done, and where nothing is left out."""
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
@@ -115,7 +127,9 @@ class Monitor:
         self._herald: Herald | None = None
         self._forgotten: str | None = None
         """Why the history could not be read; told by `scan` only, for the keeper has it in its notice."""
-        self._pending: deque[Observation] = deque()
+        self._pending: deque[Observation | _Turn] = deque()
+        self._next: DelegationTree | None = None
+        """The tree that is being made anew, to take the place of the other."""
         self._latest_seq = 0
 
     @property
@@ -153,7 +167,14 @@ class Monitor:
     def notices(self) -> list[str]:
         """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
         parts = (self._keeper, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
-        return [part.notice for part in parts if part is not None and part.notice] + self.complaints
+        own = [part.notice for part in parts if part is not None and part.notice]
+        return [*own, *self.health.notices, *self.complaints]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that there was at first has been looked at, and checked, and taken in."""
+        parts = (self.clerk, self.inbox, self._inspector)
+        return not self._pending and self.health.mode != "starting" and all(part is None or part.idle for part in parts)
 
     @property
     def said(self) -> list[str]:
@@ -234,7 +255,7 @@ class Monitor:
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
 
-        def queue(observations: Iterable[Observation]) -> None:
+        def queue(observations: Iterable[Observation | _Turn]) -> None:
             self._pending.extend(observations)
             arrived.set()
 
@@ -244,7 +265,7 @@ class Monitor:
             kept = [one for one in batch.observations if not isinstance(one, Ran)]
             if self._keeper is not None and (kept or (batch.observations and self._keeper.notice)):
                 self._keeper.keep(kept)
-            queue(batch.observations)
+            queue((_Turn.BEGIN, *batch.observations, _Turn.END) if batch.anew else batch.observations)
 
         def on_loop(taker: Callable[[T], None]) -> Callable[[T], None]:
             """What the threads call: the event loop takes it."""
@@ -357,7 +378,24 @@ class Monitor:
 
     def _take_all(self, observations: Iterable[Observation]) -> None:
         for observation in observations:
-            self.tree.take(observation)
+            self._apply(observation)
+
+    def _apply(self, observation: Observation) -> None:
+        (self._next or self.tree).take(observation)
+        if self.tap is not None:
+            self.tap(observation)
+
+    def _turn(self, turn: _Turn) -> set[str]:
+        """Begin a tree anew, or let it take the place of the other. Returns the tasks that may be different then."""
+        if turn is _Turn.BEGIN or self._next is None:
+            self._next = self._new_tree()
+            return set()
+        before, self.tree, self._next = self.tree, self._next, None
+        self.tree.take_over(before)
+        if self._left_out_since is not None and self._since is None:
+            self.tree.leave_out(self._left_out_since)
+        self.tree.settle()
+        return {*before.tasks, *self.tree.tasks}
 
     def _leave_out(self) -> set[str]:
         """Once all is known that is there, leave out what is too old for the operator. Returns the tasks changed."""
@@ -382,13 +420,17 @@ class Monitor:
 
     def _apply_slice(self) -> Update:
         structure, end = self.tree.structure, time.monotonic() + SLICE_SECONDS
+        other = set[str]()
         while self._pending:
             observation = self._pending.popleft()
-            self._latest_seq = max(self._latest_seq, observation.seq)
-            self.tree.take(observation)
+            if isinstance(observation, _Turn):
+                other |= self._turn(observation)
+            else:
+                self._latest_seq = max(self._latest_seq, observation.seq)
+                self._apply(observation)
             if time.monotonic() >= end:
                 break
-        changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
+        changed = other | self.tree.apply(Tick(self._latest_seq, self._clock()))
         if self.health.mode != "starting" and not self._pending:
             changed |= self._leave_out()
         if self._inspector is not None and (targets := self._inspector.news_of(self.tree, changed)):
@@ -404,7 +446,7 @@ class Monitor:
             asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
             self._keeper.keep_requests(asked, self.tree.now)
         self._put_back()
-        return Update(frozenset(changed), self.tree.structure != structure)
+        return Update(frozenset(changed), bool(other) or self.tree.structure != structure)
 
     def _put_back(self) -> None:
         """Have written down what is aside no more."""

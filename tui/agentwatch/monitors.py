@@ -127,6 +127,10 @@ class Monitors(Monitor):
         return [*self.notices, *(_from(part, sentence) for part, sentence in unread)]
 
     @property
+    def is_settled(self) -> bool:
+        return all(part.monitor.is_settled for part in self._parts.values())
+
+    @property
     def watched(self) -> str:
         if not self._parts:
             return "every directory in which a session of an agent was alive of late"
@@ -224,6 +228,7 @@ class Monitors(Monitor):
         """One workspace has changed."""
         tasks, changed, structure = part.monitor.tree.tasks, set[str](), self.tree.structure
         if part.scope is not None:
+            self.tree.swap(part.scope, part.monitor.tree)
             changed = self.tree.update(part.scope, update.changed, moved=update.structure)
         elif any(has_row(task) for key in update.changed if (task := tasks.get(key))):
             changed = self._show(part)

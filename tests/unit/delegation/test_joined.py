@@ -114,7 +114,7 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
     given |= {"since": 0.0, "request_id": request().request_id}
     asked = 0
     for name, member in inspect.getmembers(DelegationTree):
-        if name.startswith("_") or name in ("apply", "take", "settle", "former_places", "leave_out"):
+        if name.startswith("_") or name in ("apply", "take", "take_over", "settle", "former_places", "leave_out"):
             continue
         if isinstance(member, property):
             assert list(getattr(joined, name)) == list(getattr(tree, name)), name
@@ -210,3 +210,19 @@ def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps: list[tuple[str,
         assert one == other
         assert joined.roots == anew.roots
         assert joined.totals == anew.totals
+
+
+def test_another_tree_of_the_same_workspace_takes_the_place_of_one_under_the_same_keys() -> None:
+    joined, before = JoinedTree(MARK), shop("c")
+    scope, _ = joined.show(before, name="one")
+    joined.show(shop(), name="two")
+    after = shop("d")
+    joined.swap(scope, after)
+    keys = joined.update(scope, {*before.tasks, *after.tasks}, moved=True)
+    assert keys == {scope, *(scope + task_id for task_id in ("a", "a.b", "c", "d"))}
+    anew = JoinedTree(MARK)
+    anew.show(after, name="one")
+    anew.show(shop(), name="two")
+    assert outline(joined) == outline(anew)
+    assert joined.totals == anew.totals
+    assert joined.place(f"{scope}d") is not None

@@ -123,7 +123,7 @@ def past_of(
         ended = {one.path for one in kept if isinstance(one, Requested)}
         inbox = inbox_of(workspace)
         asked = [one for one in inbox.look() if one.path not in ended or (one.request and one.request.is_open)]
-        runs, health = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
+        runs, health = sessions.scan()[:2] if sessions is not None else ((), Health("live", ""))
         problems = [*health.problems]
         if history.notice:
             problems.append(Problem("history", str(state_directory(workspace)), history.notice))

@@ -35,6 +35,8 @@ class Clerk(Background[Sequence[Observation]]):
         self.desk: Final = desk
         self.notice: str | None = None
         """What the operator must know of the ledger, one sentence. May quote foreign text."""
+        self.idle = False
+        """Whether all that was there at first has been told."""
         self._clock = clock
         self._known: dict[str, told.Decision] = {}
         self._forged: dict[str, str] = {}
@@ -156,6 +158,7 @@ class Clerk(Background[Sequence[Observation]]):
                         emit(observations)
                 except RuntimeError:
                     return
+            self.idle = True
             with self._news:
                 if not self._stopped and not self._hurry:
                     self._news.wait(_PAUSE_SECONDS)

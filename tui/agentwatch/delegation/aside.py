@@ -107,6 +107,11 @@ class Asides:
         """What is known of a task, whether it still holds or not."""
         return self._known.get(task_id, NOTHING)
 
+    def take_over(self, other: Asides) -> set[str]:
+        """Know what these of another tree do. Returns the tasks that may ask otherwise because of it."""
+        self._known, self._looked_at = dict(other._known), other._looked_at
+        return {*self._tasks}
+
     def put_aside(self) -> list[Task]:
         """The tasks that do not ask because of it, the latest first. Costs a look at all that was ever put aside."""
         known = [task for task_id in self._known if (task := self._tasks.get(task_id)) is not None]

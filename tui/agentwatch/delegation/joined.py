@@ -95,6 +95,13 @@ class JoinedTree(DelegationTree):
         self._sum(moved=True)
         return gone
 
+    def swap(self, scope: str, tree: DelegationTree) -> None:
+        """Another tree of the same workspace takes the place of one; `update` is told which tasks that changes."""
+        branch = self._branches[scope]
+        branch.tree = tree
+        if branch.top is not None:
+            branch.top.children = cast("list[str]", _Keys(scope, tree.roots))
+
     def update(self, scope: str, changed: Collection[str], *, moved: bool) -> set[str]:
         """These tasks of a tree have changed, come or gone; `moved` where the shape of it has. Returns their keys."""
         branch = self._branches[scope]

@@ -136,6 +136,10 @@ class DelegationTree(TaskTree):
                 dirty |= self._rebuild(dirty.pop())
         return self.settle()
 
+    def take_over(self, other: DelegationTree) -> None:
+        """Take over what the operator has put aside in a tree of the same workspace."""
+        self._sums.touched |= self.asides.take_over(other.asides)
+
     def apply(self, observation: Observation) -> set[str]:
         """Take one observation in. Returns the ids of the tasks that were added, changed (also in the sums over what is
         below) or removed."""

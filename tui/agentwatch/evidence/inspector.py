@@ -77,6 +77,8 @@ class Inspector(Background[Sequence[Checks]]):
 
     def __init__(self, workspace: Path, text_of: TextOf) -> None:
         super().__init__()
+        self.idle = True
+        """Whether all that was wanted has been checked and told."""
         self._workspace = workspace
         self._checker: Checker | None = None
         self._text_of = text_of
@@ -102,6 +104,7 @@ class Inspector(Background[Sequence[Checks]]):
     def want(self, targets: Iterable[Target]) -> None:
         """Check these returns, soon. A target replaces the one before of the same task."""
         with self._news:
+            self.idle = False
             self._wanted.update((target.task_id, target) for target in targets)
             self._news.notify()
 
@@ -154,6 +157,8 @@ class Inspector(Background[Sequence[Checks]]):
                         emit(checks)
                 except RuntimeError:
                     return
+            with self._news:
+                self.idle = not self._wanted
 
     def _request(self, target: Target) -> Request | None:
         from agentwatch.evidence.checker import Request

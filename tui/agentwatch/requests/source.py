@@ -32,6 +32,8 @@ class Inbox(Background[Sequence[Observation]]):
         self.box: Final = box
         self.notice: str | None = None
         """What the operator must know of the box, one sentence. May quote foreign text."""
+        self.idle = False
+        """Whether all that was there at first has been told."""
         self._clock = clock
         self._told: dict[str, Request] = {}
 
@@ -80,6 +82,7 @@ class Inbox(Background[Sequence[Observation]]):
                         emit(observations)
                 except RuntimeError:
                     return
+            self.idle = True
             with self._news:
                 if not self._stopped:
                     self._news.wait(_PAUSE_SECONDS)

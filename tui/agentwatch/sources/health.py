@@ -36,6 +36,7 @@ class Health(NamedTuple):
 
     `starting`: the first look is not over. `live`: changes are reported as they happen. `polling`: they are found by
     looking again. `degraded`: something cannot be seen. `replay`: a recording is played, nothing is watched.
+    `notices` are what the operator must know of what agentwatch keeps where the source is, a sentence each.
     `directories` and `files` count what is looked at, not what was recognised. `problems` are what cannot be read:
     with one, the source is degraded once its first look is over.
     """
@@ -45,6 +46,7 @@ class Health(NamedTuple):
     directories: int = 0
     files: int = 0
     problems: tuple[Problem, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 def health_of(mode: Mode, detail: str, problems: Sequence[Problem], directories: int = 0, files: int = 0) -> Health:
@@ -73,7 +75,9 @@ def complain_of(problems: Sequence[Problem]) -> None:
 
 
 class Batch(NamedTuple):
-    """Observations in the order of their `seq`, and the health at the time of the last of them."""
+    """Observations in the order of their `seq`, and the health at the time of the last of them. `anew`: these are all
+    that count, and nothing that came before them does."""
 
     observations: tuple[Observation, ...]
     health: Health
+    anew: bool = False
