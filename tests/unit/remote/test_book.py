@@ -13,6 +13,7 @@ from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, reco
 from agentwatch.contracts.shapes import Document
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.observation import Checked, Gone, Observation, Seen, Tick, Unreadable
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.remote import book as module
 from agentwatch.remote.book import MOST_CHECKS, Book, Put
@@ -56,7 +57,7 @@ pasts = histories.map(record) | files.map(filed)
 
 
 def document_of(observations: Iterable[Observation]) -> dict[str, Any]:
-    tree = DelegationTree(remembers=True, history_before=LINE)
+    tree = DelegationTree(Rules(history_before=LINE), remembers=True)
     for observation in observations:
         tree.take(observation)
     tree.apply(Tick(10_000, 2_000.0))

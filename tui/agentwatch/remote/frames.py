@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
+from agentwatch.delegation.rules import Rules
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.remote.observed import Told
 from agentwatch.sources.health import Health, Problem
@@ -27,29 +28,14 @@ class VersionError(ValueError):
     """The other side speaks another protocol. The message says which, and what to do."""
 
 
-class Judging(NamedTuple):
-    """The settings by which the host judges what it sees; a screen judges by the same. `history_before` is in epoch
-    seconds, None where nothing is past."""
-
-    strict: bool = True
-    stale_after: float = 600.0
-    max_retries: int = 1
-    low_confidence: float = 0.5
-    demands: bool = False
-    alarms_minutes: float = 0.0
-    alarms_tokens: int = 0
-    alarms_subtree_tokens: int = 0
-    alarms_repeats: int = 10
-    history_before: float | None = None
-
-
 class Workspace(NamedTuple):
-    """One that a host relays. `id` is that of its state directory there, `path` and `name` are the host's words."""
+    """One that a host relays. `id` is that of its state directory there, `path` and `name` are the host's words. What
+    is told of it is to be judged by the `rules` of the host."""
 
     id: str
     path: str
     name: str
-    judging: Judging = Judging()
+    rules: Rules = Rules()
 
 
 class Item(NamedTuple):
