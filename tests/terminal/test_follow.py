@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -28,9 +29,15 @@ CLAIMS = DONE.replace("- docs/api.md - read", "- made.md - read").replace(
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
+    make(tmp_path / "shop")
     return tmp_path / "shop"
+
+
+def make(workspace: Path) -> None:
+    """A packet, and what its returns name: a claim that is false would be told, whenever it is looked at."""
+    (workspace / "docs").mkdir(parents=True)
+    (workspace / "docs" / "api.md").touch()
+    (workspace / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
 
 
 @pytest.fixture
@@ -68,7 +75,7 @@ class Following:
         code = self.process.wait(DEADLINE)
         self._reader.join(DEADLINE)
         assert self.process.stderr is not None
-        assert self._lines.empty()
+        assert list(self._lines.queue) == []
         return code, self.process.stderr.read()
 
 
@@ -271,10 +278,8 @@ def test_it_ends_when_nobody_reads_any_more_though_nothing_happens(
 def test_a_workspace_that_goes_is_waited_for(workspace: Path, environment: dict[str, str]) -> None:
     with follow(workspace, environment) as following:
         assert following.next() == ("shop.api", None, "submitted")
-        (workspace / "api.handoff.json").unlink()
-        workspace.rmdir()
-        workspace.mkdir()
-        (workspace / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
+        shutil.rmtree(workspace)
+        make(workspace)
         (workspace / "api.return.md").write_text(FAILED, "utf-8")
         assert following.next() == ("shop.api", "submitted", "failed")
         code, complaint = following.end()
