@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from time import monotonic
 
 from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop
 from textual.pilot import Pilot
@@ -56,11 +56,19 @@ class Stage:
     def in_details(self) -> bool:
         return self.details.has_focus_within
 
+    def settle(self) -> None:
+        """The first scan is over, without the time in which more might come."""
+        updates = self.app._updates
+        if not updates.is_settled:
+            if updates._settling is not None:
+                updates._settling.stop()
+            updates._settle()
+
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait for a condition."""
-        end = monotonic() + _DEADLINE
+        end = time.monotonic() + _DEADLINE
         while not holds():
-            assert monotonic() < end, f"did not come true: {self.text()}"
+            assert time.monotonic() < end, f"did not come true: {self.text()}"
             await self.pilot.pause(0.01)
 
     async def press(self, *keys: str) -> None:
@@ -89,6 +97,13 @@ class Stage:
         await self.until(lambda: all(task_id in tree.tasks for task_id in self.tree.row_ids()))
         await self.until(lambda: not tree.roots or tree.roots[-1] in self.tree.row_ids() or self.main.filter_bar.sought)
         await self.pilot.pause()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the tree has all that the source has seen, and the screens were told of it."""
+        monitor, updates = self.app.monitor, self.app._updates
+        is_taken = monitor.health is self.source.health and not monitor._pending
+        return is_taken and updates._telling is None and not updates._changed
 
     @property
     def is_drawn(self) -> bool:
@@ -120,22 +135,27 @@ async def stage(
     settings: Settings | None = None,
     clock: Callable[[], float] = lambda: NOW,
     workspace: str = "/home/kim/shop",
-    settled: bool = False,
+    steady: Callable[[], float] = time.monotonic,
+    settled: bool = True,
     open_shelf: Callable[[], Shelf] | None = None,
 ) -> AsyncIterator[Stage]:
-    """The app on the sketch's session, or on other observations."""
+    """The app on the sketch's session, or on other observations: all of them are in the tree and in its rows.
+
+    Unless `settled` is False, the first scan is over: nothing folds by itself while the test goes on.
+    """
     scene = scene or shop()
     first = scene.take() if observations is None else tuple(observations)
     monitor, source = monitor_of(
         first, health=health, settings=settings, clock=clock, workspace=workspace, open_shelf=open_shelf
     )
-    app = AgentwatchApp(monitor, clock)
+    app = AgentwatchApp(monitor, clock, steady)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot, source, scene)
-        await stage.until(lambda: stage.main.details)
+        await stage.until(lambda: stage.main.details and stage.is_told)
         if first:
+            # What folds depends on the room that there is.
             await stage.until(lambda: stage.is_drawn)
         if settled and health.mode != "starting":
-            await stage.until(lambda: app.is_settled)
+            stage.settle()
         await pilot.pause()
         yield stage

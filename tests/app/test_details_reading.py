@@ -69,7 +69,7 @@ async def test_no_tab_reads_on_the_event_loop(made: Callable[[], Case], tab_id: 
 @pytest.mark.parametrize("size", [(140, 40), (80, 24)])
 async def test_keys_are_answered_while_a_disk_is_not(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     disk = threading.Event()
-    async with stage(size=size, settled=True) as s:
+    async with stage(size=size) as s:
         monkeypatch.setattr(s.source, "content", lambda _digest: disk.wait(20) and "")
         try:
             await raw_tab_and_back(s)

@@ -161,7 +161,7 @@ def groups_of_all() -> Scene:
 
 
 async def test_each_group_has_a_heading_where_there_are_several() -> None:
-    async with stage(scene=groups_of_all(), size=(80, 24), settled=True) as s:
+    async with stage(scene=groups_of_all(), size=(80, 24)) as s:
         lines = [line.strip("▌ ").split("  ")[0] for line in s.text().splitlines()[1:]]
         assert lines[:2] == ["▾ NOW", "▾ ◐ live"]
         assert "▾ TODAY" in lines
@@ -172,18 +172,18 @@ async def test_each_group_has_a_heading_where_there_are_several() -> None:
 
 
 async def test_where_all_is_of_one_sitting_there_is_no_heading() -> None:
-    async with stage(size=(80, 24), settled=True) as s:
+    async with stage(size=(80, 24)) as s:
         assert not any(word in s.text() for word in ("NOW", "TODAY", "EARLIER", "HISTORY"))
 
 
 async def test_earlier_runs_are_folded_where_they_do_not_fit() -> None:
-    async with stage(scene=groups_of_all(), size=(80, 10), settled=True) as s:
+    async with stage(scene=groups_of_all(), size=(80, 10)) as s:
         assert "▸ EARLIER  4 runs" in s.line("EARLIER")
         assert "old0" not in s.text()
 
 
 async def test_a_heading_can_be_folded_and_told_of_and_nothing_is_decided_on_it() -> None:
-    async with stage(scene=groups_of_all(), settled=True) as s:
+    async with stage(scene=groups_of_all()) as s:
         await s.press("g")
         assert s.cursor is None
         await s.until(lambda: "Runs in which something works or needs you" in s.text())
@@ -203,7 +203,7 @@ async def test_a_heading_can_be_folded_and_told_of_and_nothing_is_decided_on_it(
 
 async def test_a_run_goes_to_its_group_as_time_passes_but_not_under_the_cursor() -> None:
     now = NOW
-    async with stage(scene=groups_of_all(), size=(80, 24), clock=lambda: now, settled=True) as s:
+    async with stage(scene=groups_of_all(), size=(80, 24), clock=lambda: now) as s:
         await s.press("j", "j", "j")
         assert s.cursor == "noon"
         now += 17 * 3_600
@@ -221,7 +221,7 @@ async def test_a_sign_of_life_moves_nothing_and_a_question_does() -> None:
     for name, ago in (("a", 300), ("b", 200), ("c", 100)):
         scene.handoff(name, ago=ago)
         scene.returned(name, Outcome.WORKING, ago=ago - 5)
-    async with stage(scene=scene, size=(80, 24), settled=True) as s:
+    async with stage(scene=scene, size=(80, 24)) as s:
         assert s.tree.row_ids() == ["c", "b", "a"]
         scene.returned("a", Outcome.WORKING, ago=1, summary="Still at it.")
         await s.see()
@@ -247,12 +247,12 @@ async def test_of_many_children_those_that_ask_and_work_come_first() -> None:
             scene.returned(f"job.n{number:02d}")
     scene.returned("job.n33", Outcome.WORKING)
     scene.returned("job.n37", Outcome.FAILED)
-    async with stage(scene=scene, size=(80, 24), settled=True) as s:
+    async with stage(scene=scene, size=(80, 24)) as s:
         assert s.tree.row_ids()[:4] == ["job", "job.n37", "job.n33", "job.n00"]
 
 
 async def test_the_strip_stays_inside_the_filter_and_counts_what_is_outside() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         await s.press("/", *"auth", "enter")
         strip = "\n".join(s.text().splitlines()[-4:-1])
         assert "security" in strip
@@ -276,7 +276,7 @@ async def test_a_chain_that_is_only_named_is_one_row_called_by_the_task() -> Non
     scene = Scene()
     returns_along(scene, ("orchestrator", "research", "skill-x", "agent-y"))
     scene.handoff("other")
-    async with stage(scene=scene, size=(140, 24), settled=True) as s:
+    async with stage(scene=scene, size=(140, 24)) as s:
         chained = next(one for one in s.app.monitor.tree.tasks if "agent-y" in one)
         top = s.app.monitor.tree.ancestors(chained)[-1]
         assert sorted(s.tree.row_ids()) == sorted([chained, "other"])
@@ -335,7 +335,7 @@ async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], 
 
     for _ in range(60):
         happen()
-    async with stage(scene=scene, size=size, clock=lambda: now, settled=True) as s:
+    async with stage(scene=scene, size=size, clock=lambda: now) as s:
         for _ in range(25):
             await s.press(*chance.choices(["j", "k", "pagedown", "space", "g", "G", "n", "H"], k=2))
             before = s.tree._cursor.row_id, line_of(s)
@@ -394,7 +394,7 @@ async def begins(s: Stage) -> None:
 
 @pytest.mark.usefixtures("all_is_history")
 async def test_where_all_is_history_it_has_its_heading_and_is_open() -> None:
-    async with stage(scene=history(), size=(80, 24), settled=True) as s:
+    async with stage(scene=history(), size=(80, 24)) as s:
         assert "▾ HISTORY  9 runs" in s.text()
         assert s.cursor == "old0"
         await s.press("H")
@@ -403,7 +403,7 @@ async def test_where_all_is_history_it_has_its_heading_and_is_open() -> None:
 
 @pytest.mark.usefixtures("all_is_history")
 async def test_where_all_is_history_and_does_not_fit_it_is_open_too() -> None:
-    async with stage(scene=history(40), size=(80, 24), settled=True) as s:
+    async with stage(scene=history(40), size=(80, 24)) as s:
         assert "▾ HISTORY  40 runs" in s.text()
         assert s.cursor == "old0"
 
@@ -411,7 +411,7 @@ async def test_where_all_is_history_and_does_not_fit_it_is_open_too() -> None:
 @pytest.mark.usefixtures("all_is_history")
 @pytest.mark.parametrize("keys", [(), ("j",) * 5])
 async def test_what_begins_is_in_sight_while_nobody_is_at_work(keys: tuple[str, ...]) -> None:
-    async with stage(scene=history(), size=(80, 24), settled=True) as s:
+    async with stage(scene=history(), size=(80, 24)) as s:
         await s.press(*keys)
         before = s.cursor
         if keys:
@@ -424,7 +424,7 @@ async def test_what_begins_is_in_sight_while_nobody_is_at_work(keys: tuple[str, 
 
 @pytest.mark.usefixtures("all_is_history")
 async def test_at_work_the_line_stays_and_what_is_above_is_told() -> None:
-    async with stage(scene=history(40), size=(80, 24), settled=True) as s:
+    async with stage(scene=history(40), size=(80, 24)) as s:
         await s.press("j")
         before = line_of(s)
         await begins(s)
@@ -443,7 +443,7 @@ async def test_at_work_the_line_stays_and_what_is_above_is_told() -> None:
 @pytest.mark.usefixtures("all_is_history")
 @pytest.mark.parametrize(("old", "above"), [(9, 0), (20, 4)])
 async def test_at_work_nothing_is_hidden_above_while_there_is_room_below(old: int, above: int) -> None:
-    async with stage(scene=history(old), size=(80, 24), settled=True) as s:
+    async with stage(scene=history(old), size=(80, 24)) as s:
         await s.press("H")
         await begins(s)
         assert s.tree._offset == max(s.tree.row_count - s.tree.size.height, 0) == above
@@ -452,7 +452,7 @@ async def test_at_work_nothing_is_hidden_above_while_there_is_room_below(old: in
 
 @pytest.mark.usefixtures("all_is_history")
 async def test_the_strip_moves_no_line() -> None:
-    async with stage(scene=history(20), size=(140, 40), settled=True) as s:
+    async with stage(scene=history(20), size=(140, 40)) as s:
         await s.press(*"jjjjj")
         await begins(s)
         before = line_of(s)
@@ -467,7 +467,7 @@ async def test_a_heading_counts_tasks_not_only_the_first_of_each_run() -> None:
     scene = groups_of_all()
     scene.handoff("old0.a", ago=3 * DAY + 50)
     scene.returned("old0.a", Outcome.WORKING, ago=3 * DAY + 40)
-    async with stage(scene=scene, size=(140, 10), settled=True) as s:
+    async with stage(scene=scene, size=(140, 10)) as s:
         assert "4 runs, 5 tasks" in s.line("EARLIER")
         assert "1 silent" in s.line("EARLIER")
         assert "4 completed" in s.line("EARLIER")
@@ -481,7 +481,7 @@ async def test_what_asks_and_works_comes_first_and_what_asked_long_ago_after_wha
     for name in ("works", "both", "both.child"):
         scene.handoff(name, ago=300.0)
         scene.returned(name, Outcome.FAILED if "child" in name else Outcome.WORKING, ago=250.0)
-    async with stage(scene=scene, size=(80, 24), clock=lambda: now, settled=True) as s:
+    async with stage(scene=scene, size=(80, 24), clock=lambda: now) as s:
         assert s.tree.row_ids() == ["both", "both.child", "asks", "works", "ended", "older"]
         await s.press("j")
         now += 600.0

@@ -37,7 +37,7 @@ async def acknowledge(s: Stage, task_id: str) -> None:
 
 
 async def test_one_key_and_one_confirmation_put_a_task_aside_with_all_below_it() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         before = asking(s)
         below = {task_id for task_id in before if task_id.startswith("checkout.")}
         assert len(below) > 2
@@ -64,10 +64,12 @@ async def test_one_key_and_one_confirmation_put_a_task_aside_with_all_below_it()
 
 @pytest.mark.parametrize("key", ["enter", "1"])
 async def test_a_key_that_was_meant_for_the_screen_below_puts_nothing_aside(key: str) -> None:
-    async with stage(settled=True) as s:
+    async with stage(steady=lambda: 0.0) as s:
         before = asking(s)
         s.tree.select(API)
-        await s.press("A", key, key)
+        await s.press("A")
+        await s.until(lambda: isinstance(s.app.screen, ChoiceScreen))
+        await s.press(key, key)
         assert isinstance(s.app.screen, ChoiceScreen)
         assert "read it first: enter counts in a moment · esc leave" in s.text()
         assert asking(s) == before
@@ -75,7 +77,7 @@ async def test_a_key_that_was_meant_for_the_screen_below_puts_nothing_aside(key:
 
 @pytest.mark.parametrize("key", ["escape", "q", "ctrl+c"])
 async def test_leaving_puts_nothing_aside(key: str) -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         before = asking(s)
         await s.press("A", key)
         assert isinstance(s.app.screen, MainScreen)
@@ -83,7 +85,7 @@ async def test_leaving_puts_nothing_aside(key: str) -> None:
 
 
 async def test_with_a_filter_all_that_it_finds_is_offered_first_and_then_the_selected_task() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         before = asking(s)
         await s.press("/", *"is:asks", "enter")
         await s.until(lambda: s.main.sought.text == "is:asks" and s.tree.row_count < 13)
@@ -102,7 +104,7 @@ async def test_with_a_filter_all_that_it_finds_is_offered_first_and_then_the_sel
 
 
 async def test_where_nothing_asks_and_nothing_is_new_it_is_said() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         s.tree.select("checkout.plan")
         await s.press("A")
         assert isinstance(s.app.screen, MainScreen)
@@ -112,7 +114,7 @@ async def test_where_nothing_asks_and_nothing_is_new_it_is_said() -> None:
 
 
 async def test_a_new_failure_asks_again() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         await acknowledge(s, API)
         s.scene.returned(API, Outcome.FAILED, agent="code", ago=1, code="E_OTHER", summary="Failed in another way.")
         await s.see()
@@ -121,7 +123,7 @@ async def test_a_new_failure_asks_again() -> None:
 
 async def test_a_snooze_ends_when_its_time_has_come() -> None:
     now = NOW
-    async with stage(settled=True, clock=lambda: now) as s:
+    async with stage(clock=lambda: now) as s:
         s.tree.select(API)
         await s.press("w")
         await s.until(lambda: "until tomorrow, 9:00" in s.text())
@@ -146,13 +148,13 @@ def test_tomorrow_begins_at_nine_on_the_operators_clock() -> None:
 
 
 async def test_a_decision_about_what_is_acknowledged_is_still_offered() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         await acknowledge(s, API)
         assert s.main.why_not("decide.retry") is None
 
 
 async def test_all_of_it_works_on_a_page_of_its_own() -> None:
-    async with stage(size=(80, 24), settled=True) as s:
+    async with stage(size=(80, 24)) as s:
         s.tree.select(API)
         await s.press("enter")
         assert isinstance(s.app.screen, TaskScreen)
@@ -167,7 +169,7 @@ async def test_all_of_it_works_on_a_page_of_its_own() -> None:
 
 async def test_what_cannot_be_written_is_said_and_asks_on(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
-    async with stage(settled=True, open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as s:
+    async with stage(open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as s:
         s.tree.select(API)
         await s.choose("A")
         await s.until(lambda: "nothing is put aside" in s.text())
@@ -175,24 +177,24 @@ async def test_what_cannot_be_written_is_said_and_asks_on(tmp_path: Path) -> Non
 
 
 async def test_a_screen_that_may_not_write_says_that_it_counts_here_only(tmp_path: Path) -> None:
-    async with stage(settled=True, open_shelf=lambda: Shelf(tmp_path, writes=False, clock=lambda: NOW)) as s:
+    async with stage(open_shelf=lambda: Shelf(tmp_path, writes=False, clock=lambda: NOW)) as s:
         await acknowledge(s, API)
         await s.until(lambda: "nothing is written here" in words(s))
     assert list(tmp_path.iterdir()) == []
 
 
 async def test_two_screens_show_the_same(tmp_path: Path) -> None:
-    async with stage(settled=True, open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as one:
+    async with stage(open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as one:
         other = Shelf(tmp_path)
         other.begin()
         await acknowledge(one, API)
         other.look()
         assert other.undo() is not None
         await one.until(lambda: API in asking(one))
-    async with stage(settled=True, open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as again:
+    async with stage(open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as again:
         assert API in asking(again)
         await acknowledge(again, API)
-    async with stage(settled=True, open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as again:
+    async with stage(open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as again:
         assert API not in asking(again)
 
 
@@ -202,7 +204,7 @@ async def test_hostile_names_are_shown_as_text() -> None:
     scene.returned("x", Outcome.FAILED, ago=50, summary="[red]x")
     scene.handoff("\x1b]0;x\x07[b]", "y", ago=90)
     scene.returned("\x1b]0;x\x07[b]", Outcome.FAILED, ago=50)
-    async with stage(scene.take(), scene=scene, settled=True) as s:
+    async with stage(scene.take(), scene=scene) as s:
         for _ in range(2):
             await s.press("n", "A")
             await s.until(lambda: "stops asking" in s.text())
@@ -216,7 +218,7 @@ async def test_hostile_names_are_shown_as_text() -> None:
 
 
 async def test_what_ends_is_new_until_it_was_selected_for_a_second(tmp_path: Path) -> None:
-    async with stage(settled=True, open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW - 5)) as s:
+    async with stage(open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW - 5)) as s:
         tree = s.app.monitor.tree
         assert "new" not in s.line("agentwatch")
         s.tree.select("checkout.plan")
@@ -244,7 +246,7 @@ async def test_what_ends_is_new_until_it_was_selected_for_a_second(tmp_path: Pat
 
 
 async def test_nobody_looks_at_a_window_without_the_focus_or_behind_a_dialog() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         tree = s.app.monitor.tree
         s.tree.select(API)
         await s.press("question_mark")
@@ -261,7 +263,7 @@ async def test_nobody_looks_at_a_window_without_the_focus_or_behind_a_dialog() -
 
 
 async def test_the_way_to_what_is_new_stays_inside_the_filter() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         s.source.push([Looked(0, NOW - 1_000)])
         await s.until(lambda: len(s.app.monitor.tree.unseen) > 2)
         s.main.filter_bar.seek("api is:new")
@@ -277,7 +279,7 @@ async def test_the_way_to_what_is_new_stays_inside_the_filter() -> None:
 
 
 async def test_acknowledging_ends_what_is_new_and_the_undo_brings_it_back() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         tree = s.app.monitor.tree
         s.source.push([Looked(0, NOW - 1_000)])
         await s.until(lambda: len(tree.unseen) > 2)

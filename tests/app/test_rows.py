@@ -37,7 +37,7 @@ def row(s: Stage, title: str) -> str:
 
 @pytest.mark.parametrize("width", WIDTHS)
 async def test_a_working_row_says_what_it_does(width: int) -> None:
-    async with stage(scene=busy(), size=(width, 24), settled=True) as s:
+    async with stage(scene=busy(), size=(width, 24)) as s:
         assert "Edit …/form.tsx" in row(s, " form") or "Edit src/billing/" in row(s, " form")
         assert "Bash ×3 npm te" in row(s, " tests")
         assert "The totals" in row(s, "round the totals")
@@ -47,7 +47,7 @@ async def test_a_working_row_says_what_it_does(width: int) -> None:
 
 @pytest.mark.parametrize("width", range(60, 201, 7))
 async def test_state_words_stay_from_sixty_columns_on(width: int) -> None:
-    async with stage(scene=busy(), size=(width, 24), settled=True) as s:
+    async with stage(scene=busy(), size=(width, 24)) as s:
         for title, word in ((" form", "working"), (" api", "failed"), ("a plan of", "completed"), (" docs", "stale")):
             assert f" {word}" in row(s, title) or "silent" in row(s, title), width
 
@@ -61,7 +61,7 @@ async def test_the_agent_goes_first_then_the_age_then_what_is_done() -> None:
 
 
 async def test_the_time_in_a_row_is_that_of_what_it_says() -> None:
-    async with stage(scene=busy(), size=(80, 24), settled=True) as s:
+    async with stage(scene=busy(), size=(80, 24)) as s:
         assert row(s, " form").endswith(" 4s"), "since the tool was called"
         assert row(s, " tests").endswith(" 41s")
         assert row(s, " api").endswith(" 20s"), "since it asks"
@@ -71,7 +71,7 @@ async def test_the_time_in_a_row_is_that_of_what_it_says() -> None:
 
 
 async def test_a_parent_that_waits_says_for_how_many_and_each_session_which_program_it_is() -> None:
-    async with stage(scene=busy(), size=(80, 24), settled=True) as s:
+    async with stage(scene=busy(), size=(80, 24)) as s:
         assert "claude · waits for 3" in row(s, "export the invoices")
         assert "opencode · " in row(s, "round the totals")
         assert "claude" not in row(s, " form")
@@ -81,7 +81,7 @@ async def test_a_parent_that_does_something_itself_does_not_wait() -> None:
     scene = Scene()
     scene.ran("s1", "lead", doing=call("Read", "a.md", 3))
     scene.ran("c1", "child", below="s1", doing=call("Task", "x", 3, over=True))
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         assert "Read a.md" in row(s, "lead")
         assert "waits" not in s.text()
 
@@ -89,7 +89,7 @@ async def test_a_parent_that_does_something_itself_does_not_wait() -> None:
 async def test_what_is_done_changes_in_its_place() -> None:
     scene = Scene()
     scene.ran("s1", "lead", doing=call("Read", "a.md", 3))
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         before = row(s, "lead")
         scene.ran("s1", "lead", doing=Doing(NOW, DoingKind.TODO, about="write it down", over=True))
         await s.see()
@@ -106,7 +106,7 @@ async def test_what_is_done_is_one_line_whatever_an_agent_writes(width: int) -> 
     scene = Scene()
     for number, about in enumerate(("日本語の長い説明" * 20, "a\nb\x1b[31m[bold]c[/]", "x" * 200, "🚀" * 90, "")):
         scene.ran(f"s{number}", f"lead {number}", doing=call("Bash", about, 3))
-    async with stage(scene=scene, size=(width, 24), settled=True) as s:
+    async with stage(scene=scene, size=(width, 24)) as s:
         assert {strip.cell_length for strip in s.strips()} == {width}
         tree_width = s.tree.scrollable_content_region.width
         assert all(s.tree.render_line(y).cell_length == tree_width for y in range(5))
@@ -119,14 +119,14 @@ async def test_what_neighbours_share_is_cut_before_what_tells_them_apart() -> No
     scene = Scene()
     for name in ("worker_m3_remediation", "auditor_m3_remediation"):
         scene.ran(name, f"teamwork_preview_{name}", doing=call("Bash", "make all of it and then some", 3))
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         assert "…worker_m3_remediation" in s.text()
         assert "…auditor_m3_remediati" in s.text()
         await s.pilot.resize_terminal(132, 12)
     scene = Scene()
     for part in ("one", "two"):
         scene.ran(part, f"implement the export of all invoices for the portal, part {part}", doing=call("Ls", "x", 3))
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         assert all(f"portal, part {part}" in s.text() for part in ("one", "two"))
 
 
@@ -134,7 +134,7 @@ async def test_a_name_that_nobody_works_on_has_the_room_to_itself() -> None:
     scene = Scene()
     name = "a_name_that_is_as_long_as_the_row_has_room_for"
     scene.handoff(name)
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         assert name in s.text()
 
 
@@ -142,7 +142,7 @@ async def test_a_decision_on_its_way_and_a_failure_are_told_where_the_work_was()
     scene = Scene()
     scene.handoff("api")
     scene.returned("api", Outcome.FAILED, code="E_TOOL_FAILURE", agent="code")
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         assert "E_TOOL_FAILURE" in row(s, " api")
 
 
@@ -150,7 +150,7 @@ async def test_a_failure_is_told_by_its_summary_where_there_is_room_else_by_its_
     scene, summary = Scene(), "The test database cannot be reached."
     scene.handoff("api")
     scene.returned("api", Outcome.FAILED, code="E_TOOL_FAILURE", summary=summary)
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         assert summary.rstrip(".") in row(s, " api")
         await s.pilot.resize_terminal(56, 12)
         await s.until(lambda: "E_TOOL_FAIL" in row(s, " api"))
@@ -159,7 +159,7 @@ async def test_a_failure_is_told_by_its_summary_where_there_is_room_else_by_its_
 async def test_what_is_done_gets_the_blanks_beside_a_short_title() -> None:
     scene = Scene()
     scene.ran("api", "tests", doing=call("Bash", "python -m pytest tests/of_all/exports", 3))
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         assert "Bash python -m pytest tests/of_all/exports" in row(s, " tests")
 
 
@@ -167,7 +167,7 @@ async def test_the_ends_of_a_narrow_header_do_not_run_together() -> None:
     scene = busy()
     scene.handoff("old", ago=30 * 86_400)
     scene.returned("old", ago=29 * 86_400)
-    async with stage(scene=scene, size=(40, 12), workspace="/home/kim/a-longer-name", settled=True) as s:
+    async with stage(scene=scene, size=(40, 12), workspace="/home/kim/a-longer-name") as s:
         unseen = s.app.monitor.tree.unseen
         for count in range(200):
             unseen.put(f"c{count}", ())
@@ -182,7 +182,7 @@ async def test_what_was_not_looked_at_has_a_mark() -> None:
     scene = Scene()
     scene.handoff("a")
     scene.handoff("b")
-    async with stage(scene=scene, size=(80, 12), settled=True) as s:
+    async with stage(scene=scene, size=(80, 12)) as s:
         assert "•" not in s.text()
         s.app.monitor.tree.tasks["b"].seen = False
         s.tree.refresh_tasks({"b"}, settled=True)
@@ -196,7 +196,7 @@ async def test_the_header_counts_what_goes_on_now_where_there_is_more() -> None:
     scene = busy()
     scene.handoff("old", ago=30 * 86_400)
     scene.returned("old", ago=29 * 86_400)
-    async with stage(scene=scene, size=(140, 24), settled=True) as s:
+    async with stage(scene=scene, size=(140, 24)) as s:
         header = " ".join(s.text().splitlines()[0].split())
         asks = s.app.monitor.tree.totals.needs_operator
         assert f"{asks} need you" in header
@@ -211,7 +211,7 @@ async def test_the_header_counts_what_goes_on_now_where_there_is_more() -> None:
 async def test_the_header_says_how_many_tokens_are_used_in_a_minute() -> None:
     scene = Scene()
     scene.ran("s1", "lead", doing=call("Read", "a.md", 3), tokens=100, ago=600)
-    async with stage(scene=scene, size=(140, 24), settled=True) as s:
+    async with stage(scene=scene, size=(140, 24)) as s:
         assert "tok/min" not in s.text()
         scene.ran("s1", "lead", doing=call("Read", "b.md", 1), tokens=48_200, ago=600, heard=1)
         await s.see()

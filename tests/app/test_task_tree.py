@@ -100,7 +100,6 @@ async def test_the_cursor_goes_up_when_its_task_is_folded_away() -> None:
 async def test_what_is_on_screen_stays_when_rows_come_above_the_view() -> None:
     scene = flat(100)
     async with stage(scene=scene, size=(80, 24)) as s:
-        await s.until(lambda: s.app.is_settled)
         s.tree.select("t00050")
         await s.until(lambda: "t00050" in s.text())
         before = screen_row(s, "t00050")
@@ -125,7 +124,7 @@ async def test_all_tasks_gone_and_back_again() -> None:
 
 
 async def test_nothing_is_repainted_when_an_update_changes_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         painted: list[int] = []
         monkeypatch.setattr(s.tree, "refresh_line", painted.append)
         s.tree.refresh_tasks(s.app.monitor.tree.tasks, settled=True)
@@ -134,7 +133,7 @@ async def test_nothing_is_repainted_when_an_update_changes_no_line(monkeypatch: 
 
 
 async def test_an_update_repaints_only_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         painted: list[int] = []
         monkeypatch.setattr(s.tree, "refresh_line", painted.append)
         s.app.monitor.tree.tasks["checkout.implement.docs"].title = "handbook"
@@ -144,7 +143,7 @@ async def test_an_update_repaints_only_its_own_line(monkeypatch: pytest.MonkeyPa
 
 async def test_elapsed_time_goes_on_for_open_rows_only() -> None:
     now = NOW
-    async with stage(clock=lambda: now, settled=True) as s:
+    async with stage(clock=lambda: now) as s:
         docs, schema = s.line("docs"), s.line("schema")
         assert "15s" in docs
         now = NOW + 3
@@ -160,7 +159,7 @@ async def test_a_finished_subtree_of_the_first_scan_starts_folded_and_a_later_on
         scene.handoff(task_id)
     scene.returned("done")
     scene.returned("done.one")
-    async with stage(scene=scene, settled=True, size=(80, 5)) as s:
+    async with stage(scene=scene, size=(80, 5)) as s:
         assert s.tree.row_ids() == ["open", "open.one", "done"]
         scene.returned("open.one")
         scene.returned("open")
@@ -175,7 +174,7 @@ async def test_a_first_scan_that_fits_the_screen_is_shown_whole() -> None:
     for task_id in ("done", "done.one", "also", "also.one"):
         scene.handoff(task_id)
         scene.returned(task_id)
-    async with stage(scene=scene, settled=True) as s:
+    async with stage(scene=scene) as s:
         assert s.tree.row_ids() == ["done", "done.one", "also", "also.one"]
 
 
@@ -257,7 +256,7 @@ async def test_a_second_attempt_is_counted() -> None:
 
 
 async def test_follow_goes_to_what_changed_and_opens_what_hides_it() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         await s.press("C", "f")
         s.scene.returned("checkout.implement.docs", ago=0)
         await s.see()
@@ -347,7 +346,7 @@ async def test_a_filter_that_matches_nothing_says_so() -> None:
 
 
 async def test_a_filter_that_matched_nothing_gives_the_cursor_back() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         s.tree.select("checkout.review")
         await s.press("/", *"zzz")
         await s.until(lambda: s.cursor is None)
@@ -466,7 +465,7 @@ async def test_a_click_on_an_arrow_leaves_the_view_where_it_is() -> None:
     scene.handoff("t00040.below")
     for number in range(60):
         scene.returned(f"t{number:05d}", Outcome.WORKING)
-    async with stage(scene=scene, size=(80, 24), settled=True) as s:
+    async with stage(scene=scene, size=(80, 24)) as s:
         s.tree.scroll_to(y=30, animate=False)
         await s.pilot.pause()
         y = screen_row(s, "t00040")
@@ -573,7 +572,7 @@ async def test_the_mark_of_attempts_shortens_before_it_gives_way() -> None:
     scene.returned("a.with_a_long_name", Outcome.FAILED, ago=60)
     scene.handoff("a.with_a_long_name", ago=30, attempt=2)
     scene.returned("a.with_a_long_name", Outcome.FAILED, ago=20)
-    async with stage(scene=scene, size=(99, 20), settled=True) as s:
+    async with stage(scene=scene, size=(99, 20)) as s:
         assert "↻2/2" in s.line("long_name")
         for width in range(100, 133):
             await s.pilot.resize_terminal(width, 20)
@@ -589,7 +588,7 @@ async def test_rows_say_where_whose_and_how_a_task_is_at_every_width() -> None:
     for number, task_id in enumerate(ids):
         scene.handoff(task_id, ago=120)
         scene.returned(task_id, Outcome.FAILED if number == 3 else Outcome.PARTIAL, agent="reviewer", ago=60)
-    async with stage(scene=scene, size=(40, 20), settled=True) as s:
+    async with stage(scene=scene, size=(40, 20)) as s:
         for width in range(40, 201):
             await s.pilot.resize_terminal(width, 20)
             await s.until(lambda width=width: s.app.size.width == width and s.tree.size.width >= width // 2 - 1)

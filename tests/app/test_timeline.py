@@ -57,7 +57,7 @@ async def timeline(
     theme: str | None = None,
 ) -> AsyncIterator[tuple[Stage, TimelineScreen]]:
     """The timeline of a scene, opened with this task selected in the tree."""
-    async with stage(scene=scene or shop(), size=size, clock=clock, settings=Settings(theme=theme), settled=True) as s:
+    async with stage(scene=scene or shop(), size=size, clock=clock, settings=Settings(theme=theme)) as s:
         if task_id is not None:
             s.tree.select(task_id)
         await s.press("t")
@@ -79,7 +79,7 @@ def row(s: Stage, title: str) -> str:
 
 
 async def test_it_opens_on_the_task_and_with_the_folds_of_the_tree() -> None:
-    async with stage(settled=True) as s:
+    async with stage() as s:
         s.tree.select("checkout.implement")
         await s.press("space", "j")
         assert s.cursor == "checkout.review"

@@ -90,7 +90,8 @@ class ChoiceScreen(ModalScreen[int | None]):
             yield Static(Content(self._note), id="choice-note")
 
     def on_mount(self) -> None:
-        self._begin()
+        self._look()
+        self.call_after_refresh(self._begin)
         self.app.app_resume_signal.subscribe(self, lambda _app: self._begin())
 
     def _begin(self) -> None:

@@ -127,11 +127,14 @@ def _is_text(typed: Typed, target: Widget) -> bool:
 
 
 class Arming:
-    """The moment in which the key of a dialog does not count yet. `over` is called at its end."""
+    """The moment in which the key of a dialog does not count yet. `over` is called at its end.
+
+    It begins when the dialog is seen: a slow machine may take longer to draw it.
+    """
 
     def __init__(self, screen: Screen[Any], steady: Callable[[], float], over: Callable[[], object]) -> None:
         self._screen, self._steady, self._over = screen, steady, over
-        self._at = 0.0
+        self._at = float("inf")
         self._timer: Timer | None = None
 
     @property

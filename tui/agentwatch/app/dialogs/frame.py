@@ -198,13 +198,13 @@ class Dialog(ModalScreen[End | Action]):
         yield self._footer
 
     def on_mount(self) -> None:
-        self._arming.begin()
         self.app.app_resume_signal.subscribe(self, lambda _app: self._arming.begin())
         self.set_interval(_PERIOD, self.look)
         self.call_after_refresh(self._be_seen)
 
     def _be_seen(self) -> None:
         self.seen_at = time.monotonic()
+        self._arming.begin()
         self.look()
 
     def on_resize(self, event: events.Resize) -> None:
