@@ -210,21 +210,30 @@ class Monitor:
         """
         import asyncio
 
-        from agentwatch.decisions.desk import return_digest
         from agentwatch.decisions.errors import DecisionError
 
         if self.clerk is None:
             raise DecisionError("nothing can be decided here: this workspace is not being watched")
-        task = self.tree.tasks.get(subject.task_id)
-        returned = task.latest.returned if task is not None and task.latest is not None else None
-
-        def now() -> str | None:
-            if returned is None or returned.stored:
-                # What a session gave back lies in no file of the workspace: the tree has its latest state.
-                return returned.digest if returned is not None else None
-            return return_digest(self.workspace, returned.path, self.settings.max_bytes)
-
+        now = self.returned_now(subject.task_id)
         return await asyncio.to_thread(self.clerk.decide, subject, action, params, returned=now, note=note)
+
+    def returned_now(self, task_id: str) -> Callable[[], str | None]:
+        """How to look once more at the return of a task as it is seen: gives its sha256 in hex, None where there is
+        none. Any thread may call that; it raises ReturnChangedError."""
+        from agentwatch.decisions.desk import return_digest
+
+        task = self.tree.tasks.get(task_id)
+        returned = task.latest.returned if task is not None and task.latest is not None else None
+        if returned is None or returned.stored:
+            # What a session gave back lies in no file of the workspace: the tree has its latest state.
+            digest = returned.digest if returned is not None else None
+            return lambda: digest
+        return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether the tree has all that was there when it began."""
+        return self.health.mode != "starting" and not self._pending
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
         """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError.

@@ -90,6 +90,10 @@ class Chain:
         """The decision that holds, by its id: the newest, where one had expired."""
         return {entry.record.decision_id: entry for entry in self.entries}
 
+    def asked_for(self, signed_request: str) -> ChainEntry | None:
+        """The decision that was recorded for what an operator signed, whatever became of it; None if it was not."""
+        return next((one for one in self.entries if one.record.signed_request == signed_request), None)
+
     @cached_property
     def of_attempts(self) -> Mapping[str, ChainEntry]:
         """Those of them that agents are told: answers to requests of programs go to these programs only."""

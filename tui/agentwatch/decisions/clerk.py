@@ -54,7 +54,7 @@ class Clerk(Background[Sequence[Observation]]):
             return self.desk.decide(subject, action, params, returned=returned, note=note)
         finally:
             # Also where it failed: what is on disk is the truth, whatever was said.
-            self._look_soon()
+            self.look_soon()
 
     def answer(
         self,
@@ -71,7 +71,7 @@ class Clerk(Background[Sequence[Observation]]):
         try:
             return self.desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
         finally:
-            self._look_soon()
+            self.look_soon()
 
     def look(self, *, mirror: bool = True, writes: bool = True) -> list[Observation]:
         """What has changed since the call before, with the `mirror` or without. Blocks."""
@@ -123,9 +123,10 @@ class Clerk(Background[Sequence[Observation]]):
     def note_announced(self, decision_id: str, words: str) -> None:
         """Say of a decision that the session that waits for it was told. Any thread may call it."""
         self._announced[decision_id] = words
-        self._look_soon()
+        self.look_soon()
 
-    def _look_soon(self) -> None:
+    def look_soon(self) -> None:
+        """Something was decided just now. Any thread may call it."""
         with self._news:
             self._hurry = True
             self._news.notify()

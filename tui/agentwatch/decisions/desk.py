@@ -16,17 +16,15 @@ from agentwatch.decisions import delivery, receipts
 from agentwatch.decisions.answering import asked_of, refusal
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.delivery import Forgery, Known, Mirror, deliver, forgeries, mirror_missing
-from agentwatch.decisions.envelope import VARIABLE, SigningKey, Trust, given
+from agentwatch.decisions.envelope import VARIABLE, Trust, given
 from agentwatch.decisions.errors import (
     KeyMissingError,
-    KeyProblemError,
     NotAllowedError,
     RequestGoneError,
     ReturnChangedError,
 )
-from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
-from agentwatch.decisions.passphrase import unlocked
+from agentwatch.decisions.pen import Pen
 from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import ANSWER_LIFETIME, Params, Record, Subject, time_of, written
 from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
@@ -46,10 +44,10 @@ _OURSELVES: Final = "agentwatch"
 _READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"
 
 
-class Desk:
+class Desk(Pen):
     """The decisions of one workspace. Blocks on the disk for milliseconds; any thread may call it.
 
-    `passphrase` is asked, in the calling thread, where the key is encrypted. With `read_only`, nothing is written into
+    `passphrase` is asked as `Pen` says. With `read_only`, nothing is written into
     the workspace. Decisions hold for `lifetime`, None for ever. `state` and `configuration` are directories, by default
     those of the user.
     """
@@ -65,19 +63,22 @@ class Desk:
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
-        state = state or state_directory(workspace)
+        super().__init__(passphrase=passphrase, configuration=configuration, disk=disk)
+        self.state: Final = state or state_directory(workspace)
         self.workspace_id: Final = workspace_id(workspace)
-        self.keys: Final = Keys(configuration, disk)
-        self.ledger: Final = Ledger(state, self.workspace_id, disk)
-        self._book = ReceiptBook(workspace, state, disk, read_only=read_only)
+        self.ledger: Final = Ledger(self.state, self.workspace_id, disk)
+        self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
         self._workspace = workspace
-        self._passphrase = passphrase
         self._read_only = read_only
         self._lifetime = lifetime
         self._disk = disk
         own = workspace / dot_directory.NAME
-        self._directories = (self.ledger.directory, state / receipts.NAME, own / delivery.NAME, own / receipts.NAME)
-        self._signing: SigningKey | None = None
+        self._directories = (
+            self.ledger.directory,
+            self.state / receipts.NAME,
+            own / delivery.NAME,
+            own / receipts.NAME,
+        )
         self._mirrored: Known = {}
         self._marked: set[int] = set()
 
@@ -114,7 +115,11 @@ class Desk:
         # Nobody works on what was ended, so there is no other workspace that it could meet.
         expires_at = None if self._lifetime is None or action in ENDING else now + self._lifetime
         draft = Draft(subject, action, params or Params(), note, operator or operator_name(), now, expires_at)
-        made = self.ledger.append(draft, self._key(), self.keys.trust(), returned)
+        return self.record(draft, returned)
+
+    def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:
+        """Record a decision as somebody made it, as `decide` does."""
+        made = self.ledger.append(draft, self.key(), self.keys.trust(), returned)
         if self._read_only:
             return made._replace(undelivered=_READ_ONLY)
         undelivered = deliver(self._workspace, made.entry, self.ledger.bytes_of, self._disk)
@@ -140,8 +145,20 @@ class Desk:
         `gone` looks once more and says, in a sentence, why nobody waits for it any more; None where somebody does. Task
         and attempt are those that it was shown at. Raises DecisionError: see `errors`.
         """
-        now, params = now or datetime.now(UTC), params or Params()
-        why_not = refusal(request, action, params, note)
+        now = now or datetime.now(UTC)
+        expires_at = now + ANSWER_LIFETIME
+        if request.until is not None:
+            # Records have whole seconds; its holder knows the time to a fraction.
+            ends_at = datetime.fromtimestamp(math.ceil(request.until), UTC)
+            expires_at = min(expires_at, ends_at)
+        subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
+        draft = Draft(subject, action, params or Params(), note, operator or operator_name(), now, expires_at)
+        return self.record_answer(request, draft, gone)
+
+    def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
+        """Record the answer to a request as somebody made it, as `answer` does."""
+        now, expires_at = draft.created_at, draft.expires_at
+        why_not = refusal(request, draft.action, draft.params, draft.note)
         if why_not is not None:
             raise NotAllowedError(f"not recorded: {why_not}")
         before = self.read().latest.get(request.request_id)
@@ -151,20 +168,13 @@ class Desk:
                 f"not recorded: an answer to an equal request of before holds until {before.record.expires_at}; answer"
                 " it in its program, or decide again then"
             )
-        expires_at = now + ANSWER_LIFETIME
-        if request.until is not None:
-            # Records have whole seconds; its holder knows the time to a fraction.
-            ends_at = datetime.fromtimestamp(math.ceil(request.until), UTC)
-            expires_at = min(expires_at, ends_at)
 
         def returned() -> None:
-            why = gone() or ("its time is over" if expires_at <= now else None)
+            why = gone() or ("its time is over" if expires_at is not None and expires_at <= now else None)
             if why is not None:
                 raise RequestGoneError(f"not recorded: {why}")
 
-        subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
-        draft = Draft(subject, action, params, note, operator or operator_name(), now, expires_at)
-        return self.ledger.append(draft, self._key(), self.keys.trust(), returned)
+        return self.ledger.append(draft, self.key(), self.keys.trust(), returned)
 
     def read(self) -> Chain:
         """Every decision, and what is wrong in the ledger. Cheap where nothing changed. Raises DecisionError."""
@@ -218,45 +228,12 @@ class Desk:
         is_private = decision.request_id is not None
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
-    def why_locked(self) -> str | None:
-        """Why the passphrase has to be typed before the next decision can be signed; None where it has not.
-
-        A keyring that the operator chose is asked first, and may ask the operator itself: it can take a minute.
-        Raises KeyProblemError.
-        """
-        try:
-            if not self.keys.is_encrypted() or (self._signing and self._signing.public == self.keys.show()):
-                return None
-        except KeyMissingError:
-            return None
-        why = "the key that signs decisions is encrypted"
-        if not self.keys.in_keyring:
-            return why
-        try:
-            self._signing = unlocked(self.keys)
-        except KeyProblemError as error:
-            return f"{why}, and {error}"
-        return None
-
-    def unlock(self, passphrase: str) -> None:
-        """Load the encrypted key, for this and the next decisions. Raises KeyProblemError."""
-        self._signing = self.keys.load(lambda: passphrase)
-
-    def _key(self) -> SigningKey:
-        try:
-            if self._signing is None or self._signing.public != self.keys.show():
-                self._signing = self.keys.load(self._passphrase)
-        except KeyMissingError:
-            if self.keys.trust().keys:
-                # Only the private one is gone, and that was said.
-                raise
-            if self.ledger.read(Trust()).problems:
-                raise KeyMissingError(
-                    f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
-                    f" put them back from a backup, or move {self.ledger.directory} away and decide again"
-                ) from None
-            self._signing = self.keys.create()
-        return self._signing
+    def refuse_first(self) -> None:
+        if self.ledger.read(Trust()).problems:
+            raise KeyMissingError(
+                f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
+                f" put them back from a backup, or move {self.ledger.directory} away and decide again"
+            )
 
     def _mark_delivered(self, record: Record) -> None:
         # Delivered it is all the same; the receipt is told the next time.

@@ -188,6 +188,18 @@ class Ledger:
         except OSError as error:
             raise self._not_recorded(error) from error
 
+    def refuse(self, signed_request: str, trust: Trust, write: Callable[[], None]) -> ChainEntry | None:
+        """Have it written down that this is not recorded, while nobody can record it. Returns the decision that holds
+        it, where it is recorded: then nothing is written. Raises LedgerError, and what `write` raises but OSError."""
+        try:
+            with self._directory.make() as directory, directory.locked():
+                entry = self._read(directory, trust).asked_for(signed_request)
+                if entry is None:
+                    write()
+                return entry
+        except OSError as error:
+            raise LedgerError(f"{self.directory}: {reason(error)}; {remedy(error)}, then try again") from error
+
     def bytes_of(self, entry: ChainEntry) -> bytes:
         """The bytes of the file of a decision. Raises LedgerError."""
         try:

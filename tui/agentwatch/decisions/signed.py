@@ -62,7 +62,8 @@ def read(text: str, trust: Trust) -> tuple[SignedRequest, str]:
 
     Raises EnvelopeError, UntrustedError where it is none of these keys, and RecordError.
     """
-    data, keyid = opened(text.encode(), {name: key.public for name, key in trust.asking.items()}, REQUEST_TYPE)
+    keys = {name: key.public for name, key in trust.asking.items()}
+    data, keyid = opened(text.encode(errors="replace"), keys, REQUEST_TYPE)
     return _parse(data), keyid
 
 

@@ -1,0 +1,126 @@
+"""A host whose agents hand out work, and operators on other machines who decide about it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tests.reliability.commands.stage import HANDOFF, returned
+from tests.unit.decisions.made import KIM, NOON, QUICK
+
+from agentwatch.config import Settings
+from agentwatch.decisions.chain import Chain
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.ledger import Draft
+from agentwatch.decisions.others import Role
+from agentwatch.decisions.reader import Found, Question, Reader
+from agentwatch.decisions.record import Params, Record, Subject, written
+from agentwatch.decisions.signed import SignedRequest, sign
+from agentwatch.delegation.decision import Action
+from agentwatch.disk import Disk
+from agentwatch.monitor import Monitor
+from agentwatch.remote.frames import Result
+from agentwatch.remote.relay_desk import RelayDesk
+from agentwatch.requests.box import Box
+from agentwatch.requests.holding import Holder
+from agentwatch.requests.source import Inbox
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.source import FilesSource
+
+ALICE = SigningKey(Ed25519PrivateKey.from_private_bytes(b"alice" + b"a" * 27))
+STRANGER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"s" * 32))
+LIFETIME = timedelta(days=7)
+
+
+class Host:
+    """Everything lies below `root`. It trusts kim and alice. The clock stands at `now` until a test moves it."""
+
+    def __init__(self, root: Path, disk: Disk = QUICK) -> None:
+        self.workspace, self.state, self.configuration = root / "shop", root / "state", root / "configuration"
+        self.workspace.mkdir(parents=True, exist_ok=True)
+        self.disk = disk
+        self.now = NOON
+        self.desk = self.open_desk()
+        self.key = self.desk.keys.create()
+        for key, name in ((KIM, "kim"), (ALICE, "alice")):
+            with suppress(OSError):
+                self.desk.keys.trust_other(Role.OPERATOR, key.public, name, NOON.replace(year=2020))
+        self._monitor: Monitor | None = None
+
+    def open_desk(self) -> Desk:
+        return Desk(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
+
+    def box(self) -> Box:
+        return Box(self.workspace, state=self.state, disk=QUICK)
+
+    def holder(self) -> Holder:
+        return Holder(self.workspace, name="test", state=self.state, configuration=self.configuration, disk=QUICK)
+
+    def fail(self, task_id: str = "a", attempt: int = 1, summary: str = "It broke.") -> None:
+        """An attempt that was handed out, and came back with an error."""
+        packet = HANDOFF | {"task_id": task_id, "attempt": attempt}
+        name = f"{task_id}-{attempt}"
+        (self.workspace / f"{name}.handoff.json").write_text(json.dumps(packet), "utf-8")
+        text = returned(summary).replace("task_id: shop.api", f"task_id: {task_id}\nattempt: {attempt}")
+        (self.workspace / f"{name}.return.md").write_text(text, "utf-8")
+        self._monitor = None
+
+    def monitor(self) -> Monitor:
+        """One that has looked at what is there now."""
+        if self._monitor is None:
+            source = FilesSource(self.workspace, FilesSettings())
+            given = {"open_desk": self.open_desk, "open_inbox": lambda: Inbox(self.box())}
+            self._monitor = Monitor(self.workspace, Settings(), source, time.time, **given)  # type: ignore[arg-type]
+            self._monitor.scan()
+        return self._monitor
+
+    def forget(self) -> None:
+        """The relay begins anew."""
+        self._monitor = None
+
+    def subject(self, task_id: str = "a") -> Subject:
+        return self.desk.subject(self.monitor().tree.tasks[task_id])
+
+    def signed(self, task_id: str = "a", action: Action = Action.RETRY, key: SigningKey = KIM, **changes: Any) -> str:
+        """What an operator signs, now by the clock of the host, who looks at the task as it is now."""
+        at: datetime = changes.pop("at", self.now)
+        host: str = changes.pop("host", self.key.public.keyid)
+        record_by: datetime = changes.pop("record_by", at + timedelta(minutes=5))
+        values: dict[str, Any] = {
+            "subject": changes.pop("subject", None) or self.subject(task_id),
+            "action": action,
+            "params": Params(),
+            "note": "once more",
+            "operator": "-",
+            "created_at": at,
+            "expires_at": at + LIFETIME,
+        }
+        return sign(SignedRequest(host, written(record_by), Draft(**(values | changes)).record(1, None)), key)
+
+    def record(self, text: str) -> Result:
+        """As the relay does it."""
+        return asyncio.run(RelayDesk(self.monitor(), lambda: self.now).record(text))
+
+    def chain(self) -> Chain:
+        return self.open_desk().read()
+
+    def records(self) -> list[Record]:
+        return [entry.record for entry in self.chain().entries]
+
+    def reader(self) -> Reader:
+        return Reader(self.workspace, state=self.state, configuration=self.configuration, environment={})
+
+    def wait(self, task_id: str = "a", attempt: int = 1, now: datetime | None = None) -> Found:
+        """What an agent there is told."""
+        return self.reader().find(Question(task_id, attempt), now or self.now)
+
+
+Sign = Callable[..., str]

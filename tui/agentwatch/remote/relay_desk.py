@@ -1,0 +1,297 @@
+"""The desk of a host: records what operators on other machines have signed, or says why not. The ledger alone decides.
+
+Each is answered once: whatever was signed is recorded, or refused, and delivered again it gets the same answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agentwatch.decisions import policy
+from agentwatch.decisions.answering import asked_of
+from agentwatch.decisions.delivery import NOT_DELIVERED
+from agentwatch.decisions.desk import operator_name
+from agentwatch.decisions.envelope import EnvelopeError, UnsignedError, UntrustedError
+from agentwatch.decisions.errors import (
+    DecisionError,
+    KeyProblemError,
+    NotAllowedError,
+    RecordError,
+    RequestGoneError,
+    ReturnChangedError,
+    reason,
+    remedy,
+)
+from agentwatch.decisions.ledger import DecisionMade, Draft
+from agentwatch.decisions.others import Role
+from agentwatch.decisions.record import AlreadyDecidedError, Record, time_of, written
+from agentwatch.decisions.signed import AHEAD, SignedRequest, read
+from agentwatch.place import workspace_id
+from agentwatch.remote.frames import Result
+from agentwatch.remote.outcomes import Outcome, Refusal, Refusals
+
+if TYPE_CHECKING:
+    from agentwatch.decisions.clerk import Clerk
+    from agentwatch.decisions.desk import Desk
+    from agentwatch.monitor import Monitor
+
+_START_SECONDS: Final = 20.0
+"""So long is waited for a monitor that still reads its workspace."""
+_SETTLING_SECONDS: Final = 3.0
+"""And so long after that before it refuses anything: claims are checked a little later."""
+_PAUSE_SECONDS: Final = 0.05
+_ROUNDING: Final = timedelta(seconds=5)
+"""What is signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
+
+_OUTCOMES: Final[dict[type[DecisionError], Outcome]] = {
+    AlreadyDecidedError: Outcome.DECIDED_OTHERWISE,
+    ReturnChangedError: Outcome.RETURN_CHANGED,
+    RequestGoneError: Outcome.GONE,
+    NotAllowedError: Outcome.NOT_ALLOWED,
+    RecordError: Outcome.REFUSED,
+}
+"""All other errors are about keys and disks."""
+
+_OTHER_HOST: Final = "it was signed for another host, or this one has a new key since: trust that, and decide again"
+
+
+class _RefusedError(DecisionError):
+    """It is not recorded; `record` is the file of the decision that holds instead, where there is one."""
+
+    def __init__(self, refusal: Refusal, decision_id: str = "", record: str | None = None) -> None:
+        super().__init__(refusal.words)
+        self.refusal, self.decision_id, self.record = refusal, decision_id, record
+
+
+class _Signed(NamedTuple):
+    """What was signed, and the decision that the host makes of it."""
+
+    text: str
+    sha256: str
+    request: SignedRequest
+    draft: Draft
+
+
+class RelayDesk:
+    """Records in the ledger of the workspace that a monitor watches. To be used on the event loop of that monitor.
+
+    `clock` gives the time of this host, aware.
+    """
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._monitor = monitor
+        self._workspace_id = workspace_id(monitor.workspace)
+        self._clock = clock
+        self._settled_at: float | None = None
+
+    async def record(self, text: str) -> Result:
+        """Record what an operator signed, or say why it is not. Never raises. With an outcome that is not final, see
+        `Outcome`, it is right to deliver the same again."""
+        sha256 = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        try:
+            return await self._record(text, sha256)
+        except _RefusedError as error:
+            refusal, decision_id, record = error.refusal, error.decision_id, error.record
+        except DecisionError as error:
+            refusal, decision_id, record = Refusal(Outcome.FAILED, str(error)), "", None
+        except OSError as error:
+            words = f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
+            refusal, decision_id, record = Refusal(Outcome.FAILED, words), "", None
+        return Result(self._workspace_id, decision_id, sha256, refusal.outcome, refusal.words, record)
+
+    async def _record(self, text: str, sha256: str) -> Result:
+        clerk = await self._clerk()
+        desk = clerk.desk
+        # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
+        signed = await asyncio.to_thread(_opened, desk, text, sha256, self._clock())
+        made = await asyncio.to_thread(_known, desk, signed)
+        if made is None:
+            made = await self._decide(clerk, signed)
+        data = await asyncio.to_thread(desk.ledger.bytes_of, made.entry)
+        words = "recorded" if made.record.signed_request == text else _said_before(made.record)
+        words = "; ".join(filter(None, (words, made.doubt, made.undelivered and f"{NOT_DELIVERED}{made.undelivered}")))
+        return Result(desk.workspace_id, made.record.decision_id, sha256, Outcome.RECORDED, words, data.decode())
+
+    async def _decide(self, clerk: Clerk, signed: _Signed) -> DecisionMade:
+        refusal = await self._refusal(clerk.desk, signed.draft)
+        if refusal is None:
+            try:
+                return await asyncio.to_thread(self._doing(clerk.desk, signed))
+            except tuple(_OUTCOMES) as error:
+                refusal = Refusal(_OUTCOMES[type(error)], str(error))
+            finally:
+                clerk.look_soon()
+        return await asyncio.to_thread(_refuse, clerk.desk, signed, refusal)
+
+    async def _clerk(self) -> Clerk:
+        """What keeps the decisions, once the monitor knows all that is there."""
+        end = time.monotonic() + _START_SECONDS
+        while self._monitor.clerk is None or not self._monitor.has_looked:
+            if time.monotonic() >= end:
+                raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
+            await asyncio.sleep(_PAUSE_SECONDS)
+        if self._settled_at is None:
+            self._settled_at = time.monotonic() + _SETTLING_SECONDS
+        return self._monitor.clerk
+
+    async def _refusal(self, desk: Desk, draft: Draft) -> Refusal | None:
+        """Why the tree, as it is now, does not allow it."""
+        while True:
+            refusal = self._why_not(desk, draft)
+            if refusal is None or time.monotonic() >= (self._settled_at or 0.0):
+                return refusal
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _why_not(self, desk: Desk, draft: Draft) -> Refusal | None:
+        subject = draft.subject
+        if subject.request is not None:
+            # Who asks, and what, stands in its own file.
+            return None
+        task = self._monitor.tree.tasks.get(subject.task_id)
+        if task is None:
+            return Refusal(Outcome.RETURN_CHANGED, "not recorded: the task is gone")
+        now = desk.subject(task)
+        if now != subject:
+            names = {"attempt": f"attempt {now.attempt} has begun", "return_sha256": "the return has changed"}
+            names |= {"handoff_sha256": "the handoff has changed", "after": "a fitter was called or has ended"}
+            why = next(words for name, words in names.items() if getattr(now, name) != getattr(subject, name))
+            return Refusal(Outcome.RETURN_CHANGED, f"not recorded: {why} since you looked at it; look at it again")
+        why_not = policy.refusal(task, draft.action, draft.params, draft.note)
+        if why_not is None:
+            return None
+        return Refusal(Outcome.NOT_ALLOWED, f"not recorded: {draft.action} is not possible: {why_not}")
+
+    def _doing(self, desk: Desk, signed: _Signed) -> Callable[[], DecisionMade]:
+        """How it is recorded, if nothing has changed until then."""
+        draft = signed.draft
+
+        def refuse_again() -> None:
+            # The ledger is locked now, so that no other relay refuses it meanwhile.
+            if (refusal := Refusals(desk.state).find(signed.sha256)) is not None:
+                raise _RefusedError(refusal, draft.subject.decision_id)
+
+        if draft.subject.request is None:
+            returned = self._monitor.returned_now(draft.subject.task_id)
+
+            def now() -> str | None:
+                refuse_again()
+                return returned()
+
+            def decide() -> DecisionMade:
+                _unlock(desk)
+                return desk.record(draft, now)
+
+            return decide
+        inbox = self._monitor.inbox
+
+        def answer() -> DecisionMade:
+            _unlock(desk)
+            request = None if inbox is None else inbox.box.find(draft.subject.decision_id)
+            if inbox is None or request is None or asked_of(request) != draft.subject.request:
+                raise RequestGoneError("not recorded: nobody waits for this answer")
+
+            def gone() -> str | None:
+                refuse_again()
+                is_late = request.until is not None and draft.created_at.timestamp() >= request.until
+                return "its time is over" if is_late else inbox.gone(request)
+
+            return desk.record_answer(request, draft, gone)
+
+        return answer
+
+
+# What follows waits for the disk, in a thread
+
+
+def _opened(desk: Desk, text: str, sha256: str, now: datetime) -> _Signed:
+    """What was signed, if it is by a key that counts, and for this ledger. Raises _RefusedError; that is not written
+    down, for it stays so, or anybody could have sent it."""
+    trust = desk.keys.trust()
+    try:
+        request, keyid = read(text, trust)
+    except UntrustedError as error:
+        raise _not_trusted("this host does not trust the key that signed it") from error
+    except UnsignedError as error:
+        raise _not_trusted(str(error)) from error
+    except (EnvelopeError, RecordError) as error:
+        raise _RefusedError(Refusal(Outcome.REFUSED, f"not recorded: {error}")) from error
+    asked, ended = request.asked, trust.asking[keyid].retired_at
+    known = next((one for one in desk.keys.others(Role.OPERATOR) if one.public.keyid == keyid), None)
+    if ended is not None:
+        raise _not_trusted(f"this host does not trust the key that signed it any more, since {ended}")
+    if known is not None and asked.created_at < written(time_of(known.trusted_at) - _ROUNDING):
+        raise _not_trusted("it was signed before this host trusted its key; decide again")
+    own = desk.keys.show().keyid
+    if request.host != own or asked.workspace_id != desk.workspace_id:
+        words = "it was signed for another host or workspace" if request.host == own else _OTHER_HOST
+        raise _RefusedError(Refusal(Outcome.REFUSED, f"not recorded: {words}"))
+    draft = Draft(
+        subject=asked.subject,
+        action=asked.action,
+        params=asked.params,
+        note=asked.note,
+        operator=operator_name() if known is None else known.name,
+        created_at=now,
+        expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
+        signed_request=text,
+    )
+    return _Signed(text, sha256, request, draft)
+
+
+def _unlock(desk: Desk) -> None:
+    if (why := desk.why_locked()) is not None:
+        cure = "take the passphrase away with `agentwatch keys passphrase`, or give it to a keyring"
+        raise KeyProblemError(f"not recorded so far: {why}, and nobody can type its passphrase on the host: {cure}")
+
+
+def _not_trusted(why: str) -> _RefusedError:
+    return _RefusedError(Refusal(Outcome.NOT_TRUSTED, f"not recorded: {why}"))
+
+
+def _known(desk: Desk, signed: _Signed) -> DecisionMade | None:
+    """The decision that was recorded for it before, None where there is none. Raises _RefusedError where it was refused
+    before, its time is over, or something else is decided."""
+    draft, asked = signed.draft, signed.request.asked
+    chain = desk.read()
+    if (entry := chain.asked_for(signed.text)) is not None:
+        return DecisionMade(entry, fresh=False)
+    if (refusal := Refusals(desk.state).find(signed.sha256)) is not None:
+        raise _RefusedError(refusal, asked.decision_id)
+    now, refusal = written(draft.created_at), None
+    if now > signed.request.record_by:
+        words = f"its time was over at {signed.request.record_by}, and it is {now} on the host"
+        refusal = Refusal(Outcome.EXPIRED, f"not recorded: {words}")
+    elif asked.created_at > written(draft.created_at + AHEAD):
+        words = f"it is dated {asked.created_at}, and it is {now} on the host: set the clocks"
+        refusal = Refusal(Outcome.EXPIRED, f"not recorded: {words}")
+    else:
+        entry = chain.latest.get(asked.decision_id)
+        if entry is None or entry.record.is_expired(draft.created_at):
+            return None
+        held = entry.record
+        if (held.action, held.params, held.note) == (draft.action, draft.params, draft.note):
+            return DecisionMade(entry, fresh=False)
+        refusal = Refusal(Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held)))
+    return _refuse(desk, signed, refusal)
+
+
+def _refuse(desk: Desk, signed: _Signed, refusal: Refusal) -> DecisionMade:
+    """Write down that it is refused, for good. Raises _RefusedError; gives the decision where it was recorded by
+    another relay meanwhile."""
+    trust, decision_id = desk.keys.trust(), signed.draft.subject.decision_id
+    keep = partial(Refusals(desk.state).keep, signed.sha256, refusal, signed.request.record_by, signed.draft.created_at)
+    entry = desk.ledger.refuse(signed.text, trust, keep)
+    if entry is not None:
+        return DecisionMade(entry, fresh=False)
+    held = desk.ledger.read(trust).latest.get(decision_id) if refusal.outcome is Outcome.DECIDED_OTHERWISE else None
+    raise _RefusedError(refusal, decision_id, desk.ledger.bytes_of(held).decode() if held is not None else None)
+
+
+def _said_before(record: Record) -> str:
+    return f"recorded before: {record.operator} said the very same at {record.created_at}"
