@@ -80,7 +80,8 @@ def watched(
     With `everywhere`, of all workspaces in which a session was alive in so many seconds before. It has not looked yet.
     """
 
-    def open_one(workspace: Path) -> Monitor:
+    def open_one(place: Place) -> Monitor:
+        workspace = place.workspace
         # The desk in a thread, behind the first frame.
         own = None if selection is None else selection.anew()
         return monitor_of(workspace, settings, own, remembers=True, open_desk=lambda: desk_of(workspace, settings))

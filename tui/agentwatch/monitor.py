@@ -100,7 +100,7 @@ class Monitor:
         rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
         self._new_tree = partial(DelegationTree, rules, remembers=keeps, host=host)
         self.tree = self._new_tree()
-        self.health = Health("starting", "reading the workspace")
+        self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each."""
         self.tap: Callable[[Observation], None] | None = None

@@ -39,13 +39,14 @@ class Place(NamedTuple):
     """A workspace that is to be watched, and what its top row is called; without a name, it has none.
 
     One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
-    something in it is not past.
+    something in it is not past. `host` is what the operator calls the machine that it is on, "" for this one.
     """
 
     workspace: Path
     name: str | None = None
     comes: bool = False
     waits: bool = False
+    host: str = ""
 
 
 class Places(NamedTuple):
@@ -78,7 +79,7 @@ class Monitors(Monitor):
         self,
         places: Sequence[Place],
         settings: Settings,
-        open_one: Callable[[Path], Monitor],
+        open_one: Callable[[Place], Monitor],
         *,
         find: Callable[[], Places] | None = None,
         noun: str = "workspace",
@@ -100,13 +101,24 @@ class Monitors(Monitor):
 
     @property
     def title(self) -> str:
-        names = [part.place.name or "" for part in self._parts.values() if part.scope]
+        names = [part.place.name or "" for part in self._parts.values() if part.scope and not part.place.host]
         if not self._parts:
             return f"every {self._noun}"
-        if not names or any(part.scope == "" for part in self._parts.values()):
-            return super().title + (f" + {plural(len(names), self._noun)}" if names else "")
-        words = " ".join(f"{name}/" for name in names)
-        return words if len(words) <= _TITLE else plural(len(names), self._noun)
+        if any(part.scope == "" for part in self._parts.values()):
+            local = super().title + (f" + {plural(len(names), self._noun)}" if names else "")
+        else:
+            local = " ".join(f"{name}/" for name in names)
+            local = local if len(local) <= _TITLE else plural(len(names), self._noun)
+        return " + ".join(filter(None, (local, self._hosts)))
+
+    @property
+    def _hosts(self) -> str:
+        """How many hosts there are, and how many of them can be reached."""
+        hosts = [part for part in self._parts.values() if part.place.host]
+        every = {part.place.host for part in hosts}
+        lost = {part.place.host for part in hosts if part.monitor.tree.lost_since is not None}
+        count = plural(len(every), "host") if every else ""
+        return f"{len(every - lost):,} of {count}" if lost else count
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -166,8 +178,9 @@ class Monitors(Monitor):
         async def watch(part: _Part) -> None:
             try:
                 with ExitStack() as stack:
-                    # Hooks wait for a decision only where somebody can see what it is about.
-                    await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
+                    if not part.place.host:
+                        # Hooks wait for a decision only where somebody can see what it is about.
+                        await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
                     async for update in part.monitor.updates():
                         arrived.put_nowait(self._take(part, update))
                         async with turn:
@@ -186,7 +199,8 @@ class Monitors(Monitor):
                 while True:
                     for part in [part for part in self._parts.values() if part.running is None]:
                         part.running = asyncio.create_task(watch(part))
-                        await _settling(part.monitor)
+                        if not part.place.host:
+                            await _settling(part.monitor)
                     if self._find is None:
                         return
                     places = await asyncio.to_thread(self._find)
@@ -213,7 +227,7 @@ class Monitors(Monitor):
             await asyncio.gather(watching, *running, return_exceptions=True)
 
     def _open(self, place: Place) -> _Part:
-        monitor = self._open_one(place.workspace)
+        monitor = self._open_one(place)
         part = self._parts[place.workspace] = _Part(place, monitor)
         if not place.waits:
             self._show(part)
@@ -222,6 +236,9 @@ class Monitors(Monitor):
     def _show(self, part: _Part) -> set[str]:
         place = part.place
         part.scope, keys = self.tree.show(part.monitor.tree, name=place.name, workspace=str(place.workspace))
+        if place.host:
+            self.tree.explain(part.scope, _why(part))
+            keys |= self.tree.update(part.scope, (), moved=False)
         return keys
 
     def _take(self, part: _Part, update: Update) -> Update:
@@ -229,6 +246,7 @@ class Monitors(Monitor):
         tasks, changed, structure = part.monitor.tree.tasks, set[str](), self.tree.structure
         if part.scope is not None:
             self.tree.swap(part.scope, part.monitor.tree)
+            self.tree.explain(part.scope, _why(part))
             changed = self.tree.update(part.scope, update.changed, moved=update.structure)
         elif any(has_row(task) for key in update.changed if (task := tasks.get(key))):
             changed = self._show(part)
@@ -274,6 +292,13 @@ class Monitors(Monitor):
 def has_row(task: Task) -> bool:
     """Whether a workspace that only comes with others has a row, because of this task."""
     return bool(task.alive_at) and not task.past
+
+
+def _why(part: _Part) -> str:
+    """Why nothing is known of a workspace on another machine, or nothing yet; "" where all is well."""
+    health = part.monitor.health
+    is_known = part.monitor.tree.lost_since is None and health.mode != "starting"
+    return "" if is_known or not part.place.host else health.detail
 
 
 def _from(part: _Part, sentence: str) -> str:

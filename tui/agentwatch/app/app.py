@@ -278,6 +278,12 @@ class AgentwatchApp(App[None]):
 
     @on(Inspect)
     def _inspect(self, event: Inspect) -> None:
+        if host := self.monitor.of(event.task_id)[0].host:
+            words = (
+                f"{clean(event.entry.path, 200)} is on {clean(host, 60)}: what was found there about it stands here."
+            )
+            self._complain(words)
+            return
         from agentwatch.app.screens.inspect import InspectScreen  # it needs what the details need
 
         self.push_screen(InspectScreen(self.monitor, self.clock, event))
@@ -375,12 +381,13 @@ class AgentwatchApp(App[None]):
     @work(group="file", exclusive=True)
     async def action_copy_path(self) -> None:
         """Put the path of the selected task's file on the clipboard."""
-        file = await file_at_hand(self.screen, self.monitor)
+        file = await file_at_hand(self.screen, self.monitor, names=True)
         if isinstance(file, str):
             self._complain(file)
         else:
-            # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file.
-            words = clean(str(file))
+            # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file. On
+            # another machine it is as `scp` takes it.
+            words = clean(str(file).removeprefix("/ssh:"))
             self.copy_to_clipboard(words)
             self.notify(in_home(words), title="Copied", markup=False, timeout=3)
 

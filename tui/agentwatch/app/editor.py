@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 _GIT_SECONDS: Final = 2.0
 
 
-async def file_at_hand(screen: Screen[object], monitor: Monitor) -> Path | str:
+async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool = False) -> Path | str:
     """The file that is inspected; else the return of the selected task's latest attempt, else its handoff.
 
-    If there is none, a sentence that says why. The disk is asked in a thread.
+    If there is none, a sentence that says why; so it is with one on another machine, unless what `names` it is enough.
+    The disk is asked in a thread.
     """
     inspected, task_id = getattr(screen, "inspected", None), getattr(screen, "task_id", None)
     task = monitor.tree.tasks.get(task_id) if isinstance(task_id, str) else None
@@ -41,7 +42,11 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor) -> Path | str:
         return "This row is a workspace: no file speaks of it."
     if version is None:
         return "No file speaks of this task: it is only named in another's delegation path."
-    path = monitor.of(task.task_id)[0].absolute(version.path)
+    own = monitor.of(task.task_id)[0]
+    path = own.absolute(version.path)
+    if own.host and not version.stored:
+        where = f"{clean(version.path, 200)} is on {clean(own.host, 60)}"
+        return path if names else f"{where}: it cannot be opened from here; the Raw tab has its text."
     if await asyncio.to_thread(_is_file, path):
         return path
     if version.stored:

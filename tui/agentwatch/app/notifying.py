@@ -82,7 +82,8 @@ def words(tasks: Sequence[Task], now: float) -> str:
 
 
 def _name(task: Task) -> str:
-    return plain(summary(task.title), _NAME_LENGTH)
+    host = f"{plain(task.host, _NAME_LENGTH)}: " if task.host else ""
+    return f"{host}{plain(summary(task.title), _NAME_LENGTH)}"
 
 
 def _program(task: Task) -> str:

@@ -102,6 +102,12 @@ class JoinedTree(DelegationTree):
         if branch.top is not None:
             branch.top.children = cast("list[str]", _Keys(scope, tree.roots))
 
+    def explain(self, scope: str, why: str) -> None:
+        """Why nothing is known of a tree now, or nothing yet: foreign words, "" where all is. `update` comes next."""
+        top = self._branches[scope].top
+        if top is not None:
+            top.why = why
+
     def update(self, scope: str, changed: Collection[str], *, moved: bool) -> set[str]:
         """These tasks of a tree have changed, come or gone; `moved` where the shape of it has. Returns their keys."""
         branch = self._branches[scope]
@@ -298,6 +304,6 @@ def _sum_up(top: Task, branch: Branch, *, moved: bool, anew: bool) -> None:
     states = +branch.states or sums.states
     top.state = top.own_state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     top.lost_since = tree.lost_since
-    if top.lost_since is not None:
+    if top.why or top.lost_since is not None:
         top.state = State.UNKNOWN
     top.past = not branch.is_split and is_past(top, tree.history_before)

@@ -95,6 +95,8 @@ def why_at(task: Task, now: float) -> str:
     whether its process is gone; of one of which nothing is known, since when."""
     if task.state is State.UNKNOWN and task.lost_since is not None:
         unknown = _long(max(now - task.lost_since, 0.0))
+        if task.workspace:
+            return f"nothing is known for {unknown}: {task.why}"
         return f"{task.why}: nothing is known for {unknown}, and it was {task.known_state} then"
     if not task.stale:
         return task.why

@@ -108,6 +108,8 @@ def _facts(case: Case, task: Task, params: Params, now: float, width: int) -> It
             yield from (("", line) for line in part.wrap(max(width, 8)))
     if case.where:
         yield "in", Content(quoted(shown(case.where, 200), max(width - 2, 8)))
+    if case.monitor.host:
+        yield "host", Content.styled(_named(case.monitor.host, width), "bold")
     if question := question_at(task, now):
         asks = Content(quoted(shown(question, 1_000), 2 * max(width, 8) - 2)).wrap(max(width, 8))
         yield from (("…" if number else "asks", line) for number, line in enumerate(asks))
@@ -172,6 +174,9 @@ def _budget(case: Case, task: Task, params: Params, width: int) -> Content:
 def _places(case: Case, width: int) -> str:
     """Where it is written, as much of it as there is room for: the ends of the paths say most."""
     name = f"{case.subject.decision_id[:DIGITS]}….json"
+    if case.monitor.host:
+        host = quoted(case.monitor.host, 60)
+        return f"{name} on {host}" if width < _ROOMY else f"{name} in the ledger of {host}, once it has checked this"
     if width < _ROOMY:
         return f"{name}, not delivered" if case.monitor.settings.read_only else name
     delivered = ", nowhere else (read only)" if case.monitor.settings.read_only else ", copy in .agentwatch/decisions"

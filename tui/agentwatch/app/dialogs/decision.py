@@ -117,6 +117,9 @@ class DecisionScreen(Dialog):
 
     async def remark(self) -> str:
         """That no agent here has read a decision; one may be waiting for its first, unseen."""
+        if self.case.monitor.host:
+            # What agents there are told is seen there.
+            return ""
         tasks = list(self.case.monitor.tree.tasks.values())
         if any(one.is_read for task in tasks for attempt in task.attempts for one in attempt.decisions):
             return ""

@@ -133,6 +133,8 @@ class RequestScreen(Dialog):
         yield "from", f"{clean(program_of(request.source), 20)} · {self._asker(width)}", "bold"
         if self.opened.where:
             yield "in", quoted(shown(self.opened.where, 200), max(width - 2, 8)), ""
+        if self.opened.monitor.host:
+            yield "host", quoted(self.opened.monitor.host, max(width - 2, 8)), "bold"
         yield "asks for", f"{request.kind}: {quoted(request.tool, max(width - 16, 8))}", ""
         digits = 32 if width >= _ROOMY else _SHORT
         yield "request", f"{grouped(request.request_id[:digits])}{'' if digits == 32 else ' …'}", ""

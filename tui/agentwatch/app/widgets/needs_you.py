@@ -190,19 +190,21 @@ class NeedsYou(LineWidget):
         return [*parts, *self._rest(palette)]
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
-        """What these tasks are called in so many cells: several of one title each with the task that it is part of."""
+        """What these tasks are called in so many cells: several of one title each with the task that it is part of, and
+        those on other machines with their host."""
         titles = [summary(task.called) for task in tasks]
         above = [
             [summary(self._tree.tasks[one].called) for one in self._tree.ancestors(task.task_id)] for task in tasks
         ]
         wholes = [(names[-1] if names else "", title) for names, title in zip(above, titles, strict=True)]
         called: list[str] = []
-        for names, title, whole in zip(above, titles, wholes, strict=True):
-            if not names or titles.count(title) == 1:
+        for task, names, title, whole in zip(tasks, above, titles, wholes, strict=True):
+            is_only = not names or titles.count(title) == 1
+            if is_only and not task.host:
                 called.append(clip_name(title, width))
             else:
                 # Parts of one whole are told apart by what is right above them.
-                name = names[-1] if wholes.count(whole) == 1 else names[0]
+                name = summary(task.host) if is_only else names[-1] if wholes.count(whole) == 1 else names[0]
                 room = width - len(BETWEEN)
                 name = clip_name(name, max(room - cell_len(title), min(cell_len(name), room // 3)))
                 called.append(f"{name}{BETWEEN}{clip_name(title, room - cell_len(name))}")

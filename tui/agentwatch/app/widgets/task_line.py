@@ -155,7 +155,7 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks
     if note:
         parts += [Part(" "), *note]
     if columns.state:
-        word = "no tasks" if task.workspace and task.below is None and not is_lost else face.word
+        word = "no tasks" if task.workspace and task.below is None and task.state is not State.UNKNOWN else face.word
         parts.append(Part(" " + left(word, columns.state), palette.muted if quiet else color))
     if columns.agent:
         parts.append(Part(" " + left(_agent(task), columns.agent), palette.muted))

@@ -126,7 +126,9 @@ def _returned(result: Return) -> Iterator[Block]:
 def _standing(view: View) -> Iterator[Block]:
     task = view.task
     if task.why:
-        yield field("why", gist(why_at(task, view.now)))
+        why = why_at(task, view.now)
+        # Of a host it says what to do, too.
+        yield field("why", plain(why, 1_000) if task.workspace else gist(why))
     if answered := where(task):
         yield field("answer", plain(answered, 400))
     yield from _requests(task.requests, view.now)
@@ -190,6 +192,8 @@ def _below(states: Mapping[State, int]) -> Content:
 def _provenance(view: View) -> Iterator[Block]:
     task = view.task
     if task.workspace:
+        if task.host:
+            yield field("host", plain(exact(task.host)))
         yield field("workspace", plain(exact(task.workspace)))
         return
     # The head has them as far as there is room.

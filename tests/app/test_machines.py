@@ -1,0 +1,160 @@
+"""Workspaces on several machines on one screen: a row for each, which says how its host is, and what is far away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.app.scenes import LIVE, NOW, Scene, ToldSource, busy
+from tests.app.scenes import shop as shop_scene
+from tests.app.stage import Stage
+
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.notifying import words
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Lost, Reached
+from agentwatch.delegation.task import State, Task
+from agentwatch.monitor import Monitor
+from agentwatch.monitors import Monitors, Place
+from agentwatch.sources.health import Health, Problem
+
+WHY = "build2 cannot be reached: ssh: connect to host build2 port 22: Connection refused"
+DOWN = Health("degraded", WHY, problems=(Problem("files", "build2", WHY),))
+
+
+@dataclass
+class Fleet(Stage):
+    """A stage with a source for each workspace, by the name of its row."""
+
+    sources: dict[str, ToldSource]
+
+    def told(self, name: str) -> ToldSource:
+        return self.sources[name]
+
+    @property
+    def monitors(self) -> Monitors:
+        assert isinstance(self.app.monitor, Monitors)
+        return self.app.monitor
+
+    def top(self, name: str) -> Task:
+        return next(one for one in self.monitors.tree.tasks.values() if one.workspace and one.title == name)
+
+    def row(self, part: str) -> str:
+        width = self.tree.region.width
+        return next(line[:width] for line in self.text().splitlines()[self.tree.region.y :] if part in line[:width])
+
+
+@asynccontextmanager
+async def fleet(size: tuple[int, int] = (140, 40), **scenes: Scene | Health) -> AsyncIterator[Fleet]:
+    """`build1`, `build2`: the scene that its one workspace begins with, or the health of one that does not answer."""
+    sources: dict[str, ToldSource] = {}
+    places = []
+    for host, scene in scenes.items():
+        is_here = host == "here"
+        first = scene.take() if isinstance(scene, Scene) else (Lost(0, NOW - 180),)
+        name = "shop" if is_here else f"{host}: shop"
+        sources[name] = ToldSource(first, scene if isinstance(scene, Health) else LIVE)
+        place = Path("/home/kim/shop" if is_here else f"/ssh:kim@{host}:/srv/shop")
+        places.append(Place(place, name, host="" if is_here else host))
+
+    def open_one(place: Place) -> Monitor:
+        return Monitor(
+            place.workspace, Settings(), sources[place.name or ""], lambda: NOW, keeps_deleted=True, host=place.host
+        )
+
+    app = AgentwatchApp(Monitors(places, Settings(), open_one), lambda: NOW)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        stage = Fleet(app, pilot, ToldSource(), Scene(), sources)
+        await stage.until(lambda: stage.main.details)
+        await stage.until(lambda: app.is_settled)
+        await stage.until(lambda: stage.is_drawn)
+        await pilot.pause()
+        yield stage
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_each_workspace_on_a_host_has_a_row_and_one_that_never_answered_says_why(size: tuple[int, int]) -> None:
+    async with fleet(size, build1=busy(), build2=DOWN) as s:
+        assert "build1: shop" in s.row("build1: shop")
+        assert " ◐ " in s.row("build1: shop") or " ✗ " in s.row("build1: shop")
+        row = s.row("build2: shop")
+        assert "? build2: shop" in row
+        assert "build2 cannot be re" in row
+        assert "unknown" in row
+        assert "no tasks" not in row
+        assert "1 of 2 hosts" in s.text().splitlines()[0]
+        s.tree.select(s.top("build2: shop").task_id)
+        if size[0] > 100:
+            await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
+
+
+async def test_before_it_answers_a_host_is_said_to_have_not_answered() -> None:
+    async with fleet(build1=busy(), build2=busy()) as s:
+        assert "2 hosts" in s.line("agentwatch")
+        waiting = Monitor(Path("/ssh:x:/w"), Settings(), ToldSource(), lambda: NOW, host="x")
+        s.monitors._open_one = lambda place: waiting
+        s.monitors._open(Place(Path("/ssh:x:/w"), "x: w", host="x"))
+        top = s.top("x: w")
+        assert (top.state, top.why) == (State.UNKNOWN, "x has not answered yet")
+
+
+async def test_a_lost_host_is_counted_and_its_row_says_since_when_and_why() -> None:
+    async with fleet(build1=busy(), build2=busy()) as s:
+        rows = s.tree.row_ids()
+        s.told("build2: shop").push([Lost(0, NOW - 180)], DOWN)
+        await s.until(lambda: "1 of 2 hosts" in s.line("agentwatch"))
+        await s.until(lambda: "unknown" in s.row("build2: shop") and "cannot be re" in s.row("build2: shop"))
+        assert s.row("build2: shop").rstrip().endswith(" 3m")
+        assert s.tree.row_ids() == rows
+        s.told("build2: shop").push([Reached(0, NOW)], LIVE)
+        await s.until(lambda: "2 hosts" in s.line("agentwatch") and "of 2" not in s.line("agentwatch"))
+        await s.until(lambda: "cannot" not in s.row("build2: shop"))
+        assert s.tree.row_ids() == rows
+
+
+async def test_local_workspaces_stand_beside_those_of_hosts() -> None:
+    async with fleet(here=shop_scene(), build1=busy()) as s:
+        assert "shop/ + 1 host" in s.line("agentwatch")
+        assert {one.host for one in s.monitors.tree.tasks.values()} == {"", "build1"}
+
+
+@pytest.mark.parametrize(
+    ("query", "hosts"), [("host:build1", {"build1"}), ("host:here", {""}), ("host:build", {"build1", "build2"})]
+)
+async def test_the_filter_finds_what_is_on_a_host(query: str, hosts: set[str]) -> None:
+    async with fleet(here=shop_scene(), build1=busy(), build2=busy()) as s:
+        await s.press("slash", *query, "enter")
+        await s.until(lambda: s.main.sought.text == query)
+        tasks = s.monitors.tree.tasks
+        await s.until(lambda: {tasks[row].host for row in s.tree.row_ids() if row in tasks} == hosts)
+
+
+async def test_the_filter_completes_the_names_of_hosts() -> None:
+    async with fleet(here=shop_scene(), build1=busy()) as s:
+        await s.press("slash", *"host:bu", "tab", "enter")
+        await s.until(lambda: s.main.sought.text == "host:build1")
+
+
+async def test_a_file_on_another_machine_is_not_opened_from_here_and_its_place_is_copied() -> None:
+    async with fleet(here=busy(), build1=shop_scene()) as s:
+        task = next(one for one in s.monitors.tree.tasks.values() if one.own_id == "checkout.implement.api")
+        s.tree.select(task.task_id)
+        await s.press("o")
+        said = "returns/checkout.implement.api.return.md is on build1: it cannot be opened from here"
+        await s.until(lambda: any(said in one.message for one in s.app._notifications))
+        await s.press("c")
+        await s.until(lambda: s.app.clipboard == "kim@build1:/srv/shop/returns/checkout.implement.api.return.md")
+
+
+def test_a_notification_names_the_host() -> None:
+    task = Task("a", title="api", host="build1", ask="retry?", question="retry?")
+    assert words([task], NOW) == "build1: api needs you: retry?"
+
+
+async def test_the_strip_says_on_which_host_somebody_asks() -> None:
+    async with fleet(here=busy(), build1=shop_scene()) as s:
+        await s.until(lambda: "build1 › security" in s.text())
+        assert "build1 › metrics" in s.text()
