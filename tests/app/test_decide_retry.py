@@ -41,7 +41,7 @@ async def test_a_retry_is_recorded_with_the_amended_handoff(tmp_path: Path) -> N
         packet = packet_of(record.params.handoff)
         assert packet["notes"] == ["Operator: use v3", "Hint of attempt 1: Raise the time-out."]
         assert (packet["attempt"], packet["decision_id"]) == (2, record.decision_id)
-        assert "Retry: recorded, delivered." in s.toasts
+        assert "Retry “shop.api”: recorded, delivered." in s.toasts
         assert (
             "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up."
             in s.toasts
@@ -54,7 +54,7 @@ async def test_where_agents_are_told_of_agentwatch_the_toast_names_no_remedy(tmp
         (s.workspace / "CLAUDE.md").write_text("Wait with `agentwatch wait`.", "utf-8")
         await s.open("r")
         await s.record()
-        assert "Retry: recorded, delivered." in s.toasts
+        assert "Retry “shop.api”: recorded, delivered." in s.toasts
         assert "No decision was read" not in s.toasts
 
 

@@ -93,11 +93,12 @@ async def test_what_is_refused_gives_way_to_what_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["tree", "details", "timeline"])
-async def test_a_review_is_named_only_where_several_ask(place: str, tmp_path: Path) -> None:
+async def test_a_review_is_named_where_somebody_asks(place: str, tmp_path: Path) -> None:
     async with office(tmp_path, TWO) as s:
         await go(s, place)
         await s.until(lambda: "R" in footer(s))
-        (s.workspace / "ui.return.md").write_text(returned("SUCCESS", "shop.ui", more=""))
+        for name in ("ui", "api"):
+            (s.workspace / f"{name}.return.md").write_text(returned("SUCCESS", f"shop.{name}", more=""))
         await s.until(lambda: "R" not in footer(s))
 
 

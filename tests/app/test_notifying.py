@@ -215,7 +215,7 @@ def asks(screen: Screen, *requests: Request) -> Task:
 
 def test_each_request_is_told_once_with_its_program_and_command(screen: Screen) -> None:
     first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
-    assert words([asks(screen, first)], 0.0) == "api (claude-code) needs you: allow? Bash  npm test"
+    assert words([asks(screen, first)], 0.0) == "api (claude) needs you: allow? Bash  npm test"
     assert screen.after(STANDS) == ["api"]
     asks(screen, equal, first)
     assert screen.after(PAUSE) == ["api"]

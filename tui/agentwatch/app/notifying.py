@@ -24,7 +24,7 @@ from agentwatch.delegation.task import Alarm, State, Task
 from agentwatch.place import state_directory
 from agentwatch.presence import claim_alarms
 from agentwatch.text import clean
-from agentwatch.view.words import in_line, plural, question_at
+from agentwatch.view.words import in_line, plural, program_of, question_at
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -88,7 +88,7 @@ def _name(task: Task) -> str:
 
 def _program(task: Task) -> str:
     asks = task.request or task.run
-    return f" ({plain(asks.source, _NAME_LENGTH)})" if asks is not None else ""
+    return f" ({plain(program_of(asks.source), _NAME_LENGTH)})" if asks is not None else ""
 
 
 _Mark = tuple[int, State, str | None]

@@ -30,6 +30,12 @@ _DECIDED: Final = {
     Action.ACCEPT: "you accepted it as it is",
 }
 
+_ASKS: Final = {
+    RequestKind.PERMISSION: "asks for a permission",
+    RequestKind.QUESTION: "asks a question",
+    RequestKind.FORM: "has a form to fill in",
+}
+
 
 LOST: Final = "its host cannot be reached"
 
@@ -106,8 +112,7 @@ def _is_by_run(task: Task, run: Run) -> bool:
 def _why_of_request(request: Request) -> str:
     if not request.waits_for_operator:
         return "its program has not got your answer yet"
-    asks = "asks for a permission" if request.kind is RequestKind.PERMISSION else "asks a question"
-    return f"its program {asks}" + ("" if request.actions else ", which is answered in its own session")
+    return f"its program {_ASKS[request.kind]}" + ("" if request.actions else ", which is answered in its own session")
 
 
 def _why_of_run(task: Task, run: Run) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from math import isinf
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -135,9 +135,24 @@ def answer(attempt: Attempt) -> str | None:
 
 _HAND_ON: Final = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 """Tools, in small letters, with which an agent hands work on, and which return when that is done."""
+_DIGITS: Final = 8
+"""Characters of an id that tell it from others."""
 _MANY: Final = 64
 """Tasks right below one up to which those that are open are counted one by one."""
 _PROGRAMS: Final = {"claude-code": "claude", "qwen-code": "qwen"}
+
+
+def told_apart(tasks: Sequence[Task]) -> list[str]:
+    """Of tasks that are called the same, what differs in a word: the agent, the program, else the session; foreign."""
+    agents = [shown(task.agent or "", 20) for task in tasks]
+    programs = [shown(program_of(task.run.source), 20) if task.run is not None else "" for task in tasks]
+    ids = [task.own_id for task in tasks]
+    # Ids that carry the time begin alike.
+    starts = range(0, max(map(len, ids), default=0), _DIGITS // 2)
+    start = next((one for one in starts if len({name[one : one + _DIGITS] for name in ids}) == len(ids)), 0)
+    sessions = [shown(f"{'…' if start else ''}{name[start : start + _DIGITS]}", 20) for name in ids]
+    ways = (agents, programs, sessions)
+    return next((words for words in ways if all(words) and len(set(words)) == len(words)), sessions)
 
 
 def doing_words(doing: Doing) -> str:

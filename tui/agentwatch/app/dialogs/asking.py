@@ -32,7 +32,7 @@ _LONGEST: Final = 2_000
 _GOES_ON: Final = "┊›"
 """In front of what goes on from the line above, which has not ended there."""
 
-_DONE: Final = {Action.ALLOW: "Allowed", Action.DENY: "Denied", Action.ANSWER: "Answered"}
+_DONE: Final = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
 
 
 def unfit(request: Request) -> str | None:
@@ -105,7 +105,7 @@ class RequestForm(Form):
 
     @property
     def done(self) -> str:
-        """What the operator has done, in a word."""
+        """What the operator has done, in words that go on with the program."""
         return _DONE[self.action] if self.action is not None else ""
 
     def rows(self) -> Iterator[Row]:
@@ -173,7 +173,7 @@ class Verbatim(NamedTuple):
 
 def content(request: Request) -> Iterator[Block]:
     """The call itself, and what it is given besides; then what the model says of it, which rule would cover it, and the
-    exact input."""
+    exact input. Questions stand above their answers."""
     if request.kind is RequestKind.PERMISSION:
         yield Verbatim("the call", request.shown or request.input)
         if request.beside:
@@ -182,5 +182,5 @@ def content(request: Request) -> Iterator[Block]:
         yield Verbatim("model says", request.said)
     if request.covered_by:
         yield Verbatim("own rules", f"none allows it; this would: {request.covered_by}")
-    if rest := whole_input(request):
+    if request.kind is not RequestKind.QUESTION and (rest := whole_input(request)):
         yield Verbatim("whole input", rest)

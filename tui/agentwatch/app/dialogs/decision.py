@@ -18,6 +18,7 @@ from agentwatch.app.dialogs.fields import Choice, Row
 from agentwatch.app.dialogs.forms import FORMS, AttemptForm, said
 from agentwatch.app.dialogs.frame import Dialog, Wanted
 from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.widgets.cells import summary
 from agentwatch.app.widgets.details.blocks import Block
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions import policy
@@ -25,7 +26,7 @@ from agentwatch.decisions.delivery import is_told_of
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import OF_ATTEMPTS
-from agentwatch.text import clean
+from agentwatch.text import clean, quoted
 
 
 class DecisionScreen(Dialog):
@@ -110,10 +111,11 @@ class DecisionScreen(Dialog):
         return await self.case.monitor.decide(self.case.subject, self.case.action, params, self.note.strip())
 
     def outcome(self, decided: DecisionMade) -> str:
+        task = quoted(summary(self.case.seen.title), 24)
         done = "recorded" if decided.fresh else "the very same was recorded before"
         undelivered = decided.undelivered
         delivered = "delivered" if undelivered is None else f"not delivered: {clean(undelivered, 500)}"
-        return f"{self.form.word}: {done}, {delivered}."
+        return f"{self.form.word} {task}: {done}, {delivered}."
 
     async def remark(self) -> str:
         """That no agent here has read a decision; one may be waiting for its first, unseen."""

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -227,8 +227,37 @@ class Unlock(Row):
         return None
 
 
+class Facts(Widget):
+    """Lines of ours. Where a clock runs in one of them, no other is painted again."""
+
+    def __init__(self) -> None:
+        super().__init__(id="facts")
+        self._lines: list[Content] = []
+
+    def tell(self, lines: Sequence[Content]) -> None:
+        """Show these lines from now on."""
+        before, self._lines = self._lines, list(lines)
+        if len(before) != len(lines):
+            self.refresh(layout=True)
+            return
+        for y, (one, other) in enumerate(zip(before, lines, strict=True)):
+            if not one.is_same(other):
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def render(self) -> Content:
+        return Content("\n").join(self._lines)
+
+
 class Standing(Static):
     """The line that says what the key would do. It looks like something to click, and is not."""
+
+    _said = Content()
+
+    def tell(self, words: Content) -> None:
+        """Say this from now on."""
+        if not words.is_same(self._said):
+            self._said = words
+            self.update(words)
 
     def on_click(self) -> None:
         self.app.notify("A click decides nothing: press ctrl+s.", markup=False, timeout=3)

@@ -42,7 +42,7 @@ _MOST_QUESTIONS: Final = 12
 _LONGEST_QUESTION: Final = 600
 
 _MITIGATIONS: Final = {
-    None: "none",
+    None: "no",
     Mitigation.CHANGED_INPUTS: "changed inputs",
     Mitigation.REDUCED_SCOPE: "reduced scope",
     Mitigation.CORRECTED_CONSTRAINTS: "corrected constraints",
@@ -123,7 +123,7 @@ class RetryForm(AttemptForm):
         self.document = Document(case, self._maker)
 
     def rows(self) -> Iterator[Row]:
-        yield Row("mitigated", self._mitigation)
+        yield Row("different", self._mitigation)
         if self.case.seen.retry.hint:
             yield Row("hint", self._hint)
 

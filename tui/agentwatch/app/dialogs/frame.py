@@ -20,10 +20,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.dialogs.fields import LABEL, Choice, Row, Standing, Unlock, line_input
+from agentwatch.app.dialogs.fields import LABEL, Choice, Facts, Row, Standing, Unlock, line_input
 from agentwatch.app.dialogs.forms import Form
 from agentwatch.app.typeahead import Arming
 from agentwatch.app.widgets.footer import Footer
@@ -119,7 +119,7 @@ class Dialog(ModalScreen[End | Action]):
         self._note = line_input(form.note_placeholder, id="note")
         (form.first or self._note).add_class("first")
         self._unlock = Unlock(desk)
-        self._facts = Static(id="facts", markup=False)
+        self._facts = Facts()
         self._standings = Standing(id="standing", markup=False), Standing(id="standing-low", markup=False)
         self._wanted: Wanted | None = None
         """What was missing when the key that records was pressed: it is said where one looks."""
@@ -236,9 +236,9 @@ class Dialog(ModalScreen[End | Action]):
         if self._wanted is not None and self._missing() != self._wanted:
             self._mark(None)
         width = (self._facts.size.width or self.size.width - 6) - LABEL
-        self._facts.update(Content("\n").join(self.facts(width)))
+        self._facts.tell(list(self.facts(width)))
         for standing in self._standings:
-            standing.update(self._standing())
+            standing.tell(self._standing())
         self._footer.redraw()
 
     def _standing(self) -> Content:

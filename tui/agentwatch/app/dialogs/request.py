@@ -26,17 +26,22 @@ from agentwatch.delegation.task import BETWEEN
 from agentwatch.text import clean, quoted, whole
 from agentwatch.view import times
 from agentwatch.view.requests import denial_words, left_words, standing_words
-from agentwatch.view.words import plural, program_of
+from agentwatch.view.words import plural, program_of, told_apart
 
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
 
+_WIDE: Final = 108
 _ROOMY: Final = 60
 """Cells from which a fact has room for all that belongs to it."""
-_GROUP: Final = 4
-_SHORT: Final = 12
-"""Digits of an id, or a digest, that are shown where there is little room; what is compared is all of it."""
+_COMPARED: Final = 100
+"""Tasks that ask, to which the name of the one that asks this is compared."""
+_TOAST: Final = 54
+_OF_TOAST: Final = 0.7
+"""Cells of a toast that is one line, and of the screen's."""
+_GROUP: Final = 8
+"""Digits of an id that name a request everywhere, and of a digest that are shown; what is compared is all of it."""
 _EFFECTS: Final = {
     Action.ALLOW: "allows it, this once",
     Action.DENY: "denies it",
@@ -109,6 +114,7 @@ class RequestScreen(Dialog):
     def on_mount(self) -> None:
         # Textual itself calls that of the frame.
         self._page.show(lambda: content(self.opened.request), keep=False)
+        self.query_one("#words").display = any(content(self.opened.request))
         for scrolls in (self._page, self.query_one("#decision")):
             self.watch(scrolls, "scroll_y", self._scrolled, init=False)
 
@@ -136,16 +142,12 @@ class RequestScreen(Dialog):
         if self.opened.monitor.host:
             yield "host", quoted(self.opened.monitor.host, max(width - 2, 8)), "bold"
         yield "asks for", f"{request.kind}: {quoted(request.tool, max(width - 16, 8))}", ""
-        digits = 32 if width >= _ROOMY else _SHORT
-        yield "request", f"{grouped(request.request_id[:digits])}{'' if digits == 32 else ' …'}", ""
-        if width >= _ROOMY:
-            yield "input", f"{grouped(request.input_sha256[:_SHORT])} …  what this answer is bound to, shown below", ""
         yield "asked", ", ".join(self._since(request, now)), ""
+        if not self.has_class("-low"):
+            yield "request", _identity(request, width), ""
         for number, rule in enumerate(self.form.rules, 1):
             name = f"rule {number}" if len(self.form.rules) > 1 else "the rule"
             yield name, f"for the rest of its session, without asking: {quoted(rule.text, LONGEST_RULE)}", ""
-        if Action.ALLOW in request.actions and not self.form.rules:
-            yield "always", "only in its program: here each call is asked about", ""
         for warning in self._warnings(request):
             yield "beware", warning, "$text-warning"
         if self.has_class("-low") and request.kind is RequestKind.PERMISSION:
@@ -160,13 +162,19 @@ class RequestScreen(Dialog):
             return quoted(task_id, 200)
         names = [tree.tasks[one].called for one in (*reversed(tree.ancestors(task_id)), task_id)]
         whole = quoted(BETWEEN.join(names), 1_000)
-        return whole if len(whole) <= width * 2 else quoted(names[-1], 1_000)
+        task, asking = tree.tasks[task_id], [tree.tasks[one] for one in tree.queue.some(_COMPARED)]
+        alike = [task, *(one for one in asking if one.task_id != task_id and one.called == task.called)]
+        which = f", {quoted(told_apart(alike)[0], 30)}" if len(alike) > 1 else ""
+        return (whole if len(whole) <= width * 2 else quoted(names[-1], 1_000)) + which
 
     def _since(self, request: Request, now: float) -> Iterator[str]:
         others = self.opened.others
         yield times.ago(request.asked_at, now)
         if self.opened.change(now) is None:
-            yield left_words(request, now) or "still open"
+            left = left_words(request, now) or "still open"
+            if self.has_class("-low") and request.until is not None:
+                left = f"{times.duration(request.until - now)} left"
+            yield left
         if len(others) > 1 and (same := [one for one in others if _is_same(one, request)]):
             number = next((number for number, one in enumerate(same, 1) if one.request_id == request.request_id), 0)
             if len(same) > 1 and number:
@@ -233,15 +241,21 @@ class RequestScreen(Dialog):
 
     def effect(self) -> str:
         action, rule = self.form.action, self.form.params().rule
-        words = "allows it, and what the rule covers" if rule is not None else _EFFECTS[action or Action.ANSWER]
-        return f"{words}; nothing is answered before"
+        if rule is not None:
+            return "allows it, and what the rule covers"
+        always = " (“always”: only in its program)" if action is Action.ALLOW and not self.form.rules else ""
+        return _EFFECTS[action or Action.ANSWER] + always
 
     async def sign(self) -> DecisionMade:
         action = self.form.action or Action.DENY
         return await self.opened.monitor.answer(self.opened.request, action, self.form.params(), self.note.strip())
 
     def outcome(self, decided: DecisionMade) -> str:
-        return f"{self.form.done}." if decided.fresh else f"{self.form.done}: the very same was recorded before."
+        request, before = self.opened.request, "" if decided.fresh else " before"
+        done = f"{self.form.done}{before} {clean(program_of(request.source), 20)}: "
+        room = min(int(self.size.width * _OF_TOAST), _TOAST) - len(done)
+        query = request.queries[0].question if request.queries else ""
+        return done + quoted(query or request.shown or request.input, max(room, _GROUP))
 
     def is_useless(self, command_id: str) -> bool:
         return super().is_useless(command_id) or command_id in _OF_ATTEMPTS
@@ -254,9 +268,13 @@ class RequestScreen(Dialog):
 _OF_ATTEMPTS: Final = frozenset({"dialog.edit", "dialog.changes", "dialog.instead"})
 
 
-def grouped(digits: str) -> str:
-    """An id, or a digest, in groups of four."""
-    return " ".join(digits[at : at + _GROUP] for at in range(0, len(digits), _GROUP))
+def _identity(request: Request, width: int) -> str:
+    """The id of a request, and of what its answer is."""
+    digits, counts = request.request_id, "an answer counts for exactly what stands below"
+    if width < _WIDE:
+        return f"{digits[:_GROUP]} …{f'  {counts}' if width >= _ROOMY else ''}"
+    name = " ".join(digits[at : at + _GROUP] for at in range(0, len(digits), _GROUP))
+    return f"{name}  {counts} (sha256 {request.input_sha256[:_GROUP]} …)"
 
 
 def _is_same(one: Request, other: Request) -> bool:

@@ -9,7 +9,7 @@ from textual import on
 from textual.screen import Screen, ScreenResultType
 
 from agentwatch.app.actions import COMMANDS, Home
-from agentwatch.app.decision_words import ACTIONS, to_answer, why_not
+from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
 from agentwatch.app.messages import KeysChanged, TreeUpdated
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
@@ -67,6 +67,15 @@ class MonitorScreen(Screen[ScreenResultType]):
     def on_mount(self) -> None:
         self.set_interval(1.0, self.tick)
 
+    def _compositor_refresh(self) -> None:
+        # Below a screen that lets nothing through, Textual would paint that one anew, whole, each second.
+        stack = self.app.screen_stack
+        above = stack[stack.index(self) + 1 :] if self in stack else ()
+        if any(screen.styles.background.a == 1 for screen in above):
+            self._dirty_widgets.clear()
+        else:
+            super()._compositor_refresh()
+
     def tick(self) -> None:
         """A second has passed."""
         self.header.redraw()
@@ -82,18 +91,22 @@ class MonitorScreen(Screen[ScreenResultType]):
         """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
         clerk, tree = self._monitor.clerk, self._monitor.tree
         if command_id == "review":
-            return clerk is None or (len(self.marked) or tree.totals.needs_operator) < 2
+            return clerk is None or not (self.marked or tree.totals.needs_operator)
         task = tree.tasks.get(self.task_id or "")
         if command_id in ("acknowledge", "snooze", "aside.undo"):
             return not self._monitor.shelves or (command_id != "aside.undo" and (task is None or task.ask is None))
         if command_id not in ACTIONS:
             return False
-        if clerk is None or (command_id == "decide.respond" and self._to_answer() is not None):
+        action = ACTIONS[command_id]
+        if clerk is None or (action is Action.RESPOND and self._to_answer() is not None):
             return clerk is None
         if task is None:
             return True
+        if action not in (Action.RESPOND, Action.ABORT) and can_answer(task):
+            # Its program waits for an answer: what else could be decided is for later.
+            return True
         # Of what needs the operator, most keys that are refused say why; what is blocked has nothing to accept.
-        is_plain = not task.needs_operator or (command_id == "decide.accept" and task.own_state is State.BLOCKED)
+        is_plain = not task.needs_operator or (action is Action.ACCEPT and task.own_state is State.BLOCKED)
         return is_plain and self.why_not(command_id) is not None
 
     def is_out_of_question(self, command_id: str) -> bool:

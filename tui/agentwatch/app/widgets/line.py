@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -109,8 +110,12 @@ class LineWidget(Widget):
         """Repaint the lines that read differently now."""
         before = self._strips
         self._make()
-        if self._strips != before:
+        if len(self._strips) != len(before):
             self.refresh()
+            return
+        for y, strip in enumerate(self._strips):
+            if strip != before[y]:
+                self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
         if self._made_for != self.size.width:

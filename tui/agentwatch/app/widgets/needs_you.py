@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
+from rich.style import Style
 from textual import events
 from textual.message import Message
 
@@ -17,7 +18,7 @@ from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
 from agentwatch.view.times import duration, stands_since
-from agentwatch.view.words import in_line
+from agentwatch.view.words import in_line, told_apart
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -95,6 +96,17 @@ class NeedsYou(LineWidget):
         self.styles.height = lines + 1 if tall else lines
         self.redraw()
 
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _screen: self._lift_toasts())
+
+    def _lift_toasts(self) -> None:
+        """One line that is told in passing stands over the footer, whose words are always the same; what has more
+        lines would cover the strip, and stands above it."""
+        for rack in self.screen.query_children("ToastRack"):
+            lines = sum(toast.outer_size.height for toast in rack.query("Toast"))
+            rack.styles.margin = (0, 0, self.outer_size.height + 1 if self.display and lines > 1 else 0, 0)
+
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         self._spans = []
         queue = self._tree.queue
@@ -142,6 +154,8 @@ class NeedsYou(LineWidget):
         holding = max(map(len, holds))
         called = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
         names = max(map(cell_len, called))
+        waits = [_waiting(task, now) for task in tasks]
+        waiting = max(4, *map(len, waits))
         lines: list[Parts] = []
         for number, task in enumerate(tasks):
             more = self._asking - len(tasks) if number == len(tasks) - 1 else 0
@@ -150,8 +164,8 @@ class NeedsYou(LineWidget):
             if not number:
                 word = "Needs you" if roomy else "‼"
                 lead = [Part(" "), Part(word, palette.needs), Part(" " * (start - 2 - len(word)))]
-            tail = f" {holds[number]:>{holding}} {right(_waiting(task, now), 4)} "
-            room = max(width - start - 2 - names - 2 - len(tail), 0)
+            tail = f" {holds[number]:>{holding}} "
+            room = max(width - start - 2 - names - 2 - len(tail) - waiting - 1, 0)
             ask = "  " + left(clip_sentence(in_line(task, task.ask or ""), room), room)
             lines.append(
                 [
@@ -160,6 +174,7 @@ class NeedsYou(LineWidget):
                     Part(left(called[number], names), palette.strong),
                     Part(ask, palette.accent) if task.task_id == self.cursor_id else Part(ask),
                     Part(tail, palette.muted),
+                    Part(right(waits[number], waiting) + " ", _style_of_time(task, palette)),
                 ]
             )
             self._spans.append([(width, task.task_id)])
@@ -180,11 +195,10 @@ class NeedsYou(LineWidget):
                 parts.append(Part(f"  +{more + 1:,} more", palette.muted))
                 break
             holds = self._holds(task) + "  "
-            if cell_len(asked) + len(holds) <= room:
-                # What it asks goes before what waits for it.
-                tail = holds.lstrip() + tail
+            # What it asks goes before what waits for it.
+            holds = holds.lstrip() if cell_len(asked) + len(holds) <= room else ""
             ask = clip_sentence(asked, min(max(room, 0), 60 if more else room))
-            parts += [*fixed, Part(ask), Part(" " + tail, palette.muted)]
+            parts += [*fixed, Part(ask), Part(f" {holds}", palette.muted), Part(tail, _style_of_time(task, palette))]
             spans.append((width_of(parts), task.task_id))
         self._spans.append(spans)
         return [*parts, *self._rest(palette)]
@@ -193,14 +207,18 @@ class NeedsYou(LineWidget):
         """What these tasks are called in so many cells: several of one title each with the task that it is part of, and
         those on other machines with their host."""
         titles = [summary(task.called) for task in tasks]
+        alike = [number for number, task in enumerate(tasks) if titles.count(titles[number]) > 1 and not task.parent_id]
+        apart = dict(zip(alike, told_apart([tasks[number] for number in alike]), strict=True))
         above = [
             [summary(self._tree.tasks[one].called) for one in self._tree.ancestors(task.task_id)] for task in tasks
         ]
         wholes = [(names[-1] if names else "", title) for names, title in zip(above, titles, strict=True)]
         called: list[str] = []
-        for task, names, title, whole in zip(tasks, above, titles, wholes, strict=True):
+        for number, (task, names, title, whole) in enumerate(zip(tasks, above, titles, wholes, strict=True)):
             is_only = not names or titles.count(title) == 1
-            if is_only and not task.host:
+            if words := apart.get(number):
+                called.append(f"{clip_name(title, max(width - cell_len(words) - 3, 3))} · {words}")
+            elif is_only and not task.host:
                 called.append(clip_name(title, width))
             else:
                 # Parts of one whole are told apart by what is right above them.
@@ -227,6 +245,18 @@ class NeedsYou(LineWidget):
                 self.post_message(self.Picked(task_id))
 
 
+def _style_of_time(task: Task, palette: Palette) -> Style:
+    return palette.needs if _runs_out(task) else palette.muted
+
+
+def _runs_out(task: Task) -> float | None:
+    """Until when its request can be answered here, None where that does not end, or it cannot."""
+    return task.request.until if task.request is not None and task.request.can_answer else None
+
+
 def _waiting(task: Task, now: float) -> str:
+    """Since when it asks; where that runs out, how long it can still be answered."""
+    if (until := _runs_out(task)) is not None:
+        return f"{duration(max(until - now, 0.0))} left"
     since = stands_since(task)
     return "" if since is None else duration(now - since)

@@ -142,7 +142,7 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("claims", in_color(looks.CONTRADICTED, f"{plural(false, 'false claim')}, see Attestation"))
     # What came along with the decision; how far it has got stands in the head.
     if (decision := decision_of(task)) is not None and decision.mitigation:
-        yield field("mitigated", plain(f"by {decision.mitigation.replace('_', ' ')}", 60))
+        yield field("different", plain(decision.mitigation.replace("_", " "), 60))
     if decision is not None and decision.note:
         yield field("your note", plain(decision.note, 400))
     result = task.result
