@@ -1,0 +1,294 @@
+"""What a host says reaches the screens of a fleet over a real NATS server, and what they say reaches the host."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.broker import Broker, new_key, running
+
+from agentwatch.remote.link import Link, LinkState, RelayEnd
+from agentwatch.remote.nats_connection import Login
+from agentwatch.remote.nats_end import NatsEnd
+from agentwatch.remote.nats_link import NatsHub, NatsLink, hosts_of
+
+HOST, OTHER, KIM = new_key(), new_key(), new_key()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    yield from running(tmp_path_factory.mktemp("broker"))
+
+
+class Heard:
+    """What one end has heard, and what it was told of its link."""
+
+    def __init__(self) -> None:
+        self.messages: list[bytes] = []
+        self.states: list[LinkState] = []
+        self._news = threading.Condition()
+
+    def take(self, message: bytes) -> None:
+        with self._news:
+            self.messages.append(message)
+            self._news.notify_all()
+
+    def change(self, state: LinkState) -> None:
+        with self._news:
+            self.states.append(state)
+            self._news.notify_all()
+
+    def until(self, true: Callable[[], bool]) -> None:
+        with self._news:
+            assert self._news.wait_for(true, 20), (self.messages[-5:], self.states)
+
+    def has(self, *messages: bytes) -> None:
+        self.until(lambda: all(message in self.messages for message in messages))
+
+    def is_up(self) -> None:
+        self.until(lambda: bool(self.states) and self.states[-1].up)
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[[Link | RelayEnd], Heard]]:
+    """Starts ends, and stops them when the test is over."""
+    ends: list[Link | RelayEnd] = []
+
+    def start(end: Link | RelayEnd) -> Heard:
+        heard = Heard()
+        end.start(heard.take, heard.change)
+        ends.append(end)
+        return heard
+
+    yield start
+    for end in ends:
+        began = time.monotonic()
+        end.stop()
+        assert time.monotonic() - began < 2  # a second, on a busy machine
+
+
+Start = Callable[[Link | RelayEnd], Heard]
+
+
+def link_to(broker: Broker, host: object = HOST, **more: object) -> NatsLink:
+    return NatsHub(broker.url, Login(), **more).link(host.public)
+
+
+def test_a_screen_that_comes_later_has_the_latest_of_each_key_at_once_and_then_follows(
+    broker: Broker, started: Start
+) -> None:
+    host = new_key()
+    end = NatsEnd(broker.url, host)
+    started(end)
+    for number in range(10):
+        end.send(b"a%d" % number, "a", keep=True)
+        end.send(b"b%d" % number, "b", keep=True)
+    first = started(link_to(broker, host))
+    first.has(b"a9", b"b9")
+    later = started(link_to(broker, host))
+    later.has(b"a9", b"b9")
+    assert sorted(later.messages) == [b"a9", b"b9"]
+    end.send(b"a10", "a", keep=True)
+    first.has(b"a10")
+    later.has(b"a10")
+
+
+def test_what_is_not_kept_is_heard_by_who_is_there_and_an_answer_by_who_asked(broker: Broker, started: Start) -> None:
+    host = new_key()
+    end, asking, other = NatsEnd(broker.url, host), link_to(broker, host), link_to(broker, host)
+    hears, asks, others = started(end), started(asking), started(other)
+    for heard in (hears, asks, others):
+        heard.is_up()
+    end.send(b"for you", to=asking.screen)
+    end.send(b"for all")
+    asks.has(b"for you", b"for all")
+    others.has(b"for all")
+    assert others.messages == [b"for all"]
+    later = started(link_to(broker, host))
+    later.is_up()
+    end.send(b"for all again")
+    later.has(b"for all again")
+    assert later.messages == [b"for all again"]
+
+
+def test_a_decision_waits_for_a_host_that_is_away_and_comes_once(broker: Broker, started: Start) -> None:
+    host = new_key()
+    link = link_to(broker, host)
+    started(link).is_up()
+    for message in (b"lost", b"also lost"):
+        link.send(message)
+    for _ in range(5):
+        link.send(b"retry t-7", keep=True)
+    link.send(b"abort t-8", keep=True)
+    end = NatsEnd(broker.url, host)
+    heard = started(end)
+    heard.has(b"abort t-8")
+    link.send(b"watch")
+    heard.has(b"watch")
+    assert heard.messages == [b"retry t-7", b"abort t-8", b"watch"]
+
+
+def test_a_decision_that_a_host_took_and_did_not_finish_comes_again(
+    broker: Broker, started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentwatch.remote.nats_link._ACK_SECONDS", 0.5)
+    host = new_key()
+    link = link_to(broker, host)
+    started(link).is_up()
+    begun, died = threading.Event(), threading.Event()
+
+    def dies(_: bytes) -> None:
+        begun.set()
+        died.wait(20)
+
+    first = NatsEnd(broker.url, host)
+    first.start(dies, lambda _: None)
+    link.send(b"retry t-7", keep=True)
+    assert begun.wait(20)
+    first.stop()
+    died.set()
+    started(NatsEnd(broker.url, host)).has(b"retry t-7")
+
+
+def test_a_decision_that_could_not_be_recorded_comes_again(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentwatch.remote.nats_end._LATER_NANOSECONDS", 20_000_000)
+    host = new_key()
+    link, end = link_to(broker, host), NatsEnd(broker.url, host)
+    shown, heard = Heard(), Heard()
+
+    def take(message: bytes) -> None:
+        heard.take(message)
+        if len(heard.messages) < 3:
+            raise OSError("the disk is full")
+
+    link.start(shown.take, shown.change)
+    try:
+        shown.is_up()
+        end.start(take, heard.change)
+        link.send(b"retry t-7", keep=True)
+        link.send(b"abort t-8", keep=True)
+        heard.until(lambda: heard.messages.count(b"retry t-7") + heard.messages.count(b"abort t-8") >= 4)
+        assert set(heard.messages) == {b"retry t-7", b"abort t-8"}
+    finally:
+        end.stop()
+        link.stop()
+
+
+def test_large_messages_arrive_whole(broker: Broker, started: Start) -> None:
+    host = new_key()
+    end, link = NatsEnd(broker.url, host), link_to(broker, host)
+    shown = started(link)
+    shown.is_up()
+    hears = started(end)
+    hears.is_up()
+    large = bytes(range(256)) * (5 << 12)
+    end.send(large, "large", keep=True)
+    end.send(large + b"now")
+    link.send(large + b"asked")
+    link.send(large + b"decided", keep=True)
+    shown.has(large, large + b"now")
+    hears.has(large + b"asked", large + b"decided")
+    later = started(link_to(broker, host))
+    later.has(large)
+
+
+def test_one_connection_hears_all_hosts_and_each_link_its_own(broker: Broker, started: Start) -> None:
+    keys = [new_key() for _ in range(5)]
+    for key in keys:
+        end = NatsEnd(broker.url, key)
+        started(end)
+        end.send(b"hello", "hello", keep=True)
+        end.send(end.host.encode(), "state", keep=True)
+    hub = NatsHub(broker.url, Login())
+    links = [hub.link(key.public) for key in keys]
+    heard = [started(link) for link in links]
+    for link, one in zip(links, heard, strict=True):
+        one.has(link.host.encode(), b"hello")
+        assert set(one.messages) == {link.host.encode(), b"hello"}
+    assert {link.host for link in links} <= set(hosts_of(broker.url, Login()))
+
+
+def test_the_server_sees_neither_what_is_sealed_nor_what_it_is_about(broker: Broker, started: Start) -> None:
+    host = new_key()
+    end = NatsEnd(broker.url, host, readers=lambda: [KIM.public])
+    started(end)
+    reads, strange, locked = (started(link_to(broker, host, key=key)) for key in (KIM, OTHER, None))
+    end.send(b"the secret of t-7", "file:returns/t-7-secret.md", keep=True)
+    reads.has(b"the secret of t-7")
+    strange.until(lambda: bool(strange.states) and not strange.states[-1].up)
+    assert "sealed for others" in strange.states[-1].words
+    locked.until(lambda: bool(locked.states) and not locked.states[-1].up)
+    assert "locked" in locked.states[-1].words
+    stored = b"".join(path.read_bytes() for path in broker.store.rglob("*") if path.is_file())
+    assert end.host.encode() in stored
+    assert b"secret" not in stored
+
+
+def test_what_operators_say_is_sealed_for_the_host_always(broker: Broker, started: Start) -> None:
+    host = new_key()
+    link = link_to(broker, host)
+    started(link).is_up()
+    link.send(b"the answer is 4711", keep=True)
+    heard = started(NatsEnd(broker.url, host))
+    heard.has(b"the answer is 4711")
+    assert b"4711" not in b"".join(path.read_bytes() for path in broker.store.rglob("*") if path.is_file())
+
+
+def test_after_a_broker_was_killed_all_that_was_said_meanwhile_is_there(tmp_path: Path, started: Start) -> None:
+    broker = Broker(tmp_path).start().make_streams()
+    try:
+        end, link = NatsEnd(broker.url, HOST), link_to(broker)
+        hears, shown = started(end), started(link)
+        end.send(b"before", "before", keep=True)
+        shown.has(b"before")
+        hears.is_up()
+        broker.kill()
+        shown.until(lambda: not shown.states[-1].up)
+        hears.until(lambda: not hears.states[-1].up)
+        for number in range(100):
+            end.send(b"meanwhile %d" % number, f"{number % 10}", keep=True)
+        end.send(b"nobody hears this")
+        broker.start()
+        shown.has(*(b"meanwhile %d" % number for number in range(90, 100)))
+        assert shown.states[-1].up
+        assert b"nobody hears this" not in shown.messages
+        later = started(link_to(broker))
+        later.has(*(b"meanwhile %d" % number for number in range(90, 100)))
+    finally:
+        broker.stop()
+
+
+def test_a_stream_that_is_made_again_is_read_from_its_beginning(tmp_path: Path, started: Start) -> None:
+    broker = Broker(tmp_path).start().make_streams()
+    try:
+        end, link = NatsEnd(broker.url, HOST), link_to(broker)
+        started(end)
+        shown = started(link)
+        for number in range(20):
+            end.send(b"old", f"{number}", keep=True)
+        shown.until(lambda: len(shown.messages) == 20)
+        broker.kill()
+        broker.store.rename(tmp_path / "lost")
+        shown.until(lambda: not shown.states[-1].up)
+        broker.start()
+        shown.until(lambda: "fleet init" in shown.states[-1].words)
+        broker.make_streams()
+        end.send(b"new", "new", keep=True)
+        shown.has(b"new")
+    finally:
+        broker.stop()
+
+
+def test_a_link_says_in_words_why_it_is_down_and_what_to_do(tmp_path: Path, started: Start) -> None:
+    broker = Broker(tmp_path, jetstream=False)
+    shown = started(link_to(broker))
+    shown.until(lambda: bool(shown.states))
+    assert "cannot be reached (Connection refused)" in shown.states[-1].words
+    broker.start()
+    try:
+        shown.until(lambda: "has no JetStream" in shown.states[-1].words)
+    finally:
+        broker.stop()
