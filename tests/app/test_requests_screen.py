@@ -9,12 +9,12 @@ import pytest
 from tests.app.deciding import handoff, office
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import stage
-from tests.app.test_requests import WORKING, asking, open_it, opened, permission, record
+from tests.app.test_requests import WORKING, asking, open_it, opened, permission, question, record
 from tests.unit.delegation import asking as programs
 from textual._compositor import ChopsUpdate
 
 from agentwatch.app.widgets.needs_you import NeedsYou
-from agentwatch.delegation.request import RequestKind
+from agentwatch.delegation.request import Option, Query, RequestKind
 
 SMALL, WIDE = (80, 24), (140, 40)
 
@@ -77,6 +77,8 @@ async def test_a_form_asks_and_is_no_permission(tmp_path: Path) -> None:
     async with asking(tmp_path, form) as (s, _):
         await s.until(lambda: "its program has a form" in s.text())
         assert "NEEDS YOU  asks" in s.text()
+        assert "fill in? Bash" in s.words
+        assert "allow?" not in s.text()
 
 
 async def test_the_review_is_named_and_works_where_one_task_asks(tmp_path: Path) -> None:
@@ -99,3 +101,13 @@ async def test_the_toast_names_the_program_and_what_was_denied(tmp_path: Path) -
         assert s.toasts.startswith("Denied to claude: “rm -rf x")
         await s.until(lambda: "Denied to claude" in s.text().splitlines()[-1])
         assert opened(s) is None
+
+
+async def test_the_first_press_of_the_space_bar_takes_the_first_of_several_options(tmp_path: Path) -> None:
+    query = Query("Which checks?", options=(Option("Lint"), Option("Types")), several=True)
+    async with asking(tmp_path, question(tmp_path, queries=(query,)), size=SMALL) as (s, _):
+        await open_it(s)
+        await s.press("space")
+        await s.until(lambda: "■ Lint" in s.text())
+        await s.press("down", "space", "up", "space")
+        await s.until(lambda: "□ Lint" in s.text() and "■ Types" in s.text())

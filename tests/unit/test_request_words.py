@@ -46,7 +46,7 @@ def task_of(*observations: Observation) -> Task:
         ([requested(replace(GONE, stage=RequestStage.ELSEWHERE))], "answered in the program"),
         (
             [requested(request()), decided(request(), stage=Stage.DELIVERED), ran(session(permit()), 5)],
-            "allowed by you, running",
+            "allowed by you",
         ),
         (
             [

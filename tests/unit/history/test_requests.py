@@ -137,7 +137,7 @@ def test_the_story_tells_when_it_was_asked_and_how_it_ended() -> None:
     words = [line(one) for one in told if isinstance(one, RequestChange)]
     assert words == [
         "1970-01-01T00:18:20Z  s1  allow? Bash  npm test: waits for you",
-        "1970-01-01T00:18:40Z  s1  allow? Bash  npm test: allowed by you, running, dev@laptop",
+        "1970-01-01T00:18:40Z  s1  allow? Bash  npm test: allowed by you, dev@laptop",
     ]
 
 

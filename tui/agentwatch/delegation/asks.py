@@ -112,7 +112,8 @@ def request_words(request: Request) -> str:
     if request.kind is RequestKind.PERMISSION or query is None:
         # Before the command, which may be long: what is cut off must not be that there is more to it.
         beside = f" + {_cut(', '.join(one.name for one in request.beside), _LONGEST_NAMES)}" if request.beside else ""
-        words = f"allow? {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
+        lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
+        words = f"{lead} {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
     else:
         others = len(request.queries) - 1
         words = f"answer: {_cut(query.question)}"

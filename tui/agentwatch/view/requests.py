@@ -71,8 +71,7 @@ def standing_words(request: Request, now: float) -> str:
         case RequestStage.DELIVERED:
             return f"{did} and delivered; what came of it is not known yet"
         case RequestStage.ACTED:
-            runs = ", running" if request.allowed and request.kind is RequestKind.PERMISSION else ""
-            return f"{did} by you{runs}"
+            return f"{did} by you"
         case RequestStage.ELSEWHERE:
             who = _ELSEWHERE[Permitter(request.by)] if request.by in list(Permitter) else "in the program"
             return f"{_did(request) if request.allowed is not None else 'answered'} {who}"

@@ -183,4 +183,4 @@ def content(request: Request) -> Iterator[Block]:
     if request.covered_by:
         yield Verbatim("own rules", f"none allows it; this would: {request.covered_by}")
     if request.kind is not RequestKind.QUESTION and (rest := whole_input(request)):
-        yield Verbatim("whole input", rest)
+        yield Verbatim("as JSON", rest)

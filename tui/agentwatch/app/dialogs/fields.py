@@ -136,10 +136,10 @@ class Options(Choice):
 
     def action_take(self) -> None:
         """Take the one under the cursor, or give it back."""
+        if not self._several or self.chosen is None:
+            self.action_step(1)
         if self._several and self.chosen is not None:
             self._toggle(self.chosen)
-        else:
-            self.action_step(1)
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
