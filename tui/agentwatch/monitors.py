@@ -62,6 +62,8 @@ class _Part:
 
     place: Place
     monitor: Monitor
+    health: Health | None = None
+    """The last that was taken into account."""
     scope: str | None = None
     running: asyncio.Task[None] | None = None
 
@@ -250,7 +252,9 @@ class Monitors(Monitor):
             changed = self.tree.update(part.scope, update.changed, moved=update.structure)
         elif any(has_row(task) for key in update.changed if (task := tasks.get(key))):
             changed = self._show(part)
-        self._look_at_parts()
+        if part.health is not part.monitor.health or (self.clerk is None) != (part.monitor.clerk is None):
+            part.health = part.monitor.health
+            self._look_at_parts()
         return Update(frozenset(changed), update.structure or self.tree.structure != structure)
 
     def _take_places(self, found: Places) -> Update:
@@ -280,11 +284,11 @@ class Monitors(Monitor):
     def _look_at_parts(self) -> None:
         parts = list(self._parts.values())
         self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk is not None), None)
-        asked_for = [part for part in parts if not part.place.comes] or parts
         # What comes with others is read behind them.
-        told = [part.monitor for part in parts if part in asked_for or part.monitor.health.mode != "starting"]
-        if told:
-            self.health = together([one.health for one in told])
+        only_comes = all(part.place.comes for part in parts)
+        known = ((part.monitor.health, only_comes or not part.place.comes) for part in parts)
+        if told := [health for health, is_asked_for in known if is_asked_for or health.mode != "starting"]:
+            self.health = together(told)
         elif self._places is not None:
             self.health = Health("live", "no session of an agent was alive")
 

@@ -38,6 +38,8 @@ class Branch:
     """What the sums of the top row are less than those of the tree, for the runs that stand apart."""
     states: Counter[State] = field(default_factory=Counter)
     """Of the tasks that are not past."""
+    taken_out: Delta = field(default_factory=Delta)
+    """What takes it out of the sums of all."""
 
     @property
     def apart(self) -> set[str]:
@@ -92,6 +94,7 @@ class JoinedTree(DelegationTree):
         gone = {scope + task_id for task_id in branch.tree.tasks} | ({scope} if branch.top else set())
         for key in gone:
             self._forget(key)
+        branch.taken_out.add_to(self.totals)
         self._sum(moved=True)
         return gone
 
@@ -131,6 +134,9 @@ class JoinedTree(DelegationTree):
         if branch.top is not None:
             _sum_up(branch.top, branch, moved=moved, anew=moved or not branch.history.isdisjoint(ids))
             keys.add(scope)
+        change, branch.taken_out = branch.taken_out, Delta.over(branch.tree.totals, -1)
+        change.add(Delta.over(branch.tree.totals))
+        change.add_to(self.totals)
         self._sum(moved=moved)
         return keys
 
@@ -172,11 +178,9 @@ class JoinedTree(DelegationTree):
             tops = (scope for scope, branch in self._branches.items() if branch.top is not None)
             apart = (key for branch in self._branches.values() for key in sorted(branch.apart))
             self.roots[:] = [*bare, *tops, *apart]
-        self.now = max((tree.now for tree in trees), default=self.now)
-        self.history_before = max((tree.history_before for tree in trees), default=self.history_before)
-        self.totals = Below()
-        for tree in trees:
-            Delta.over(tree.totals).add_to(self.totals)
+        self.now = max([tree.now for tree in trees], default=self.now)
+        self.history_before = max([tree.history_before for tree in trees], default=self.history_before)
+        self.totals.active_at = max([tree.totals.active_at for tree in trees], default=0.0)
 
     # What the trees are asked
 
