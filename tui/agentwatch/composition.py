@@ -27,6 +27,8 @@ from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktr
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
+    from agentwatch.remote.desk import RemoteDesk
+    from agentwatch.remote.said import Host
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.selection import Selection
@@ -243,6 +245,24 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
 
     lifetime = timedelta(seconds=settings.expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
+
+
+def remote_desk_of(
+    host: Host,
+    workspace_id: Callable[[], str],
+    place: Path,
+    settings: Settings,
+    passphrase: Callable[[], str] | None = None,
+) -> RemoteDesk:
+    """The operator's desk for a workspace of a host, as the settings have it."""
+    from datetime import timedelta
+
+    # Signatures take a while to load.
+    from agentwatch.remote.desk import RemoteDesk
+
+    queue = timedelta(seconds=settings.remote_queue) if settings.remote_queue else None
+    lifetime = timedelta(seconds=settings.expires_after)
+    return RemoteDesk(host, workspace_id, place, queue=queue, lifetime=lifetime, passphrase=passphrase)
 
 
 def shelf_of(workspace: Path | None, settings: Settings) -> Shelf:

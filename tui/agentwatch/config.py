@@ -41,6 +41,7 @@ class Settings(NamedTuple):
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     hosts: tuple[tuple[str, tuple[str, ...]], ...] = ()
     remote_always: bool = False
+    remote_queue: float = 0.0
     theme: str | None = None
     editor: str | None = None
     mcp_wait: float = 45.0
@@ -324,6 +325,10 @@ ROWS: Final[Mapping[str, Setting]] = {
         '"nano"',
     ),
     "remote.always": Setting(_FLAG, "`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."),
+    "remote.queue": Setting(
+        _number(0, 7 * _DAY),
+        "Seconds that a decision waits for a host that cannot be reached. With `0` it is refused instead.",
+    ),
     "retry.max_retries": Setting(
         _whole(0), "How often a failed child may be retried. A material mitigation earns one more retry."
     ),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.clerk import Clerk
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.face import OperatorDesk
     from agentwatch.decisions.herald import Herald
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
@@ -86,7 +86,7 @@ class Monitor:
         inspects: bool = False,
         remembers: bool = False,
         keeps_deleted: bool = False,
-        open_desk: Callable[[], Desk] | None = None,
+        open_desk: Callable[[], OperatorDesk] | None = None,
         open_shelf: Callable[[], Shelf] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
@@ -230,11 +230,6 @@ class Monitor:
             return lambda: digest
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
-    @property
-    def has_looked(self) -> bool:
-        """Whether the tree has all that was there when it began."""
-        return self.health.mode != "starting" and not self._pending
-
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
         """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError.
 
@@ -244,9 +239,10 @@ class Monitor:
 
         from agentwatch.decisions.errors import DecisionError
 
-        if self.clerk is None or self.inbox is None:
+        if self.clerk is None or (self.inbox is None and not self.host):
             raise DecisionError("nothing can be answered here: this workspace is not being watched")
-        gone = partial(self.inbox.gone, request)
+        # Of a host, its own desk looks whether somebody still waits for it.
+        gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
         task_id = asked.task_id if asked is not None else request.session_id
         attempt = max(self.tree.tasks[task_id].attempt, 1) if asked is not None else 1

@@ -10,15 +10,18 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.reliability.commands.stage import HANDOFF, returned
 from tests.unit.decisions.made import KIM, NOON, QUICK
 
 from agentwatch.config import Settings
+from agentwatch.decisions import keys as keys_module
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Draft
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.reader import Found, Question, Reader
@@ -27,6 +30,7 @@ from agentwatch.decisions.signed import SignedRequest, sign
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
+from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.frames import Result
 from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.requests.box import Box
@@ -80,6 +84,9 @@ class Host:
             given = {"open_desk": self.open_desk, "open_inbox": lambda: Inbox(self.box())}
             self._monitor = Monitor(self.workspace, Settings(), source, time.time, **given)  # type: ignore[arg-type]
             self._monitor.scan()
+            for part in (self._monitor.clerk, self._monitor.inbox):
+                assert part is not None
+                part.idle = True
         return self._monitor
 
     def forget(self) -> None:
@@ -123,4 +130,48 @@ class Host:
         return self.reader().find(Question(task_id, attempt), now or self.now)
 
 
-Sign = Callable[..., str]
+class Line:
+    """What is between a desk and a host. It carries everything at once, until a test has it do otherwise."""
+
+    def __init__(self, host: Host, label: str = "build1") -> None:
+        self.host = host
+        self.label = label
+        self.key: PublicKey | None = host.key.public
+        self.lost_since: float | None = None
+        self.why = "the connection is refused"
+        self.on_result: list[Callable[[Result], None]] = []
+        self.sent: list[str] = []
+        self.loses_requests = self.loses_results = 0
+        self.copies = 1
+
+    @property
+    def now(self) -> float:
+        return self.host.now.timestamp()
+
+    def decide(self, workspace: str, request: str) -> None:
+        assert self.lost_since is None, "nothing is sent where nobody is"
+        assert workspace == self.host.desk.workspace_id
+        self.sent.append(request)
+        if self.loses_requests:
+            self.loses_requests -= 1
+            return
+        for _ in range(self.copies):
+            self.tell(self.host.record(request))
+
+    def tell(self, result: Result) -> None:
+        """As the host has said it to all screens."""
+        if self.loses_results:
+            self.loses_results -= 1
+            return
+        for take in self.on_result:
+            take(result)
+
+    def desk(self, root: Path, key: SigningKey = KIM, **changes: Any) -> RemoteDesk:
+        """Of an operator, whose machine is below `root`."""
+        configuration = root / "configuration"
+        keys = Keys(configuration)
+        if not keys.directory.exists():
+            with patch.object(keys_module, "_generated", lambda: key):
+                keys.create()
+        values = {"state": root / "state", "configuration": configuration, "disk": QUICK}
+        return RemoteDesk(self, lambda: self.host.desk.workspace_id, Path("/ssh:build1:/shop"), **(values | changes))

@@ -31,7 +31,6 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    monkeypatch.setattr(relay_desk, "_SETTLING_SECONDS", 0.0)
     monkeypatch.setattr(relay_desk, "_START_SECONDS", 0.2)
     host = Host(tmp_path)
     host.fail()
@@ -236,21 +235,6 @@ def test_a_relay_that_still_reads_the_workspace_asks_for_patience(host: Host) ->
     assert "still reads the workspace" in result.words
     host.forget()
     assert host.record(text).outcome is Outcome.RECORDED
-
-
-async def test_what_is_refused_for_what_is_not_known_yet_waits_a_little(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The relay has just begun: whether claims are false is found out a moment later."""
-    monkeypatch.setattr(relay_desk, "_SETTLING_SECONDS", 30.0)
-    text = host.signed()
-    monitor = host.monitor()
-    task = monitor.tree.tasks.pop("a")
-    recording = asyncio.ensure_future(RelayDesk(monitor, lambda: NOON).record(text))
-    await asyncio.sleep(0.1)
-    assert not recording.done()
-    monitor.tree.tasks["a"] = task
-    assert (await recording).outcome is Outcome.RECORDED
 
 
 class Broken(Quick):

@@ -8,8 +8,8 @@ from typing import Final
 
 from agentwatch.background import Background
 from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, UNVERIFIED, Mirror
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Params, Record, Subject, time_of
 from agentwatch.decisions.rules import forged
@@ -30,7 +30,7 @@ class Clerk(Background[Sequence[Observation]]):
 
     thread_name = "agentwatch-decisions"
 
-    def __init__(self, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, desk: OperatorDesk, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self.desk: Final = desk
         self.notice: str | None = None
@@ -84,7 +84,7 @@ class Clerk(Background[Sequence[Observation]]):
         except DecisionError as error:
             self.notice = str(error)
             return []
-        self.notice = chain.broken or (chain.problems[0].message if chain.problems else None)
+        self.notice = chain.broken or (chain.problems[0].message if chain.problems else self.desk.notice)
         if len(chain.problems) > 1:
             self.notice = f"{self.notice} (and {len(chain.problems) - 1:,} more: `agentwatch verify` names them)"
         now = self._clock()

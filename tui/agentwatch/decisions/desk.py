@@ -23,6 +23,7 @@ from agentwatch.decisions.errors import (
     RequestGoneError,
     ReturnChangedError,
 )
+from agentwatch.decisions.face import subject_of
 from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
 from agentwatch.decisions.pen import Pen
 from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
@@ -82,18 +83,12 @@ class Desk(Pen):
         self._mirrored: Known = {}
         self._marked: set[int] = set()
 
+    unreachable: None = None
+    notice: None = None
+
     def subject(self, task: Task) -> Subject:
         """What a decision about a task is about: its latest attempt as it was seen. Take it when the dialog opens."""
-        latest = task.latest
-        over = [one.decision_id for one in latest.decisions if one.over] if latest else []
-        return Subject(
-            workspace_id=self.workspace_id,
-            task_id=task.task_id,
-            attempt=task.attempt,
-            handoff_sha256=latest.handoff.digest if latest and latest.handoff else None,
-            return_sha256=latest.returned.digest if latest and latest.returned else None,
-            after=over[-1] if over else None,
-        )
+        return subject_of(task, self.workspace_id)
 
     def decide(
         self,

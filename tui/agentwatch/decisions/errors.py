@@ -42,6 +42,14 @@ class UncertainError(DecisionError):
     """The disk does not tell whether the decision was recorded; deciding the same again is safe."""
 
 
+class UnreachableError(DecisionError):
+    """The host that has to record it cannot be reached, and it was not sent."""
+
+
+class QueuedError(DecisionError):
+    """It is signed, and waits here until the host can be reached."""
+
+
 class LedgerError(DecisionError):
     """The ledger cannot be read, or something is wrong with what is in it."""
 

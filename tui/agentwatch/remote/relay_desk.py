@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.decisions import policy
 from agentwatch.decisions.answering import asked_of
 from agentwatch.decisions.delivery import NOT_DELIVERED
-from agentwatch.decisions.desk import operator_name
+from agentwatch.decisions.desk import Desk, operator_name
 from agentwatch.decisions.envelope import EnvelopeError, UnsignedError, UntrustedError
 from agentwatch.decisions.errors import (
     DecisionError,
@@ -38,13 +38,10 @@ from agentwatch.remote.outcomes import Outcome, Refusal, Refusals
 
 if TYPE_CHECKING:
     from agentwatch.decisions.clerk import Clerk
-    from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
 
 _START_SECONDS: Final = 20.0
 """So long is waited for a monitor that still reads its workspace."""
-_SETTLING_SECONDS: Final = 3.0
-"""And so long after that before it refuses anything: claims are checked a little later."""
 _PAUSE_SECONDS: Final = 0.05
 _ROUNDING: Final = timedelta(seconds=5)
 """What is signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
@@ -88,7 +85,7 @@ class RelayDesk:
         self._monitor = monitor
         self._workspace_id = workspace_id(monitor.workspace)
         self._clock = clock
-        self._settled_at: float | None = None
+        self._has_settled = False
 
     async def record(self, text: str) -> Result:
         """Record what an operator signed, or say why it is not. Never raises. With an outcome that is not final, see
@@ -108,47 +105,41 @@ class RelayDesk:
     async def _record(self, text: str, sha256: str) -> Result:
         clerk = await self._clerk()
         desk = clerk.desk
+        if not isinstance(desk, Desk):
+            raise DecisionError("not recorded: this workspace is on another host; ask that one")
         # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
         signed = await asyncio.to_thread(_opened, desk, text, sha256, self._clock())
         made = await asyncio.to_thread(_known, desk, signed)
         if made is None:
-            made = await self._decide(clerk, signed)
+            made = await self._decide(clerk, desk, signed)
         data = await asyncio.to_thread(desk.ledger.bytes_of, made.entry)
         words = "recorded" if made.record.signed_request == text else _said_before(made.record)
         words = "; ".join(filter(None, (words, made.doubt, made.undelivered and f"{NOT_DELIVERED}{made.undelivered}")))
         return Result(desk.workspace_id, made.record.decision_id, sha256, Outcome.RECORDED, words, data.decode())
 
-    async def _decide(self, clerk: Clerk, signed: _Signed) -> DecisionMade:
-        refusal = await self._refusal(clerk.desk, signed.draft)
+    async def _decide(self, clerk: Clerk, desk: Desk, signed: _Signed) -> DecisionMade:
+        refusal = self._why_not(desk, signed.draft)
         if refusal is None:
             try:
-                return await asyncio.to_thread(self._doing(clerk.desk, signed))
+                return await asyncio.to_thread(self._doing(desk, signed))
             except tuple(_OUTCOMES) as error:
                 refusal = Refusal(_OUTCOMES[type(error)], str(error))
             finally:
                 clerk.look_soon()
-        return await asyncio.to_thread(_refuse, clerk.desk, signed, refusal)
+        return await asyncio.to_thread(_refuse, desk, signed, refusal)
 
     async def _clerk(self) -> Clerk:
-        """What keeps the decisions, once the monitor knows all that is there."""
+        """What keeps the decisions, once the monitor knows all that was there at first."""
         end = time.monotonic() + _START_SECONDS
-        while self._monitor.clerk is None or not self._monitor.has_looked:
+        while self._monitor.clerk is None or not (self._has_settled or self._monitor.is_settled):
             if time.monotonic() >= end:
                 raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
             await asyncio.sleep(_PAUSE_SECONDS)
-        if self._settled_at is None:
-            self._settled_at = time.monotonic() + _SETTLING_SECONDS
+        self._has_settled = True
         return self._monitor.clerk
 
-    async def _refusal(self, desk: Desk, draft: Draft) -> Refusal | None:
-        """Why the tree, as it is now, does not allow it."""
-        while True:
-            refusal = self._why_not(desk, draft)
-            if refusal is None or time.monotonic() >= (self._settled_at or 0.0):
-                return refusal
-            await asyncio.sleep(_PAUSE_SECONDS)
-
     def _why_not(self, desk: Desk, draft: Draft) -> Refusal | None:
+        """Why the tree, as it is now, does not allow it."""
         subject = draft.subject
         if subject.request is not None:
             # Who asks, and what, stands in its own file.

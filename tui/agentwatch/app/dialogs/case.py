@@ -11,6 +11,7 @@ from textual.content import Content
 from agentwatch.app.dialogs.fields import LABEL
 from agentwatch.app.widgets.cells import shown
 from agentwatch.decisions import policy
+from agentwatch.decisions.ledger import NAME as LEDGER
 from agentwatch.decisions.proposal import goes_to_fitter
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
@@ -22,7 +23,7 @@ from agentwatch.view import looks, times
 from agentwatch.view.words import plural, question_at, retries_left
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.face import OperatorDesk
     from agentwatch.monitor import Monitor
 
 DIGITS: Final = 12
@@ -39,7 +40,7 @@ class Case(NamedTuple):
     """
 
     monitor: Monitor
-    desk: Desk
+    desk: OperatorDesk
     seen: Task
     subject: Subject
     action: Action
@@ -49,7 +50,7 @@ class Case(NamedTuple):
     """What the top row of its workspace is called, where several are shown; else "". Foreign."""
 
     @classmethod
-    def of(cls, monitor: Monitor, desk: Desk, task: Task, action: Action, where: str = "") -> Case:
+    def of(cls, monitor: Monitor, desk: OperatorDesk, task: Task, action: Action, where: str = "") -> Case:
         latest = task.latest
         returned = latest.returned if latest else None
         look = looks.CONTRADICTED if task.contradicted else looks.LOOKS[task.own_state]
@@ -180,7 +181,7 @@ def _places(case: Case, width: int) -> str:
     if width < _ROOMY:
         return f"{name}, not delivered" if case.monitor.settings.read_only else name
     delivered = ", nowhere else (read only)" if case.monitor.settings.read_only else ", copy in .agentwatch/decisions"
-    ledger = shown(in_home(str(case.desk.ledger.directory)), 1_000)
+    ledger = shown(in_home(str(case.desk.state / LEDGER)), 1_000)
     room = width - cell_len(f"{name} in {delivered}")
     while cell_len(ledger) > max(room, 12):
         ledger = "…" + ledger[2:]

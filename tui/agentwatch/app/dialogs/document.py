@@ -231,7 +231,7 @@ class Document(Vertical):
         directory: TemporaryDirectory[str] | None = None
         try:
             # Not in the workspace: an agent could change the text between the editor and the signature.
-            directory = await asyncio.to_thread(_private_directory, self._case.desk.ledger.directory.parent)
+            directory = await asyncio.to_thread(_private_directory, self._case.desk.state)
             path = Path(directory.name) / Path(self._proposal.name if self._proposal else "next.handoff.json").name
             await asyncio.to_thread(_put_down, path, self.text)
             trouble = hand_over(self.app, self._case.monitor.settings.editor, path)

@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.face import OperatorDesk
 
 LABEL: Final = 10
 """Cells of the column with the labels."""
@@ -200,7 +200,7 @@ class Row(Horizontal):
 class Unlock(Row):
     """Asks for the passphrase of the key that signs, once that key is found locked."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: OperatorDesk) -> None:
         self._passphrase = Input(
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True
         )

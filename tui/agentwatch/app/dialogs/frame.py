@@ -27,13 +27,13 @@ from agentwatch.app.dialogs.fields import LABEL, Choice, Facts, Row, Standing, U
 from agentwatch.app.dialogs.forms import Form
 from agentwatch.app.typeahead import Arming
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.errors import DecisionError, QueuedError
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.face import OperatorDesk
 
 _PERIOD: Final = 1.0
 _WIDE: Final = 110
@@ -105,7 +105,7 @@ class Dialog(ModalScreen[End | Action]):
     """
 
     def __init__(
-        self, form: Form, desk: Desk, steady: Callable[[], float], queue: tuple[int, int] | None = None
+        self, form: Form, desk: OperatorDesk, steady: Callable[[], float], queue: tuple[int, int] | None = None
     ) -> None:
         super().__init__()
         self.form = form
@@ -276,8 +276,6 @@ class Dialog(ModalScreen[End | Action]):
             field.focus()
             self.call_after_refresh(field.scroll_visible, animate=False)
 
-    # Commands
-
     def action_record(self) -> None:
         """Record the decision. A key that is held down, from the dialog before perhaps, decides nothing."""
         if self._recording:
@@ -301,6 +299,9 @@ class Dialog(ModalScreen[End | Action]):
             decided = await self._decide()
         except DecisionError as error:
             self._trouble = clean(str(error), 1_000)
+            if isinstance(error, QueuedError):
+                self.app.notify(self._trouble, severity="warning", markup=False, timeout=12)
+                self.dismiss(End.DECIDED)
             decided = None
         finally:
             self._recording = False

@@ -29,7 +29,7 @@ from agentwatch.view.requests import denial_words, left_words, standing_words
 from agentwatch.view.words import plural, program_of, told_apart
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.face import OperatorDesk
     from agentwatch.monitor import Monitor
 
 _WIDE: Final = 108
@@ -53,7 +53,7 @@ class Opened(NamedTuple):
     """A request as it was when its dialog opened. `where`: see `Case`."""
 
     monitor: Monitor
-    desk: Desk
+    desk: OperatorDesk
     task_id: str
     request: Request
     where: str

@@ -1,0 +1,466 @@
+"""The desk of an operator whose workspace is on a host: one decision is recorded there or none, and it says which."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.decisions.made import NOON, Quick
+from tests.unit.remote.far import ALICE, STRANGER, Host, Line
+from tests.unit.requests.asked import request
+
+from agentwatch.decisions.clerk import Clerk
+from agentwatch.decisions.envelope import seal
+from agentwatch.decisions.errors import (
+    DecisionError,
+    KeyProblemError,
+    NotAllowedError,
+    NotRecordedError,
+    QueuedError,
+    RequestGoneError,
+    ReturnChangedError,
+    UncertainError,
+    UnreachableError,
+)
+from agentwatch.decisions.ledger import DecisionMade
+from agentwatch.decisions.others import Role
+from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject
+from agentwatch.delegation.decision import Action
+from agentwatch.remote import desk as module
+from agentwatch.remote.desk import RemoteDesk
+from agentwatch.remote.frames import Result
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.1)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    host = Host(tmp_path / "host")
+    host.fail()
+    return host
+
+
+@pytest.fixture
+def line(host: Host) -> Line:
+    return Line(host)
+
+
+@pytest.fixture
+def kim(line: Line, tmp_path: Path) -> RemoteDesk:
+    return line.desk(tmp_path / "kim")
+
+
+def decide(of: RemoteDesk, host: Host, action: Action = Action.RETRY, note: str = "once more") -> DecisionMade:
+    task = host.monitor().tree.tasks["a"]
+    return of.decide(of.subject(task), action, note=note, returned=lambda: "whatever")
+
+
+def letters(of: RemoteDesk) -> list[str]:
+    place = of.state / "outbox"
+    return sorted(path.suffix for path in place.iterdir()) if place.exists() else []
+
+
+def test_a_decision_is_recorded_by_the_host_and_shown(host: Host, line: Line, kim: RemoteDesk) -> None:
+    assert kim.unreachable is None
+    made = decide(kim, host)
+    assert made.fresh
+    assert (made.doubt, made.undelivered) == (None, None)
+    assert host.records() == [made.record]
+    assert made.record.operator == "kim"
+    assert made.entry == host.chain().entries[0]
+    assert letters(kim) == []
+    assert kim.notice is None
+    # Once is enough, and the very same is the same.
+    assert len(line.sent) == 1
+    host.now += MINUTE
+    again = decide(kim, host)
+    assert (again.fresh, again.record) == (False, made.record)
+
+
+def test_what_is_lost_on_the_way_is_sent_again(host: Host, line: Line, kim: RemoteDesk) -> None:
+    line.loses_requests = line.loses_results = 1
+    assert decide(kim, host).fresh
+    assert len(line.sent) == 3
+    assert len(set(line.sent)) == 1
+    assert len(host.records()) == 1
+
+
+def test_where_nobody_answers_nobody_knows_and_to_decide_the_same_again_is_safe(
+    host: Host, line: Line, kim: RemoteDesk
+) -> None:
+    line.loses_results = 100
+    with pytest.raises(
+        UncertainError, match="Nobody knows yet whether retry of “a” is recorded: “build1” has not said"
+    ):
+        decide(kim, host)
+    assert len(host.records()) == 1
+    assert letters(kim) == [".sent"]
+    assert "it counts once" in (kim.notice or "")
+    line.loses_results = 0
+    host.now += MINUTE
+    made = decide(kim, host)
+    assert (made.fresh, host.records()) == (True, [made.record])
+    assert len(set(line.sent)) == 1
+    assert kim.notice is None
+
+
+def test_what_nobody_waits_for_any_more_is_sent_again_behind_the_screen(
+    host: Host, line: Line, kim: RemoteDesk, tmp_path: Path
+) -> None:
+    line.loses_requests = 100
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    assert host.records() == []
+    line.loses_requests = 0
+    # The next screen of this operator does it.
+    line.on_result.clear()
+    other = line.desk(tmp_path / "kim")
+    assert "Nobody knows yet" in (other.notice or "")
+    other.mirror()
+    assert len(host.records()) == 1
+    other.changes()
+    assert (other.notice, letters(other)) == (None, [])
+
+
+def test_what_came_to_nothing_behind_the_screen_is_told(host: Host, line: Line, kim: RemoteDesk) -> None:
+    line.loses_requests = 100
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    line.loses_requests = 0
+    host.desk.decide(
+        host.subject(), Action.ABORT, returned=lambda: host.subject().return_sha256, operator="ada", now=NOON
+    )
+    clerk = Clerk(kim)
+    clerk.look()
+    assert kim.changes() != (0,)
+    clerk.look()
+    assert clerk.notice is not None
+    assert "retry of “a” came to nothing on “build1”: already decided: ada said abort" in clerk.notice
+    assert letters(kim) == []
+
+
+def test_the_host_is_asked_again_once_it_can_be_reached(host: Host, line: Line, kim: RemoteDesk) -> None:
+    line.loses_requests = 100
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    line.loses_requests = 0
+    line.lost_since = time.time()
+    before = kim.changes()
+    kim.mirror()
+    assert host.records() == []
+    line.lost_since = None
+    after = kim.changes()
+    assert after != before or kim.changes() != before
+    assert len(host.records()) == 1
+    kim.changes()
+    assert letters(kim) == []
+
+
+def test_where_the_host_cannot_be_reached_nothing_is_decided(host: Host, line: Line, kim: RemoteDesk) -> None:
+    line.lost_since = time.time() - 180
+    words = "“build1” cannot be reached (last heard 3m ago): the connection is refused; nothing can be decided there"
+    assert kim.unreachable == words
+    with pytest.raises(UnreachableError) as error:
+        decide(kim, host)
+    assert str(error.value) == f"not recorded: {words}"
+    assert (line.sent, letters(kim)) == ([], [])
+    # Not even who signs for it is known at first.
+    line.lost_since, line.key = None, None
+    line.why = "the connection is being made"
+    assert kim.unreachable == "“build1” cannot be reached: the connection is being made; nothing can be decided there"
+
+
+def test_where_the_operator_says_so_it_waits_for_the_host_and_says_how_long(
+    host: Host, line: Line, tmp_path: Path
+) -> None:
+    desk = line.desk(tmp_path / "kim", queue=timedelta(hours=1))
+    line.lost_since = time.time()
+    assert desk.unreachable is None
+    with pytest.raises(QueuedError, match="retry of “a” is queued and not recorded: it is sent once “build1” can be"):
+        decide(desk, host)
+    with pytest.raises(QueuedError):
+        decide(desk, host)
+    assert (line.sent, letters(desk)) == ([], [".signed"])
+    host.now += timedelta(minutes=59)
+    line.lost_since = None
+    desk.changes()
+    desk.changes()
+    assert [record.operator for record in host.records()] == ["kim"]
+    assert (letters(desk), desk.notice) == ([], None)
+
+
+def test_what_waits_is_what_was_decided_last(host: Host, line: Line, tmp_path: Path) -> None:
+    desk = line.desk(tmp_path / "kim", queue=timedelta(hours=1))
+    line.lost_since = time.time()
+    for action, note in ((Action.RETRY, "x"), (Action.ABORT, "")):
+        with pytest.raises(QueuedError):
+            decide(desk, host, action, note)
+    assert letters(desk) == [".signed"]
+    line.lost_since = None
+    assert decide(desk, host, Action.ABORT, "").record.action is Action.ABORT
+    assert len(host.records()) == 1
+
+
+def test_what_waited_for_too_long_is_not_recorded_and_that_is_said(host: Host, line: Line, tmp_path: Path) -> None:
+    desk = line.desk(tmp_path / "kim", queue=timedelta(hours=1))
+    line.lost_since = time.time()
+    with pytest.raises(QueuedError):
+        decide(desk, host)
+    host.now += timedelta(hours=1, seconds=1)
+    desk.mirror()
+    assert "it is not recorded, for it was never sent" in (desk.notice or "")
+    line.lost_since = None
+    desk.mirror()
+    assert (line.sent, letters(desk), host.records()) == ([], [], [])
+
+
+def test_the_host_has_the_last_word_about_what_was_sent_in_time(host: Host, line: Line, kim: RemoteDesk) -> None:
+    line.loses_results = 100
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    line.loses_results = 0
+    host.now += timedelta(hours=3)
+    kim.mirror()
+    kim.changes()
+    # It was recorded in time: that is what the tree will show, and nothing else is to be said.
+    assert (kim.notice, letters(kim), len(host.records())) == (None, [], 1)
+
+
+def test_what_came_too_late_is_said(host: Host, line: Line, kim: RemoteDesk) -> None:
+    line.loses_requests = 100
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    line.loses_requests = 0
+    host.now += timedelta(hours=3)
+    kim.mirror()
+    kim.changes()
+    assert "its time was over at 2030-01-01T12:05:00Z" in (kim.notice or "")
+    assert (letters(kim), host.records()) == ([], [])
+
+
+def test_after_a_day_without_an_answer_nobody_is_asked_any_more(host: Host, line: Line, kim: RemoteDesk) -> None:
+    line.loses_results = 100
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    line.lost_since = time.time()
+    host.now += timedelta(hours=25)
+    kim.mirror()
+    assert "nobody knows whether it is recorded" in (kim.notice or "")
+    assert letters(kim) == []
+
+
+def test_what_the_host_refuses_is_an_error_in_its_words(host: Host, line: Line, tmp_path: Path) -> None:
+    kim, stranger = line.desk(tmp_path / "kim"), line.desk(tmp_path / "stranger", STRANGER)
+    with pytest.raises(NotAllowedError, match="there is no result to accept"):
+        decide(kim, host, Action.ACCEPT)
+    with pytest.raises(NotRecordedError) as error:
+        decide(stranger, host)
+    assert f"on “build1”: agentwatch keys trust {STRANGER.public.text} --name NAME" in str(error.value)
+    seen = host.subject()._replace(return_sha256="0" * 64)
+    with pytest.raises(ReturnChangedError, match="the return has changed since you looked at it"):
+        kim.decide(seen, Action.RETRY, returned=lambda: None)
+    assert (host.records(), letters(kim), letters(stranger)) == ([], [], [])
+
+
+def test_of_two_operators_the_second_is_told_what_holds(host: Host, line: Line, tmp_path: Path) -> None:
+    kim, alice = line.desk(tmp_path / "kim"), line.desk(tmp_path / "alice", ALICE)
+    made = decide(kim, host)
+    with pytest.raises(AlreadyDecidedError) as error:
+        decide(alice, host, Action.ABORT, "")
+    assert error.value.existing == made.record
+    same = decide(alice, host)
+    assert (same.fresh, same.record) == (False, made.record)
+
+
+def test_two_at_once_are_one_decision_and_both_are_told_the_truth(host: Host, line: Line, tmp_path: Path) -> None:
+    desks = [line.desk(tmp_path / "kim"), line.desk(tmp_path / "alice", ALICE)]
+    host.monitor()
+    said: list[str] = []
+
+    def one(desk: RemoteDesk, action: Action) -> None:
+        try:
+            said.append(decide(desk, host, action, "").record.action)
+        except AlreadyDecidedError as error:
+            said.append(f"not: {error.existing.action}")
+
+    threads = [
+        threading.Thread(target=one, args=pair) for pair in zip(desks, (Action.RETRY, Action.ABORT), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (record,) = host.records()
+    assert sorted(said) == sorted([record.action, f"not: {record.action}"])
+
+
+def test_a_host_that_could_not_record_it_is_asked_again(host: Host, line: Line, kim: RemoteDesk) -> None:
+    host.desk.keys.protect("secret")
+    with pytest.raises(UncertainError, match=r"nobody can type its passphrase on the host.*; “build1” is asked again"):
+        decide(kim, host)
+    assert letters(kim) == [".sent"]
+    host.desk.keys.protect(None, lambda: "secret")
+    kim.mirror()
+    kim.changes()
+    assert (len(host.records()), letters(kim)) == (1, [])
+
+
+LIES: dict[str, Callable[[Host, Result], Result]] = {
+    "nothing": lambda host, true: true._replace(record=None),
+    "no record": lambda host, true: true._replace(record="x"),
+    "half a character": lambda host, true: true._replace(record="\ud800"),
+    "a record of another key": lambda host, true: true._replace(
+        record=seal(host.records()[0].to_bytes(), STRANGER).decode()
+    ),
+    "another decision": lambda host, true: true._replace(
+        record=host.record(host.signed("b", Action.ABORT, note="")).record
+    ),
+    "a word of a later version": lambda host, true: true._replace(outcome="recorded twice"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_what_the_host_does_not_show_is_not_said_to_be_recorded(
+    host: Host, line: Line, kim: RemoteDesk, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    host.fail("b")
+    record = host.record
+
+    def lies(text: str) -> Result:
+        true = record(text)
+        monkeypatch.setattr(host, "record", record)
+        return LIES[name](host, true)
+
+    monkeypatch.setattr(host, "record", lies)
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    assert decide(kim, host).fresh
+
+
+def test_what_others_have_asked_for_is_passed_over(host: Host, line: Line, kim: RemoteDesk) -> None:
+    kim.take(Result("another workspace", "", "0" * 64, "recorded", ""))
+    kim.take(Result(kim.workspace_id, "", "0" * 64, "recorded", ""))
+    kim.changes()
+    assert (kim.notice, kim._results) == (None, {})
+    assert decide(kim, host).fresh
+
+
+def test_the_key_of_the_operator_can_be_locked(host: Host, line: Line, kim: RemoteDesk) -> None:
+    kim.keys.protect("secret")
+    assert "encrypted" in (kim.why_locked() or "")
+    with pytest.raises(KeyProblemError):
+        decide(kim, host)
+    kim.unlock("secret")
+    assert kim.why_locked() is None
+    assert decide(kim, host).fresh
+
+
+def test_the_first_decision_makes_the_key_which_the_host_does_not_know(line: Line, host: Host, tmp_path: Path) -> None:
+    desk = line.desk(tmp_path / "new")
+    for path in desk.keys.directory.iterdir():
+        path.unlink()
+    with pytest.raises(NotRecordedError, match="agentwatch keys trust ed25519:"):
+        decide(desk, host)
+    host.desk.keys.trust_other(Role.OPERATOR, desk.keys.show(), "new", NOON.replace(year=2020))
+    host.now += MINUTE
+    assert decide(desk, host).record.operator == "new"
+
+
+def test_a_disk_that_keeps_nothing_sends_nothing(host: Host, line: Line, tmp_path: Path) -> None:
+    class Full(Quick):
+        def open(self, *given: Any, **more: Any) -> int:  # type: ignore[override]
+            raise OSError(28, "no space left")
+
+    kim = line.desk(tmp_path / "kim")
+    desk = line.desk(tmp_path / "kim", disk=Full())
+    desk.keys._disk = Quick()
+    with pytest.raises(NotRecordedError, match="free space"):
+        decide(desk, host)
+    with pytest.raises(NotRecordedError):
+        desk.mirror()
+    assert desk.notice is None
+    assert line.sent == []
+    assert decide(kim, host).fresh
+
+
+# What a clerk asks
+
+
+def test_a_clerk_holds_it_as_any_other_desk(host: Host, line: Line, kim: RemoteDesk) -> None:
+    clerk = Clerk(kim)
+    task = host.monitor().tree.tasks["a"]
+    assert clerk.look() == []
+    assert clerk.look(writes=False) == []
+    made = clerk.decide(kim.subject(task), Action.RETRY, None, returned=lambda: None, note="once more")
+    assert made.fresh
+    assert clerk.look() == []
+    assert clerk.notice is None
+    assert kim.receipts([made.record]) == {}
+    kim.acted(task, "x")  # type: ignore[arg-type]
+
+
+# Answers
+
+
+def test_the_request_of_a_program_is_answered_from_afar(host: Host, line: Line, kim: RemoteDesk) -> None:
+    host.now = datetime.now(UTC).replace(microsecond=0)
+    asked = request(host.workspace, asked_at=time.time())
+    holder = host.holder()
+    where: dict[str, Any] = {"task_id": "a", "attempt": 1, "gone": lambda: None}
+    with holder.offer(asked) as offer:
+        with pytest.raises(NotAllowedError, match="none of the rules"):
+            kim.answer(asked, Action.ALLOW, Params(rule="x"), **where)
+        with pytest.raises(RequestGoneError, match="it is gone here"):
+            kim.answer(asked, Action.ALLOW, **(where | {"gone": lambda: "it is gone here"}))
+        made = kim.answer(asked, Action.DENY, note="Use build/.", **where)
+        assert made.fresh
+        record = holder.look(offer)
+        assert record == made.record
+        assert record is not None
+        assert (record.note, record.operator) == ("Use build/.", "kim")
+    host.now += MINUTE
+    again = kim.answer(asked, Action.DENY, note="Use build/.", **where)
+    assert (again.fresh, again.record) == (False, made.record)
+
+
+def test_answers_never_wait_for_a_host(host: Host, line: Line, tmp_path: Path) -> None:
+    desk = line.desk(tmp_path / "kim", queue=timedelta(hours=1))
+    line.lost_since = time.time()
+    asked = request(host.workspace, asked_at=time.time())
+    with pytest.raises(UnreachableError):
+        desk.answer(asked, Action.ALLOW, task_id="a", attempt=1, gone=lambda: None)
+    assert letters(desk) == []
+
+
+def test_an_outbox_holds_what_this_operator_has_signed_only(host: Host, line: Line, kim: RemoteDesk) -> None:
+    line.loses_requests = 100
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    (path,) = (kim.state / "outbox").iterdir()
+    path.with_name("0" * 64 + ".sent").write_text(host.signed(key=ALICE))
+    path.with_name("1" * 64 + ".sent").write_text("x")
+    path.with_name("2" * 64 + ".old").write_text(path.read_text())
+    path.with_name("x").write_text("x")
+    assert (kim.notice or "").count("Nobody knows yet") == 1
+    line.sent.clear()
+    kim.mirror()
+    assert len(line.sent) == 1
+
+
+def test_all_errors_are_sentences(host: Host, line: Line, kim: RemoteDesk) -> None:
+    subject = Subject(kim.workspace_id, "a", 1, None, None)
+    with pytest.raises(DecisionError) as error:
+        kim.decide(subject, Action.ESCALATE, returned=lambda: None)
+    assert "needs the mode" in str(error.value)
+    assert letters(kim) == []

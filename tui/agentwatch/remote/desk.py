@@ -1,0 +1,341 @@
+"""The desk of an operator whose workspace is on a host: signs here, asks there, and says what is true then.
+
+Whatever was signed is kept until the host has said what became of it, for good: it is sent again, by this screen or the
+next one, and counts once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentwatch.decisions.answering import asked_of, refusal
+from agentwatch.decisions.chain import Chain
+from agentwatch.decisions.delivery import Forgery, Mirror
+from agentwatch.decisions.desk import LIFETIME
+from agentwatch.decisions.errors import (
+    DecisionError,
+    NotAllowedError,
+    NotRecordedError,
+    QueuedError,
+    RequestGoneError,
+    UncertainError,
+    UnreachableError,
+    reason,
+    remedy,
+)
+from agentwatch.decisions.face import subject_of
+from agentwatch.decisions.ledger import DecisionMade, Draft
+from agentwatch.decisions.pen import Pen
+from agentwatch.decisions.record import ANSWER_LIFETIME, Params, Record, Subject, time_of, written
+from agentwatch.decisions.signed import AHEAD, SignedRequest, sign
+from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt
+from agentwatch.disk import DISK, Disk
+from agentwatch.place import state_directory
+from agentwatch.remote.outbox import Letter, Outbox
+from agentwatch.remote.said import Host, NotTrustedError, outcome_of, says_the_same
+from agentwatch.text import quoted
+from agentwatch.view.times import ago, clock
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.request import Request
+    from agentwatch.delegation.task import Task
+    from agentwatch.remote.frames import Result
+
+ANSWER_SECONDS: Final = 10.0
+"""So long somebody waits for the host; then nobody knows, and it goes on behind the screen."""
+_AGAIN_SECONDS: Final = 2.0
+_IN_TIME: Final = timedelta(minutes=5)
+"""So long the host may record what is sent at once."""
+_LOST: Final = timedelta(days=1)
+"""So long after its time the host is asked what became of it."""
+_OPERATOR: Final = "nobody yet"
+"""What the operator is called, the host says."""
+_MOST_TOLD: Final = 3
+
+
+class RemoteDesk(Pen):
+    """The decisions about one workspace of a host, as `OperatorDesk` says.
+
+    `workspace_id` gives the host's id of the workspace, "" before that is known; `place` is what stands for its path
+    here. With `queue`, what is decided while the host cannot be reached waits for it, so long; answers never do.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        workspace_id: Callable[[], str],
+        place: Path,
+        *,
+        queue: timedelta | None = None,
+        lifetime: timedelta | None = LIFETIME,
+        passphrase: Callable[[], str] | None = None,
+        state: Path | None = None,
+        configuration: Path | None = None,
+        disk: Disk = DISK,
+    ) -> None:
+        super().__init__(passphrase=passphrase, configuration=configuration, disk=disk)
+        self.state: Final = state or state_directory(place)
+        self._host = host
+        self._workspace_id = workspace_id
+        self._queue = queue
+        self._lifetime = lifetime
+        self._outbox = Outbox(self.state, disk)
+        self._news = threading.Condition()
+        self._results: dict[str, Result] = {}
+        """What the host has said, by the sha256 of what was signed, until it is looked at."""
+        self._awaited: set[str] = set()
+        """What somebody waits for in a call."""
+        self._told: deque[str] = deque(maxlen=_MOST_TOLD)
+        self._changes = 0
+        self._was_up = False
+        host.on_result.append(self.take)
+
+    # What the faces use
+
+    @property
+    def workspace_id(self) -> str:
+        return self._workspace_id()
+
+    @property
+    def unreachable(self) -> str | None:
+        if self._queue is not None and self._host.key is not None and self.workspace_id:
+            return None
+        return self._why_not()
+
+    @property
+    def notice(self) -> str | None:
+        """Decisions that no ledger holds yet, as far as is known here, and those that came to nothing."""
+        try:
+            letters = self._outbox.read(self.keys.trust())
+        except (OSError, DecisionError):
+            letters = []
+        sentences = [self._waits(one) for one in letters if one.sha256 not in self._awaited]
+        return " ".join([*sentences, *self._told]) or None
+
+    def subject(self, task: Task) -> Subject:
+        return subject_of(task, self.workspace_id)
+
+    def decide(
+        self,
+        subject: Subject,
+        action: Action,
+        params: Params | None = None,
+        *,
+        returned: Callable[[], str | None],  # noqa: ARG002  the host looks
+        note: str = "",
+        operator: str | None = None,  # noqa: ARG002  the host knows whose key it is
+        now: datetime | None = None,
+    ) -> DecisionMade:
+        """Have the host record a decision. Raises DecisionError: UnreachableError where it was not sent, UncertainError
+        where nobody knows yet."""
+        now = now or self._now()
+        expires_at = None if self._lifetime is None or action in ENDING else now + self._lifetime
+        draft = Draft(subject, action, params or Params(), note, _OPERATOR, now, expires_at)
+        return self._ask(draft, self._queue)
+
+    def answer(
+        self,
+        request: Request,
+        action: Action,
+        params: Params | None = None,
+        *,
+        task_id: str,
+        attempt: int,
+        gone: Callable[[], str | None],
+        note: str = "",
+        operator: str | None = None,  # noqa: ARG002  the host knows whose key it is
+        now: datetime | None = None,
+    ) -> DecisionMade:
+        """Have the host record the answer to a request of a program there. Raises as `decide` does."""
+        params, now = params or Params(), now or self._now()
+        if (why := gone()) is not None:
+            raise RequestGoneError(f"not recorded: {why}")
+        if (why := refusal(request, action, params, note)) is not None:
+            raise NotAllowedError(f"not recorded: {why}")
+        subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
+        # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
+        draft = Draft(subject, action, params, note, _OPERATOR, now, now + ANSWER_LIFETIME - AHEAD)
+        return self._ask(draft, None)
+
+    def refuse_first(self) -> None:
+        """The first key of an operator may be made for a host: it has to be trusted there anyway."""
+
+    def read(self) -> Chain:
+        """The ledger is the host's, and what is in it comes with the observations."""
+        return Chain()
+
+    def mirror(self) -> Mirror:
+        """Hear what has become of what was sent, and send again what nobody knows of. Raises DecisionError."""
+        try:
+            letters = self._outbox.read(self.keys.trust())
+            with self._news:
+                # The rest is what others have asked for.
+                ours = self._awaited | {letter.sha256 for letter in letters}
+                self._results = {sha256: one for sha256, one in self._results.items() if sha256 in ours}
+            for letter in letters:
+                self._look_after(letter)
+        except OSError as error:
+            raise NotRecordedError(f"{self.state}: {reason(error)}; check the disk") from error
+        return Mirror()
+
+    def forged(self) -> list[Forgery]:
+        return []
+
+    def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:  # noqa: ARG002
+        return {}
+
+    def changes(self) -> tuple[int | None, ...]:
+        """Different where the host has said something, or can be reached again: then what waits is sent at once."""
+        is_up, was_up, self._was_up = self._host.lost_since is None, self._was_up, self._host.lost_since is None
+        if (is_up and not was_up) or self._results.keys() - self._awaited:
+            with suppress(DecisionError):
+                self.mirror()
+        return (self._changes,)
+
+    def acted(self, decision: Decision, by: str) -> None:
+        """The host sees that itself."""
+
+    # The host
+
+    def take(self, result: Result) -> None:
+        """The host has said what became of something. Any thread may call it; it never blocks."""
+        if result.workspace != self.workspace_id:
+            return
+        with self._news:
+            self._results[result.request_sha256] = result
+            self._changes += 1
+            self._news.notify_all()
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(int(self._host.now), UTC)
+
+    def _why_not(self) -> str | None:
+        since = self._host.lost_since
+        if since is None and self._host.key is not None and self.workspace_id:
+            return None
+        when = f" (last heard {ago(since, time.time())})" if since is not None and self._host.key is not None else ""
+        return f"{self._label} cannot be reached{when}: {self._host.why}; nothing can be decided there"
+
+    def _ask(self, draft: Draft, queue: timedelta | None) -> DecisionMade:
+        try:
+            why, letter = self._why_not(), self._same(draft)
+            if letter is None:
+                if why is not None and (queue is None or self.unreachable is not None):
+                    raise UnreachableError(f"not recorded: {why}")
+                letter = self._signed(draft, _IN_TIME if why is None or queue is None else queue)
+            if why is not None:
+                raise (UncertainError if letter.sent else QueuedError)(self._waits(letter))
+            letter = self._outbox.note_sent(letter)
+            result = self._exchange(letter)
+            if result is None:
+                raise UncertainError(self._waits(letter))
+            return self._outcome(letter, result)
+        except OSError as error:
+            raise NotRecordedError(f"not recorded: {self.state}: {reason(error)}; {remedy(error)}") from error
+
+    def _same(self, draft: Draft) -> Letter | None:
+        """The very same, signed before and still in its time: it goes on its way again, so that it counts once."""
+        now, key = written(draft.created_at), self._host.key
+        for letter in self._outbox.read(self.keys.trust()):
+            asked, request = letter.request.asked, letter.request
+            is_same = says_the_same(asked, draft)
+            if is_same and now <= request.record_by and key is not None and key.keyid == request.host:
+                return letter
+        return None
+
+    def _signed(self, draft: Draft, in_time: timedelta) -> Letter:
+        host = self._host.key
+        if host is None:
+            raise UnreachableError(f"not recorded: the key of {self._label} is not known")
+        record_by = draft.created_at + in_time
+        if draft.expires_at is not None:
+            record_by = min(record_by, draft.expires_at)
+        request = SignedRequest(host.keyid, written(record_by), draft.record(1, None))
+        letter = self._outbox.put(sign(request, self.key()), request)
+        for other in self._outbox.read(self.keys.trust()):
+            # What the operator wants now takes its place; the host records one of them, and says which.
+            if other.request.asked.decision_id == request.asked.decision_id and other.sha256 != letter.sha256:
+                self._outbox.drop(other.sha256)
+        return letter
+
+    def _exchange(self, letter: Letter) -> Result | None:
+        """Send it, and wait for what the host says; None where it says nothing."""
+        sha256, end, again_at = letter.sha256, time.monotonic() + ANSWER_SECONDS, 0.0
+        with self._news:
+            self._awaited.add(sha256)
+            self._results.pop(sha256, None)
+        try:
+            while (now := time.monotonic()) < end:
+                if now >= again_at:
+                    again_at = now + _AGAIN_SECONDS
+                    self._host.decide(self.workspace_id, letter.text)
+                with self._news:
+                    if sha256 not in self._results:
+                        self._news.wait(max(min(again_at, end) - time.monotonic(), 0.0))
+                    if sha256 in self._results:
+                        return self._results.pop(sha256)
+            return None
+        finally:
+            with self._news:
+                self._awaited.discard(sha256)
+
+    def _outcome(self, letter: Letter, result: Result) -> DecisionMade:
+        """What the host has said, as a desk says it. What is said for good ends its way."""
+        key = self._host.key
+        if key is None:
+            raise UncertainError(self._waits(letter))
+        try:
+            made = outcome_of(letter, result, key, self._label)
+        except UncertainError as error:
+            raise UncertainError(f"{error}; {self._label} is asked again until {self._until(letter)}") from error
+        except NotTrustedError as error:
+            self._outbox.drop(letter.sha256)
+            told = f"on {self._label}: agentwatch keys trust {self.keys.show().text} --name NAME"
+            raise NotRecordedError(f"{error}; {told}") from error
+        except DecisionError:
+            self._outbox.drop(letter.sha256)
+            raise
+        self._outbox.drop(letter.sha256)
+        return made
+
+    def _look_after(self, letter: Letter) -> None:
+        """See what has become of something that nobody waits for, or send it again."""
+        with self._news:
+            if letter.sha256 in self._awaited:
+                return
+            result = self._results.pop(letter.sha256, None)
+        what, now = letter.what, self._now()
+        if result is not None:
+            try:
+                self._outcome(letter, result)
+            except UncertainError:
+                pass
+            except DecisionError as error:
+                self._told.append(f"{what} came to nothing on {self._label}: {error}.")
+            return
+        record_by = time_of(letter.request.record_by)
+        if now > record_by + (_LOST if letter.sent else timedelta()):
+            self._outbox.drop(letter.sha256)
+            so = "nobody knows whether it is recorded" if letter.sent else "it is not recorded, for it was never sent"
+            self._told.append(f"{what} got no answer from {self._label} in its time: {so}.")
+        elif self._why_not() is None:
+            self._host.decide(self.workspace_id, self._outbox.note_sent(letter).text)
+
+    @property
+    def _label(self) -> str:
+        return quoted(self._host.label, 60)
+
+    def _until(self, letter: Letter) -> str:
+        """When its time is over, by the clock on the wall here."""
+        now = time.time()
+        return clock(time_of(letter.request.record_by).timestamp() - (self._host.now - now), now)
+
+    def _waits(self, letter: Letter) -> str:
+        return letter.waits(self._label, self._until(letter))
