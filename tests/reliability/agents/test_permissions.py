@@ -8,12 +8,10 @@ import os
 import random
 import resource
 import shutil
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,96 +22,15 @@ from hypothesis import strategies as st
 from agentwatch.agents.hook import permission
 from agentwatch.agents.hook.command import run
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.place import state_directory
-from agentwatch.presence import shown
-from agentwatch.requests.box import Box
+from tests.reliability.agents.holding_hooks import SECONDS, Scene, bound, decision, open_in
 from tests.unit.agents.asking import QUESTIONS, Story, call, child, payload
 from tests.unit.decisions.made import QUICK
 
-SECONDS = 60
 ROUNDS = 4 * int(os.environ.get("AGENTWATCH_ROUNDS", "1"))
 KILLS = max(8, int(os.environ.get("AGENTWATCH_KILLS", "1000")) // 100)
 COMMANDS = ["make seeds", "make seeds", "make clean", "git push"]
-
-
-class Scene:
-    """A workspace, its operator, and a screen that shows it as long as `screen` is open."""
-
-    def __init__(self, root: Path) -> None:
-        self.workspace = root / "shop"
-        self.workspace.mkdir()
-        self.screen = ExitStack()
-        self.watch()
-
-    @property
-    def state(self) -> Path:
-        return state_directory(self.workspace)
-
-    @property
-    def box(self) -> Box:
-        return Box(self.workspace, disk=QUICK)
-
-    def watch(self) -> None:
-        self.screen.enter_context(shown(self.state))
-
-    def opened(self, count: int, known: set[str]) -> list[Request]:
-        """So many requests that were not known before."""
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            found = [one for one in self.box.read() if one.request_id not in known and one.can_answer]
-            if len(found) >= count:
-                return found
-            time.sleep(0.005)
-        raise AssertionError("nothing was offered")
-
-    def answer(self, request: Request, action: Action, note: str = "") -> DecisionMade:
-        desk = Desk(self.workspace, disk=QUICK)
-        return desk.answer(request, action, None, task_id="a", attempt=1, gone=lambda: None, note=note, operator="ada")
-
-    def process(self, given: dict[str, Any], **how: Any) -> subprocess.Popen[bytes]:
-        """The hook as Claude Code starts it."""
-        environment = {**os.environ, "CLAUDE_PROJECT_DIR": str(self.workspace), **how.pop("environment", {})}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | how
-        started = subprocess.Popen([sys.executable, "-m", "agentwatch", "hook"], env=environment, **pipes)
-        assert started.stdin is not None
-        with suppress(BrokenPipeError):
-            started.stdin.write(json.dumps(given).encode())
-            started.stdin.close()
-        started.stdin = None
-        return started
-
-
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
-        (tmp_path / variable).mkdir()
-        monkeypatch.setenv(variable, str(tmp_path / variable))
-    for variable in ("CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PROJECT_DIR"):
-        monkeypatch.delenv(variable, raising=False)
-    made = Scene(tmp_path)
-    with made.screen:
-        yield made
-
-
-def bound(seconds: float) -> None:
-    """Nobody waits longer."""
-    directory = Path(os.environ["XDG_CONFIG_HOME"]) / "agentwatch"
-    directory.mkdir(exist_ok=True)
-    (directory / "config.toml").write_text(f"[hook]\nprompt = {seconds}\n", "utf-8")
-
-
-def open_in(pid: int, path: Path) -> bool:
-    """Whether a process has a file open."""
-    with suppress(OSError):
-        return any(path.samefile(one) for one in Path(f"/proc/{pid}/fd").iterdir())
-    return False
-
-
-def decision(printed: bytes) -> Any:
-    return json.loads(printed)["hookSpecificOutput"]["decision"] if printed else None
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -195,11 +112,10 @@ def test_each_of_many_hooks_prints_what_was_decided_for_its_own_request(
         for number in chance.sample(range(6), 3):
             made = scene.answer(requests[number], Action.DENY, note := f"words for {requests[number].request_id}")
             decided[number] = note
-            # The very decision under the names of the others, and in place of their offers.
+            # The very decision under the name of another.
             other = requests[(number + 1) % 6].request_id
-            for file in scene.state.rglob(f"*{made.record.decision_id}*.json"):
-                if file.parent.name != "requests":
-                    shutil.copy(file, file.with_name(file.name.replace(made.record.decision_id, other)))
+            for file in (scene.state / "decisions").glob(f"*{made.record.decision_id}.json"):
+                shutil.copy(file, file.with_name(file.name.replace(made.record.decision_id, other)))
         if old:
             with suppress(Exception):
                 # Of a round before, once more: nobody holds it.

@@ -12,7 +12,7 @@ import pytest
 
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import Offer
 from agentwatch.requests.holding import Holder
 from tests.unit.requests.asked import ANSWERED, Place, question, request
@@ -238,3 +238,13 @@ def test_a_missing_ledger_is_no_trouble(place: Place, tmp_path: Path) -> None:
     with holder.offer(request(place.workspace)) as offer:
         assert holder.look(offer) is None
         assert holder.trouble == ""
+
+
+def test_a_holder_ends_where_another_one_has_ended_the_request(place: Place) -> None:
+    asked, one, other = request(place.workspace), place.holder(), place.holder()
+    with place.watched(), one.offer(asked) as first, other.offer(asked) as second:
+        place.answer(asked)
+        assert one.look(first) is not None
+        first.end(RequestStage.DELIVERED, by="ada")
+        assert other.hold(second, lambda: True) is None
+        assert other.trouble == ""

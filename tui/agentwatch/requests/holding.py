@@ -81,7 +81,8 @@ class Holder:
     def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
         """Wait for the answer to what is offered, and claim it. None once nobody can give it in time, or may.
 
-        That is at `until`, when no screen shows the workspace, or when `goes_on` says that the program waits no more.
+        That is at `until`, when no screen shows the workspace, when another holder of the same has ended it, or when
+        `goes_on` says that the program waits no more.
         Blocks; what the record says must be handed on at once.
         """
         until = offer.request.until
@@ -92,7 +93,8 @@ class Holder:
             if now >= end or not goes_on():
                 return None
             if now - watched_at >= _WATCHED_SECONDS:
-                if not is_shown(self._state, **({} if watched_at == -math.inf else {"tries": 1})):
+                is_watched = is_shown(self._state, **({} if watched_at == -math.inf else {"tries": 1}))
+                if not (is_watched and offer.is_whole()):
                     return None
                 watched_at = now
             record = self._answer(offer)
@@ -135,7 +137,9 @@ class Holder:
             self.trouble = f"the answer is dated {entry.record.created_at}, ahead of the clock here: set both clocks"
             return None
         if not offer.is_whole():
-            self.trouble = "the offer of the request was replaced, so what was seen there may be another one"
+            there = self.box.find(request.request_id)
+            if there is None or there.ended_at is None:
+                self.trouble = "the offer of the request was replaced, so what was seen there may be another one"
             return None
         return entry.record
 

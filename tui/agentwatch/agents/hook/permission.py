@@ -77,6 +77,8 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
             plan=plan if isinstance(plan, str) else "",
         )
         request = _request(call, workspace, ask, holder.box)
+        if request is None:
+            return
         with holder.offer(request) as offer:
             waits = Waits(asking, transcript)
             record = holder.hold(offer, waits)
@@ -94,14 +96,19 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
         Journal(state).add(JournalEntry(*about, UNANSWERED, call.tool or "", holder.trouble))
 
 
-def _request(call: HookCall, workspace: Path, ask: Ask, box: Box) -> Request:
-    """The request. Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it
-    together. One whose id was offered before and has ended is of an equal call that nothing tells from it yet."""
+def _request(call: HookCall, workspace: Path, ask: Ask, box: Box) -> Request | None:
+    """The request, None where it has ended already.
+
+    Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it together. One
+    that ended before this was asked is of an equal call, which nothing tells from this one yet.
+    """
     from agentwatch.agents.hook.asked import request_of
 
     request = request_of(call, workspace_id(workspace), ask)
     if box.identity(request.request_id) is not None:
         known = box.find(request.request_id)
+        if known is not None and not known.is_open and (known.ended_at or 0.0) >= ask.at:
+            return None
         if known is None or not known.is_open:
             request = request_of(call, workspace_id(workspace), ask._replace(nonce=_own_nonce()))
     return request

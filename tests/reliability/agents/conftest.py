@@ -1,0 +1,3 @@
+from tests.reliability.agents.holding_hooks import scene
+
+__all__ = ["scene"]
