@@ -111,3 +111,16 @@ async def test_the_first_press_of_the_space_bar_takes_the_first_of_several_optio
         await s.until(lambda: "■ Lint" in s.text())
         await s.press("down", "space", "up", "space")
         await s.until(lambda: "□ Lint" in s.text() and "■ Types" in s.text())
+
+
+async def test_a_long_call_is_read_and_allowed_from_the_answers(tmp_path: Path) -> None:
+    command = "".join(f"echo {number}\n" for number in range(20)) + "rm -rf ~"
+    async with asking(tmp_path, permission(tmp_path, command), size=SMALL) as (s, _):
+        await open_it(s)
+        await s.until(lambda: "9 more lines: pagedown" in s.text())
+        # No key but these two reads, and chooses.
+        await s.press("pagedown")
+        await s.until(lambda: "rm -rf ~" in s.text() and "more line" not in s.text())
+        await s.press("pageup", "space")
+        await record(s)
+        assert len(s.entries()) == 1

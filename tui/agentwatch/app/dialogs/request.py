@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _WIDE: Final = 108
 _ROOMY: Final = 60
 """Cells from which a fact has room for all that belongs to it."""
+_PAGES: Final = {"pagedown": 1, "pageup": -1}
 _COMPARED: Final = 100
 """Tasks that ask, to which the name of the one that asks this is compared."""
 _TOAST: Final = 54
@@ -117,9 +118,23 @@ class RequestScreen(Dialog):
         self.query_one("#words").display = any(content(self.opened.request))
         for scrolls in (self._page, self.query_one("#decision")):
             self.watch(scrolls, "scroll_y", self._scrolled, init=False)
+        self.screen_layout_refresh_signal.subscribe(self, lambda _screen: self._say_what_is_left())
 
     def _scrolled(self) -> None:
+        self._say_what_is_left()
         self.call_after_refresh(self.look)
+
+    def _say_what_is_left(self) -> None:
+        left = len(self._page.lines) - int(self._page.scroll_offset.y) - self._page.height
+        below = f"{plural(left, 'more line')}: pagedown" if left > 0 else ""
+        self.query_one("#words").border_subtitle = below
+
+    def on_key(self, event: events.Key) -> None:
+        """Whatever has the focus: what is decided on can be read, and the next key chooses."""
+        if event.key in _PAGES:
+            event.stop()
+            self._page.scroll_visible(animate=False)
+            self._page.action_move_pages(_PAGES[event.key])
 
     @on(TreeUpdated)
     def _take_update(self) -> None:
