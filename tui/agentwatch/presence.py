@@ -32,6 +32,8 @@ _PAUSE_SECONDS: Final = 0.01
 
 _held: Final[set[int]] = set()
 """The locks of this process."""
+_here = True
+"""Nobody has stepped away."""
 
 
 @contextmanager
@@ -53,14 +55,23 @@ def shown(state: Path) -> Iterator[None]:
 
 def step_away() -> None:
     """The screens of this process show nothing until somebody comes back."""
+    global _here  # noqa: PLW0603
+    _here = False
     for descriptor in _held:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def come_back() -> None:
     """They show their workspaces again."""
+    global _here  # noqa: PLW0603
+    _here = True
     for descriptor in _held:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def is_here() -> bool:
+    """Whether nobody has stepped away from the screens of this process."""
+    return _here
 
 
 def is_shown(state: Path, tries: int = _TRIES) -> bool:

@@ -245,3 +245,50 @@ def _decode_record(shape: Any) -> Decode:
         return shape(**given)
 
     return decode
+
+
+# Moving in time
+
+
+@cache
+def shifter(shape: Any) -> Callable[[Any, float], Any] | None:
+    """What gives a value of this type with all times in it (epoch seconds) so many seconds later; None where a type has
+    no times."""
+    origin, arguments = get_origin(shape), get_args(shape)
+    if origin in (Union, types.UnionType):
+        by_type = {one: shift for one in arguments if (shift := shifter(one)) is not None}
+        if not by_type:
+            return None
+        others = {get_origin(one) or one: shift for one, shift in by_type.items()}
+
+        def shift_any(value: Any, by: float) -> Any:
+            shift = others.get(type(value))
+            return value if shift is None else shift(value, by)
+
+        return shift_any
+    if origin is tuple:
+        shift_one = shifter(arguments[0])
+        if shift_one is None or arguments[-1] is not Ellipsis:
+            return None
+        return lambda values, by: tuple([shift_one(one, by) for one in values])
+    return _shift_record(shape) if _is_record(shape) else None
+
+
+def _shift_record(shape: Any) -> Callable[[Any, float], Any] | None:
+    times = [name for name, kind, _ in _fields(shape) if _is_time(name, kind)]
+    inner = [(name, found) for name, kind, _ in _fields(shape) if (found := shifter(kind)) is not None]
+    if not times and not inner:
+        return None
+
+    def shift(value: Any, by: float) -> Any:
+        moved = {name: shift_one(getattr(value, name), by) for name, shift_one in inner}
+        moved |= {name: one + by for name in times if (one := getattr(value, name)) is not None}
+        return dataclasses.replace(value, **moved) if dataclasses.is_dataclass(value) else value._replace(**moved)  # type: ignore[type-var]
+
+    return shift
+
+
+def _is_time(name: str, kind: Any) -> bool:
+    is_number = kind is float or (get_origin(kind) in (Union, types.UnionType) and float in get_args(kind))
+    # What a document says of itself stays as it was written.
+    return is_number and name != "stated_at" and (name in ("at", "until") or name.endswith("_at"))

@@ -7,13 +7,14 @@ version, that is said instead.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from agentwatch.delegation.rules import Rules
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.remote.observed import Told
-from agentwatch.sources.health import Health, Problem
+from agentwatch.sources.health import Health
 
 PROTOCOL: Final = (1, 0)
 """Major and minor. What a version knows that an older one does not makes it the next minor."""
@@ -85,20 +86,22 @@ class Reset(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How well the host sees a workspace, and what the operator must know of what agentwatch keeps there."""
+    """How well the host sees a workspace, with all that cannot be read there. `number` grows with each in an epoch.
+    `settled`: all that was there at first has been told."""
 
     workspace: str
     epoch: str
+    number: int
     health: Health
-    problems: tuple[Problem, ...] = ()
-    notices: tuple[str, ...] = ()
+    settled: bool
 
 
 class Mark(NamedTuple):
-    """How far a book is: its last number, and a digest of all that is in it."""
+    """How far a book is: its last number, and a digest of all that is in it; and the number of the last standing."""
 
     seq: int
     digest: str
+    standing: int = 0
 
 
 class Beat(NamedTuple):
@@ -123,13 +126,12 @@ class Result(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A part of an answer to `Ask`: number `part`, from 0, of `parts`. With none, `trouble` says why there is none."""
+    """A part of the answer to `Ask`: number `part`, from 0, of `parts`; with none, there is no such text."""
 
     id: str
     part: int = 0
     parts: int = 0
     data: str = ""
-    trouble: str = ""
 
 
 # What a screen says
@@ -143,13 +145,15 @@ class Cursor(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """A screen is there, and has what its cursors say, by workspace. `screen` is a random id; `sent` grows with each,
-    and comes back in `Beat.echo`. `shown`: somebody sees it. `resync`: workspaces of which everything is asked for."""
+    """A screen is there. `screen` is a random id; `sent` grows with each, and comes back in `Beat.echo`. It `greets`
+    where it wants a hello. Somebody sees the workspaces that are `shown`. Of those with a cursor the screen lacks what
+    comes after it; of those to `resync` it wants everything, whatever it has."""
 
     screen: str
     sent: float
-    cursors: Mapping[str, Cursor]
-    shown: bool = True
+    greets: bool = False
+    shown: tuple[str, ...] = ()
+    cursors: Mapping[str, Cursor] = MappingProxyType({})
     resync: tuple[str, ...] = ()
 
 
@@ -161,10 +165,11 @@ class Decide(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Somebody looks at a text: one of the `key` as its digest, or the transcript of a run by its key. `id` is random;
-    `place` is where in it, as the answer before said."""
+    """Somebody at this screen looks at a text: the one with the digest `key`, or the transcript of the run with this
+    key, and there at the `place`. `id` is random."""
 
     id: str
+    screen: str
     workspace: str
     what: Literal["text", "transcript"]
     key: str
@@ -180,15 +185,25 @@ _KINDS: Final[Mapping[str, Any]] = {
 def to_bytes(frame: Frame) -> bytes:
     """One line without its end. Raises ValueError where it is too large, or holds what JSON cannot say."""
     kind = type(frame).__name__.lower()
-    fields = {"kind": kind, **encoder(_KINDS[kind])(frame)}
-    try:
-        data = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except UnicodeEncodeError:
-        # Half a character, which an agent wrote.
-        data = json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
+    data = _line({"kind": kind, **encoder(_KINDS[kind])(frame)})
     if len(data) > LARGEST:
         raise ValueError(f"{len(data):,} bytes are too large for a message")
     return data
+
+
+def in_pieces(frame: Observed) -> Iterator[bytes]:
+    """The same as `to_bytes`, in as many frames as it takes for each to be of a size that travels well."""
+    encode = encoder(Item)
+    texts: list[bytes] = []
+    size, after, last = 0, frame.after, len(frame.items) - 1
+    for number, item in enumerate(frame.items):
+        texts.append(_line(encode(item)))
+        size += len(texts[-1])
+        if number == last or size >= ENOUGH:
+            upto = frame.upto if number == last else item.seq
+            head = to_bytes(frame._replace(after=after, upto=upto, items=()))
+            yield head.removesuffix(b"[]}") + b"[" + b",".join(texts) + b"]}"
+            texts, size, after = [], 0, upto
 
 
 def frame_of(data: bytes) -> Frame | None:
@@ -208,6 +223,14 @@ def frame_of(data: bytes) -> Frame | None:
         _check(fields.get("protocol"), fields.get("agentwatch"))
     frame: Frame | None = None if shape is None else decoder(shape)(fields)
     return frame
+
+
+def _line(fields: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        # Half a character, which an agent wrote.
+        return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _check(protocol: object, version: object) -> None:

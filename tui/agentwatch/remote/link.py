@@ -31,7 +31,9 @@ Change = Callable[[LinkState], None]
 
 
 class Link(ABC):
-    """The end of a screen, to one host."""
+    """The end of a screen, to one host. With `keeps`, it gives a screen that comes later what was told before."""
+
+    keeps: ClassVar[bool] = False
 
     @abstractmethod
     def start(self, take: Take, change: Change) -> None:
@@ -40,7 +42,8 @@ class Link(ABC):
 
     @abstractmethod
     def send(self, message: bytes) -> None:
-        """Send a message to the relay. Never blocks, and drops what cannot be sent now: who needs it sends it again."""
+        """Send a message to the relay. Any thread may call it. It never blocks, and drops what cannot be sent now: who
+        needs it sends it again."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -66,7 +69,8 @@ class RelayEnd(ABC):
 
     @abstractmethod
     def send(self, message: bytes, key: str = "", *, keep: bool = False, to: str = "") -> None:
-        """Send a message to all screens, or only to the one with the id `to`. Never blocks, and may drop.
+        """Send a message to all screens, or only to the one with the id `to`. Any thread may call it. It never blocks,
+        and may drop.
 
         For what keeps messages: `keep` says that a screen that comes later needs it, `key` what it is about.
         """

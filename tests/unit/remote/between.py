@@ -1,0 +1,132 @@
+"""A host and a screen in one process, and nothing between them but what the test lets pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tests.unit.remote.memory import MemoryEnd, MemoryLink
+
+from agentwatch.config import Settings
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.delegation.observation import Lost, Observation, Reached, Tick
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.monitor import Monitor
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.relay import Relay
+from agentwatch.remote.source import RemoteSource
+from agentwatch.remote.wire import Signer
+from agentwatch.sources.health import Batch, Health
+from agentwatch.sources.source import CombinedSource
+from agentwatch.view.document import tree_document
+
+SIGNER = Signer(SigningKey(Ed25519PrivateKey.generate()))
+NOON = 1_700_000_000.0
+
+
+class Time:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self, at: float = NOON) -> None:
+        self.at = at
+
+    def __call__(self) -> float:
+        return self.at
+
+
+class Host(Relay):
+    """A relay that does at once what it is asked, of a monitor that is told what it sees."""
+
+    def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), signer: Signer = SIGNER) -> None:
+        self.monitor = Monitor(workspace, Settings(), CombinedSource([]), time, keeps_deleted=True)
+        super().__init__({"shop": self.monitor}, end, signer, host="build1", clock=time)
+        (self.part,) = self._parts.values()
+        self.end = end
+        self.time = time
+        end.start(self._take, self._change)
+        self._say_hello()
+
+    def _soon(self, call: Callable[..., Any], *arguments: object) -> None:
+        call(*arguments)
+
+    def see(self, observations: Iterable[Observation], *, settled: bool = True) -> None:
+        """These are observed."""
+        self.monitor.health = Health("live", "", files=3)
+        self.monitor._take_all(observations)
+        self.monitor.tree.settle()
+        if settled:
+            self.part._settled = 2
+        self.tell()
+
+    def tell(self) -> None:
+        self._tell(self.part)
+        if self.part.look(self.epoch):
+            self._say_standing(self.part)
+
+    def beat(self) -> None:
+        self._beat()
+
+    def document(self) -> dict[str, Any]:
+        self.monitor.tree.apply(Tick(0, self.time()))
+        return tree_document(self.monitor.tree, "/w")
+
+
+class Screen:
+    """What somebody sees of a host: a tree that takes what the source emits."""
+
+    def __init__(self, link: MemoryLink, time: Time, label: str = "build1", **more: Any) -> None:
+        self.time = time
+        self.link = link
+        self.host = RemoteHost(link, label, clock=time, steady=lambda: time.at - NOON + 100.0, **more)
+        self.source = RemoteSource(self.host)
+        self.tree = DelegationTree(remembers=True)
+        self.health = Health("starting", "")
+        self.batches: list[Batch] = []
+        # Without its thread: `tick` is called by the test.
+        self.host._holders = 1
+        link.start(self.host._take, self.host._change)
+        self.source.start(self.take)
+
+    def take(self, batch: Batch) -> None:
+        self.batches.append(batch)
+        self.health = batch.health
+        if batch.anew:
+            self.tree = DelegationTree(remembers=True)
+        for one in batch.observations:
+            self.tree.take(one)
+        self.tree.settle()
+
+    @property
+    def observations(self) -> list[Observation]:
+        return [one for batch in self.batches for one in batch.observations]
+
+    @property
+    def told(self) -> list[str]:
+        """What was told of the way to the host."""
+        return [type(one).__name__ for one in self.observations if isinstance(one, Lost | Reached)]
+
+    def document(self) -> dict[str, Any]:
+        self.tree.apply(Tick(0, self.time()))
+        return tree_document(self.tree, "/w")
+
+    def exchange(self, rounds: int = 50) -> None:
+        """Let everything pass, in order, until nobody says anything any more."""
+        for _ in range(rounds):
+            if not (self.link.said or self.link.waiting):
+                return
+            while self.link.said:
+                self.link.hear()
+            while self.link.waiting:
+                self.link.deliver()
+
+
+def pair(**more: Any) -> tuple[Host, Screen]:
+    """A host and a screen that has just reached it."""
+    time = Time()
+    host = Host(MemoryEnd(), time)
+    screen = Screen(MemoryLink(host.end), time, **more)
+    screen.link.connect()
+    screen.exchange()
+    return host, screen

@@ -1,0 +1,304 @@
+"""What a screen shows of a host is what the host shows, whatever happens on the way."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.delegation.observations import Recorder, handoff, returned
+from tests.unit.delegation.test_interleaving import Running, lived
+from tests.unit.remote.between import SIGNER, Host, Screen, Time, pair
+from tests.unit.remote.memory import MemoryEnd, MemoryLink
+from tests.unit.remote.test_book import pasts
+
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.delegation.run import RunState
+from agentwatch.delegation.task import State
+from agentwatch.remote.frames import PROTOCOL, frame_of, to_bytes
+from agentwatch.remote.wire import Signer, unpack
+
+
+def passes(host: Host, screen: Screen, seconds: float) -> None:
+    """Time passes here and there, a beat at a time, and everything gets through."""
+    for _ in range(int(seconds / 2.5)):
+        host.time.at += 2.5
+        if screen.time is not host.time:
+            screen.time.at += 2.5
+        host.tell()
+        host.beat()
+        screen.host.tick()
+        screen.exchange()
+
+
+def test_what_is_observed_there_is_shown_here() -> None:
+    host, screen = pair()
+    see = Recorder().seen
+    host.see([see("a.json", handoff("a"))])
+    screen.exchange()
+    host.see([see("b.json", handoff("a.b"))])
+    screen.exchange()
+    assert screen.document() == host.document()
+    assert [task.task_id for task in screen.tree.tasks.values()] == ["a", "a.b"]
+    assert screen.health == host.monitor.health
+    assert not any(batch.anew for batch in screen.batches)
+    assert screen.told == []
+
+
+OTHER = Signer(SigningKey(Ed25519PrivateKey.generate()))
+FAULTS = (
+    *("see", "deliver", "lose", "double", "late", "hear", "unheard", "replay", "forge"),
+    *("cut", "connect", "restart", "wait", "tick"),
+)
+faults = st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 5)), max_size=60)
+
+
+class World:
+    """A host, a screen, and what happens between them."""
+
+    def __init__(self, observations: list[Observation], *, by_key: bool) -> None:
+        self.left = observations
+        self.seen: list[Observation] = []
+        self.by_key = by_key
+        self.time = Time()
+        self.host = Host(MemoryEnd(by_key=by_key), self.time)
+        self.screen = Screen(MemoryLink(self.host.end, keeps=by_key), self.time)
+        self.delivered: list[bytes] = []
+        self.screen.link.connect()
+
+    def happen(self, what: str, number: int) -> None:
+        link, host = self.screen.link, self.host
+        waiting, said = link.waiting, link.said
+        match what:
+            case "see":
+                some, self.left = self.left[: number + 1], self.left[number + 1 :]
+                self.seen += some
+                host.see(some)
+            case "deliver" if waiting:
+                self.delivered.append(waiting[0])
+                link.deliver()
+            case "replay" if self.delivered:
+                waiting.insert(0, self.delivered[number * 7 % len(self.delivered)])
+            case "forge" if waiting:
+                # By somebody who has another key, or who turns a bit.
+                frame = frame_of(unpack(waiting[0][96:]))
+                forged = [OTHER.wrap(to_bytes(frame))] if frame is not None else []
+                waiting[:0] = [*forged, waiting[0][:100] + bytes([waiting[0][100] ^ 1]) + waiting[0][101:]]
+            case "lose" if waiting:
+                del waiting[number % len(waiting)]
+            case "double" if waiting:
+                waiting.insert(number, waiting[number % len(waiting)])
+            case "late" if waiting:
+                waiting.append(waiting.pop(number % len(waiting)))
+            case "hear" if said:
+                link.hear(number % len(said))
+            case "unheard" if said:
+                del said[number % len(said)]
+            case "cut":
+                link.cut()
+            case "connect":
+                link.connect()
+            case "restart":
+                # Another run of the relay: it observes all that is there anew.
+                self.host = Host(MemoryEnd(by_key=self.by_key), self.time)
+                link.reach(self.host.end)
+                self.host.see(self.seen, settled=number > 2)
+            case "wait":
+                self.time.at += number
+            case "tick":
+                self.screen.host.tick()
+                host.beat()
+
+    def heal(self) -> None:
+        self.happen("see", len(self.left))
+        self.screen.link.connect()
+        passes(self.host, self.screen, 120)
+
+
+@given(pasts, faults, st.booleans())
+def test_after_any_faults_the_screen_shows_what_the_host_does(
+    observations: list[Observation], faults: list[tuple[str, int]], by_key: bool
+) -> None:
+    world = World(observations, by_key=by_key)
+    for what, number in faults:
+        world.happen(what, number)
+    world.heal()
+    assert world.screen.document() == world.host.document()
+    assert world.screen.health == world.host.part.standing.health  # type: ignore[union-attr]
+    assert world.screen.tree.lost_since is None
+
+
+def work(host: Host) -> None:
+    """A task at work, one that has returned, and the run of a session."""
+    see = Recorder()
+    host.see(
+        [
+            see.seen("a.handoff.json", handoff("a")),
+            see.seen("b.handoff.json", handoff("a.b")),
+            see.seen("b.return.md", returned("failed", task_id="a.b")),
+            lived(9, Running("s1", RunState.WORKING, None, False, None), {}),
+        ]
+    )
+
+
+def test_a_relay_that_was_started_anew_takes_the_place_of_the_other_in_one_step() -> None:
+    host, screen = pair()
+    work(host)
+    screen.exchange()
+    shown = screen.document()
+    before, batches = host, len(screen.batches)
+    again = Host(MemoryEnd(), host.time)
+    screen.link.reach(again.end)
+    screen.link.connect()
+    again.see([], settled=False)
+    screen.exchange()
+    # It has not looked at everything yet: what was there stays, though it is not there yet.
+    assert screen.document() == shown
+    work(again)
+    passes(again, screen, 2.5)
+    assert screen.document() == again.document() == before.document()
+    assert [batch.anew for batch in screen.batches[batches:] if batch.observations] == [True]
+
+
+def test_a_host_that_is_gone_is_lost_since_it_was_heard_last_and_reached_again() -> None:
+    host, screen = pair()
+    work(host)
+    screen.exchange()
+    heard_at = host.time.at
+    host.time.at += 4
+    screen.link.cut()
+    screen.host.tick()
+    assert screen.told == []
+    host.time.at += 3
+    screen.host.tick()
+    assert (screen.told, screen.tree.lost_since) == (["Lost"], heard_at)
+    assert screen.tree.tasks["a"].state is State.UNKNOWN
+    words = "build1 cannot be reached: the cable was cut"
+    assert (screen.health.mode, screen.health.detail, screen.health.problems[0].message) == ("degraded", words, words)
+    host.time.at += 100
+    screen.host.tick()
+    screen.link.connect()
+    assert screen.told == ["Lost"]
+    screen.exchange()
+    assert (screen.told, screen.tree.lost_since) == (["Lost", "Reached"], None)
+    assert screen.document() == host.document()
+    # The same run of the relay: nothing was told twice.
+    assert sum(isinstance(one, Seen) for one in screen.observations) == 3
+
+
+def test_a_host_that_stops_answering_is_lost_though_the_link_is_up() -> None:
+    host, screen = pair()
+    work(host)
+    screen.exchange()
+    host.time.at += 14
+    screen.host.tick()
+    assert screen.told == []
+    host.time.at += 2
+    screen.host.tick()
+    assert screen.told == ["Lost"]
+    assert screen.health.detail == "build1 cannot be reached: it does not answer"
+
+
+def test_a_clock_that_is_an_hour_ahead_makes_no_task_older_or_newer() -> None:
+    here = Time()
+    for ahead in (3_600.0, -3_600.0, 1.5):
+        there = Time(here.at + ahead)
+        host, twin = Host(MemoryEnd(), there), Host(MemoryEnd(), here)
+        screen = Screen(MemoryLink(host.end), here)
+        screen.link.connect()
+        screen.exchange()
+        for one, shift in ((host, ahead if ahead != 1.5 else 0), (twin, 0.0)):
+            see = Recorder().seen
+            seen = [see("a.json", handoff("a")), see("b.json", handoff("b"))]
+            one.see([item._replace(at=here.at + shift + number) for number, item in enumerate(seen)])
+        screen.exchange()
+        assert screen.document() == twin.document()
+        assert screen.host.offset == (ahead if ahead != 1.5 else 0)
+        assert abs(screen.host.now - there()) < 2
+
+
+def test_a_clock_that_is_set_while_it_is_watched_is_noticed() -> None:
+    here = Time()
+    there = Time()
+    host = Host(MemoryEnd(), there)
+    screen = Screen(MemoryLink(host.end), here)
+    screen.link.connect()
+    screen.exchange()
+    there.at += 600
+    passes(host, screen, 60)
+    assert screen.host.offset == 600
+    work(host)
+    passes(host, screen, 5)
+    assert screen.tree.tasks["a"].updated_at == host.monitor.tree.tasks["a"].updated_at - 600
+
+
+def test_a_session_that_was_recorded_yesterday_is_no_host_that_answers() -> None:
+    """Whoever carries the messages has kept all of them, and plays them to a screen that is new."""
+    host, screen = pair()
+    recorded = list[bytes]()
+    work(host)
+    while screen.link.waiting:
+        recorded.append(screen.link.waiting[0])
+        screen.link.deliver()
+    host._say_hello()
+    host.beat()
+    recorded = [*screen.link.waiting, *recorded]
+    new = Screen(MemoryLink(MemoryEnd()), Time(host.time.at + 86_400))
+    new.link.connect()
+    for message in recorded:
+        new.link.take(message)
+    assert not new.tree.tasks
+    new.time.at += 10
+    new.host.tick()
+    # What was kept of it can be shown; that it is so now cannot be said.
+    assert (new.told, new.tree.lost_since) == (["Lost"], new.time.at - 10)
+    assert {task.state for task in new.tree.tasks.values()} <= {State.UNKNOWN, State.FAILED}
+    assert new.health.mode == "degraded"
+
+
+def test_the_key_of_the_first_hello_is_that_of_the_host_and_another_is_not_believed() -> None:
+    host, screen = pair()
+    assert screen.host.key == host._signer.public
+    fake = Host(MemoryEnd(), host.time, signer=OTHER)
+    screen.link.reach(fake.end)
+    screen.link.connect()
+    work(fake)
+    passes(fake, screen, 20)
+    assert not screen.tree.tasks
+    assert screen.told == ["Lost"]
+
+
+def test_a_key_that_is_not_accepted_is_said() -> None:
+    _, screen = pair(accept=lambda key, name: f"its key {key.keyid[:8]} ({name}) is not trusted here")
+    screen.host.tick()
+    assert screen.health.detail == (
+        f"build1 cannot be reached: its key {SIGNER.public.keyid[:8]} (build1) is not trusted here"
+    )
+
+
+def test_a_relay_of_another_version_is_named() -> None:
+    _, screen = pair()
+    hello = screen.host.hello
+    assert hello is not None
+    newer = to_bytes(hello._replace(epoch="e2")).replace(
+        b'"protocol":[%d,%d]' % PROTOCOL, b'"protocol":[%d,0]' % (PROTOCOL[0] + 1)
+    )
+    screen.link.take(SIGNER.wrap(newer))
+    assert "the relay there speaks protocol 2.0" in screen.health.detail
+    assert "update agentwatch here" in screen.health.detail
+
+
+def test_what_an_observation_costs_does_not_grow_with_the_tree() -> None:
+    sizes = []
+    for count in (10, 1_000):
+        host, screen = pair()
+        see = Recorder().seen
+        host.see(see(f"{number}.json", handoff(f"t{number}")) for number in range(count))
+        screen.exchange()
+        sent, emitted = host.end.bytes, len(screen.observations)
+        host.see([see("new.json", handoff("new"))])
+        screen.exchange()
+        sizes.append(host.end.bytes - sent)
+        assert len(screen.observations) == emitted + 1
+    # The numbers have more digits.
+    assert abs(sizes[0] - sizes[1]) < 20

@@ -1,0 +1,171 @@
+"""A workspace on another machine as a source: what its relay tells, as if it were observed here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from agentwatch.delegation.observation import Lost, Observation, Reached, Ruled
+from agentwatch.remote.codec import shifter
+from agentwatch.remote.copy import Copy
+from agentwatch.remote.frames import Workspace
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.observed import Told
+from agentwatch.sources.health import Batch, Health, Problem
+from agentwatch.sources.source import Source
+
+SCAN_SECONDS: Final = 20.0
+"""A command waits no longer for a host."""
+_PATIENCE: Final = 10.0
+"""Seconds after which what is known takes the place of what was shown, though not all is there."""
+
+_shift: Any = shifter(Told)
+_shift_rules: Any = shifter(Ruled)
+
+
+class RemoteSource(Source):
+    """The workspace of a host with this id, name or path; without one, the first that it relays.
+
+    What the host tells goes to the monitor as it comes. After a cut or when the relay was started anew, it goes there
+    all at once, as soon as all is known: until then the monitor shows what it showed.
+    """
+
+    def __init__(self, host: RemoteHost, name: str = "") -> None:
+        self.host: Final = host
+        self.workspace: Workspace | None = None
+        self.is_shown = False
+        self._name = name
+        self._emit: Callable[[Batch], None] | None = None
+        self._copy: Copy | None = None
+        self._new: list[Told] = []
+        """What is known and was not emitted yet."""
+        self._has_begun = False
+        """Something was emitted."""
+        self._since: float | None = None
+        """Since when all has to be emitted anew, by a clock that nobody sets; None where it has not."""
+        self._lost: float | None = None
+        self._health: Health | None = None
+        self._seq = 0
+        self._complete = threading.Condition(host.lock)
+
+    @property
+    def workspace_id(self) -> str:
+        return self.workspace.id if self.workspace is not None else ""
+
+    # The source
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        with self.host.lock:
+            self._emit = emit
+            self.is_shown = True
+            self.host.listen(self)
+            self.advance()
+        self.host.hold()
+
+    def stop(self) -> None:
+        with self.host.lock:
+            self._emit = None
+            self.host.leave(self)
+        self.host.release()
+
+    def scan(self) -> Batch:
+        """All that is known of it, once the host has looked at everything; waits for that, at most 20 s."""
+        until = self.host.steady() + SCAN_SECONDS
+        batches: list[Batch] = []
+        with self.host.lock:
+            self.host.listen(self)
+        self.host.hold()
+        with self._complete:
+            while not self._is_ready and self.host.lost_since is None and self.host.steady() < until:
+                self._complete.wait(0.1)
+            self._emit, self._has_begun = batches.append, True
+            self._since = self.host.steady() - _PATIENCE
+            self.advance()
+            self._emit = None
+        return batches[-1]._replace(anew=False) if batches else Batch((), self._standing())
+
+    # What the host tells, with its lock held
+
+    def belongs(self, workspace: Workspace) -> bool:
+        return self._name in ("", workspace.id, workspace.name, workspace.path)
+
+    def show(self, copy: Copy, workspace: Workspace) -> None:
+        self._copy, self.workspace, self._new = copy, workspace, [*copy.book.observations()]
+        self._begin_anew()
+        self.advance()
+
+    def told(self, copy: Copy, new: list[Told]) -> None:
+        if copy is self._copy:
+            self._new += new
+            self.advance()
+
+    def moved(self) -> None:
+        self._begin_anew()
+
+    def advance(self) -> None:
+        """Emit what there is to be emitted."""
+        copy, lost = self._copy, self.host.lost_since
+        self._complete.notify_all()
+        if self._emit is None:
+            return
+        if copy is not None and copy.is_late:
+            copy.is_late = False
+            self._begin_anew()
+        observations: list[Observation] = []
+        anew = False
+        if copy is not None and self.workspace is not None and (lost is not None or self.host.is_confirmed):
+            if self._since is None or not self._has_begun:
+                observations = [] if self._has_begun else [self._rules(self.workspace)]
+                self._has_begun, self._since = True, None
+                observations += [self._here(one) for one in self._new]
+                self._new = []
+            elif self._is_ready or self.host.steady() >= self._since + _PATIENCE:
+                anew, self._since, self._new = True, None if self._is_ready else self.host.steady(), []
+                observations = [self._rules(self.workspace), *map(self._here, copy.book.observations())]
+                self._lost = None
+        if lost is not None and self._lost is None:
+            observations.append(Lost(self._seq, lost))
+            self._lost = lost
+        elif lost is None and self._lost is not None and self._since is None and (copy is None or copy.is_complete):
+            observations.append(Reached(self._seq, self.host.now - self.host.offset))
+            self._lost = None
+        health = self._standing()
+        if observations or anew or health != self._health:
+            self._health = health
+            with suppress(RuntimeError):  # The event loop is closed: nobody listens any more.
+                self._emit(Batch(tuple(observations), health, anew))
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether the relay has told all that it has seen, and it has seen all."""
+        copy = self._copy
+        is_settled = copy is not None and copy.standing is not None and copy.standing.settled
+        return is_settled and copy is not None and copy.is_complete and self.host.is_confirmed
+
+    def _begin_anew(self) -> None:
+        if self._since is None:
+            self._since = self.host.steady()
+
+    def _here(self, told: Told) -> Told:
+        """An observation in our time."""
+        self._seq = max(self._seq, told.seq)
+        moved: Told = _shift(told, -self.host.offset) if self.host.offset else told
+        return moved
+
+    def _rules(self, workspace: Workspace) -> Ruled:
+        line = workspace.rules.history_before
+        return Ruled(0, self.host.now, workspace.rules._replace(history_before=line - self.host.offset))
+
+    def _standing(self) -> Health:
+        """How well it is seen."""
+        label, copy = self.host.label, self._copy
+        known = copy.standing.health if copy is not None and copy.standing is not None else None
+        if self.host.lost_since is not None:
+            words = f"{label} cannot be reached: {self.host.why}"
+            others = known.problems if known is not None else ()
+            return Health("degraded", words, problems=(Problem(label, "", words), *others))
+        if known is None or not self._has_begun:
+            return Health("starting", f"asking {label}")
+        return known
