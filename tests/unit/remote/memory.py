@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from agentwatch.remote.frames import Watch, frame_of
 from agentwatch.remote.link import Change, Link, LinkState, RelayEnd, Take
-from agentwatch.remote.wire import unpack
 
 
 class MemoryEnd(RelayEnd):
@@ -39,7 +37,6 @@ class MemoryLink(Link):
     def __init__(self, end: MemoryEnd, *, keeps: bool = False) -> None:
         self.keeps = keeps  # type: ignore[misc]
         self.is_up = False
-        self.screen = ""
         self.waiting: list[bytes] = []
         self.said: list[bytes] = []
         self.take: Take = lambda _message: None
@@ -73,11 +70,9 @@ class MemoryLink(Link):
         self._end = end
         end.links.append(self)
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, *, keep: bool = False) -> None:
         if self.is_up:
             self.said.append(message)
-            if isinstance(frame := frame_of(unpack(message)), Watch):
-                self.screen = frame.screen
 
     def hear(self, index: int = 0) -> None:
         """The relay hears what was said."""

@@ -161,6 +161,10 @@ class Book:
             del self._chains[key]
         return fate
 
+    def chain(self, key: str) -> list[int]:
+        """The numbers of all that counts about a subject, in order."""
+        return [item.seq for item in self._chains.get(key, ())]
+
     def observations(self) -> Iterator[Told]:
         """All that counts, in order, as a tree takes it."""
         return (item.observation for item in sorted(self._by_seq.values(), key=_seq))

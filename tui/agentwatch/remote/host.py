@@ -62,6 +62,7 @@ class RemoteHost:
     ) -> None:
         self.label: Final = label
         self.screen: Final = secrets.token_hex(8)
+        link.screen = self.screen
         self.key = key
         self.pulse: Final = Pulse(clock, steady)
         self.lock: Final = threading.RLock()
@@ -163,7 +164,7 @@ class RemoteHost:
 
     def say(self, frame: Frame) -> None:
         """Send a frame; it may be lost."""
-        self._link.send(pack(to_bytes(frame)))
+        self._link.send(pack(to_bytes(frame)), keep=isinstance(frame, Decide))
 
     def decide(self, workspace: str, request: str) -> None:
         """Ask for a decision; what becomes of it is told to `on_result`, if it arrives."""

@@ -34,6 +34,8 @@ class Link(ABC):
     """The end of a screen, to one host. With `keeps`, it gives a screen that comes later what was told before."""
 
     keeps: ClassVar[bool] = False
+    screen: str = ""
+    """The random id by which a relay speaks to this screen; set before `start`."""
 
     @abstractmethod
     def start(self, take: Take, change: Change) -> None:
@@ -41,9 +43,9 @@ class Link(ABC):
         the link is up again, too. Both in threads of the link, one call at a time."""
 
     @abstractmethod
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, *, keep: bool = False) -> None:
         """Send a message to the relay. Any thread may call it. It never blocks, and drops what cannot be sent now: who
-        needs it sends it again."""
+        needs it sends it again. `keep`: where messages are kept, until the relay has done what it asks for."""
 
     @abstractmethod
     def stop(self) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import groupby
+from itertools import count
 from typing import Any, Final
 
 from agentwatch import __version__
@@ -66,6 +66,7 @@ class Relayed:
         """Why it is not watched any more."""
         self.untold = 0
         """What could not be told."""
+        self._slots: dict[str, dict[int, int]] = {}
         self._presence = ExitStack()
         self._seen_until = 0.0
         self._settled = 0
@@ -106,6 +107,16 @@ class Relayed:
             return False
         self.standing = standing._replace(number=number + 1)
         return True
+
+    def slot(self, item: Item) -> str:
+        """What an entry is kept as for later screens, instead of one that is void."""
+        key = key_of(item.observation)
+        known = self._slots.get(key, {})
+        taken = {seq: known[seq] for seq in self.book.chain(key) if seq in known}
+        used = set(taken.values())
+        taken[item.seq] = next(number for number in count() if number not in used)
+        self._slots[key] = taken
+        return f"{key}#{taken[item.seq]}"
 
     @property
     def mark(self) -> Mark:
@@ -204,14 +215,14 @@ class Relay:
     def _tell(self, part: Relayed) -> None:
         """Tell what is new. Whoever has all of what was told before has everything then."""
         items, part.new = part.new, []
-        for key, some in self._by_key(items):
+        for key, some in self._by_key(part, items):
             frame = Observed(part.workspace.id, self.epoch, some[0].seq - 1, some[-1].seq, self._clock(), tuple(some))
             for piece in in_pieces(frame):
                 self._end.send(self._signer.wrap(piece), f"{part.workspace.id} {key}", keep=True)
 
-    def _by_key(self, items: Sequence[Item]) -> Iterator[tuple[str, Sequence[Item]]]:
+    def _by_key(self, part: Relayed, items: Sequence[Item]) -> Iterator[tuple[str, Sequence[Item]]]:
         if self._end.by_key:
-            yield from ((key, list(some)) for key, some in groupby(items, lambda item: key_of(item.observation)))
+            yield from ((part.slot(item), [item]) for item in items)
         elif items:
             yield "", items
 

@@ -13,7 +13,7 @@ from agentwatch.remote.copy import Copy
 from agentwatch.remote.frames import Workspace
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.observed import Told
-from agentwatch.sources.health import Batch, Health, Problem
+from agentwatch.sources.health import FILES, Batch, Health, Problem
 from agentwatch.sources.source import Source
 
 SCAN_SECONDS: Final = 20.0
@@ -165,7 +165,7 @@ class RemoteSource(Source):
         if self.host.lost_since is not None:
             words = f"{label} cannot be reached: {self.host.why}"
             others = known.problems if known is not None else ()
-            return Health("degraded", words, problems=(Problem(label, "", words), *others))
+            return Health("degraded", words, problems=(Problem(FILES, "", words), *others))
         if known is None or not self._has_begun:
             return Health("starting", f"asking {label}")
         return known
