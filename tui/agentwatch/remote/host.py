@@ -61,7 +61,7 @@ class RemoteHost:
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self.label: Final = label
-        self.screen: Final = secrets.token_hex(8)
+        self.screen: Final = link.screen or secrets.token_hex(8)
         link.screen = self.screen
         self.key = key
         self.pulse: Final = Pulse(clock, steady)

@@ -35,7 +35,7 @@ class Link(ABC):
 
     keeps: ClassVar[bool] = False
     screen: str = ""
-    """The random id by which a relay speaks to this screen; set before `start`."""
+    """The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none."""
 
     @abstractmethod
     def start(self, take: Take, change: Change) -> None:

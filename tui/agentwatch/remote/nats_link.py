@@ -62,11 +62,11 @@ class _Outgoing(NamedTuple):
 class NatsLink(Link):
     """The link to one host, on a connection that others share."""
 
-    by_key: ClassVar[bool] = True
+    keeps: ClassVar[bool] = True
 
     def __init__(self, hub: NatsHub, host_key: PublicKey) -> None:
         self.host: Final = host_of(host_key)
-        self.screen: Final = hub.screen
+        self.screen = hub.screen
         self._hub = hub
         self._host_key = host_key
         self._sealer: Sealer | None = None
