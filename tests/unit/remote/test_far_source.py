@@ -248,10 +248,10 @@ def test_a_session_that_was_recorded_yesterday_is_no_host_that_answers() -> None
     for message in recorded:
         new.link.take(message)
     assert not new.tree.tasks
-    new.time.at += 10
+    new.time.at += 12
     new.host.tick()
     # What was kept of it can be shown; that it is so now cannot be said.
-    assert (new.told, new.tree.lost_since) == (["Lost"], new.time.at - 10)
+    assert (new.told, new.tree.lost_since) == (["Lost"], new.time.at - 12)
     assert {task.state for task in new.tree.tasks.values()} <= {State.UNKNOWN, State.FAILED}
     assert new.health.mode == "degraded"
 

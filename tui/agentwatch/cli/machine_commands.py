@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from agentwatch.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from agentwatch.checkup import Result
     from agentwatch.config import Settings
@@ -58,6 +60,30 @@ def _keys(options: argparse.Namespace) -> int:
         return keyring.passphrase(Keys(), in_keyring=options.keyring)
     others = {"create": keyring.create, "rotate": keyring.rotate, "authorized": keyring.authorized}
     return others.get(options.what, keyring.show)(Keys())
+
+
+@partial(Command, "watch")(
+    "relay [PATH ...]", "tell a screen on another machine what is seen here",
+    argument("paths", "PATH", "workspaces (default: the current directory)", nargs="*"),
+    flag("--stdio", "through input and output, as ssh runs it for `agentwatch ssh://HOST/PATH`"),
+    argument("--name", "NAME", "what this host calls itself (default: its name)", default=""),
+    stays=True,
+)  # fmt: skip
+def _relay(options: argparse.Namespace) -> int:
+    """Tell a screen on another machine what is seen here, and record what its operator decides, if this host trusts
+    the operator's key."""
+    if not options.stdio:
+        raise UsageError("say how it is told: --stdio, as ssh runs it for `agentwatch ssh://HOST/PATH`")
+    from agentwatch.commands.relay import key_of_host, relay, stdio
+
+    # Before anything can be written to what the screen reads.
+    end = stdio()
+    # No shell has seen the ~ of an address.
+    asked: dict[Path, list[str]] = {}
+    for path in options.paths or ["."]:
+        asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
+    settings = load()
+    return relay(asked, settings, end, key_of_host(next(iter(asked)), settings), name=options.name)
 
 
 @_DECIDE(

@@ -30,13 +30,14 @@ class VersionError(ValueError):
 
 
 class Workspace(NamedTuple):
-    """One that a host relays. `id` is that of its state directory there, `path` and `name` are the host's words. What
-    is told of it is to be judged by the `rules` of the host."""
+    """One that a host relays. `id` is that of its state directory there, `path` and `name` are the host's words,
+    `asked` the paths by which the relay was told of it. The host judges it by these `rules`."""
 
     id: str
     path: str
     name: str
     rules: Rules = Rules()
+    asked: tuple[str, ...] = ()
 
 
 class Item(NamedTuple):

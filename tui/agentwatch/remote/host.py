@@ -36,7 +36,7 @@ from agentwatch.remote.wire import Opener, pack, parts_of, unpack
 WATCH_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = 2.0
 """A link that is down for less is not told: it may be up again at once."""
-_FIRST_SECONDS: Final = 5.0
+_FIRST_SECONDS: Final = 10.0
 """So long a host may take to answer at first."""
 _TICK_SECONDS: Final = 0.5
 _ASK_AGAIN: Final = 0.5, 60.0

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import count
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentwatch import __version__
@@ -40,8 +41,11 @@ from agentwatch.remote.frames import (
 )
 from agentwatch.remote.link import LinkState, RelayEnd
 from agentwatch.remote.observed import Told, fields_of, is_told, observation_of
+from agentwatch.remote.outcomes import Outcome
 from agentwatch.remote.wire import Signer, unpack
 from agentwatch.sources.health import Problem, health_of
+
+Deciding = Callable[[Monitor, Decide], Awaitable[Result]]
 
 BEAT_SECONDS: Final = 5.0
 SEEN_SECONDS: Final = 15.0
@@ -54,10 +58,10 @@ _MOST_SCREENS: Final = 1_000
 class Relayed:
     """A workspace that is relayed, and what has been told of it."""
 
-    def __init__(self, name: str, monitor: Monitor) -> None:
+    def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()) -> None:
         self.monitor = monitor
         rules = rules_of(monitor.settings, monitor.tree.history_before)
-        self.workspace = Workspace(workspace_id(monitor.workspace), str(monitor.workspace), name, rules)
+        self.workspace = Workspace(workspace_id(monitor.workspace), str(monitor.workspace), name, rules, tuple(asked))
         self.book = Book()
         self.new: list[Item] = []
         """What is in the book and was not told yet."""
@@ -139,7 +143,8 @@ class Relayed:
 class Relay:
     """Relays the workspaces of these monitors, by their names, until all screens are gone for good.
 
-    `decide` records what was asked for in the ledger of a workspace. Where it raises, nothing is known of it.
+    `asked` are, by name, the paths by which somebody asked for it. `decide` records what was asked for in the ledger of
+    a workspace.
     """
 
     def __init__(
@@ -149,11 +154,13 @@ class Relay:
         signer: Signer,
         *,
         host: str = "",
-        decide: Callable[[Monitor, Decide], Awaitable[Result]] | None = None,
+        asked: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        decide: Deciding | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.epoch: Final = secrets.token_hex(8)
-        self._parts = {part.workspace.id: part for part in (Relayed(name, one) for name, one in monitors.items())}
+        parts = [Relayed(name, one, asked.get(name, ())) for name, one in monitors.items()]
+        self._parts = {part.workspace.id: part for part in parts}
         self._end = end
         self._signer = signer
         self._host = host or socket.gethostname()
@@ -188,6 +195,10 @@ class Relay:
             for part in self._parts.values():
                 part.unsee(float("inf"))
         return self._why
+
+    def end(self) -> None:
+        """End it soon."""
+        self._over.set()
 
     # What is told
 
@@ -271,9 +282,17 @@ class Relay:
         elif isinstance(frame, Decide) and self._decide is not None and self._loop is not None:
             part = self._parts.get(frame.workspace)
             if part is not None:
-                deciding = asyncio.run_coroutine_threadsafe(_awaited(self._decide(part.monitor, frame)), self._loop)
-                result = deciding.result()
-                self._say(result, f"{result.workspace} result {result.decision_id}", keep=True)
+                deciding = asyncio.run_coroutine_threadsafe(self._record(part, frame, self._decide), self._loop)
+                if self._end.by_key:
+                    # That it returns is the receipt.
+                    deciding.result()
+
+    async def _record(self, part: Relayed, frame: Decide, decide: Deciding) -> None:
+        """Record a decision, and tell what became of it. Raises RuntimeError where that is not final."""
+        result = await decide(part.monitor, frame)
+        self._say(result, f"{result.workspace} result {result.request_sha256}", keep=True)
+        if not Outcome(result.outcome).is_final:
+            raise RuntimeError(result.words)
 
     def _heed(self, watch: Watch) -> None:
         """A screen says what it has and what it lacks."""
@@ -313,10 +332,6 @@ class Relay:
     def _answer(self, monitor: Monitor, ask: Ask) -> None:
         for reply in answers(monitor, ask):
             self._say(reply, to=ask.screen)
-
-
-async def _awaited(result: Awaitable[Result]) -> Result:
-    return await result
 
 
 def _taken_back(told: Told) -> Told | None:

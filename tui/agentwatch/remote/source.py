@@ -26,7 +26,8 @@ _shift_rules: Any = shifter(Ruled)
 
 
 class RemoteSource(Source):
-    """The workspace of a host with this id, name or path; without one, the first that it relays.
+    """The workspace of a host with this id, name or path, as it is there or as it was asked for; without one, the first
+    that it relays.
 
     What the host tells goes to the monitor as it comes. After a cut or when the relay was started anew, it goes there
     all at once, as soon as all is known: until then the monitor shows what it showed.
@@ -89,7 +90,7 @@ class RemoteSource(Source):
     # What the host tells, with its lock held
 
     def belongs(self, workspace: Workspace) -> bool:
-        return self._name in ("", workspace.id, workspace.name, workspace.path)
+        return self._name in ("", workspace.id, workspace.name, workspace.path, *workspace.asked)
 
     def show(self, copy: Copy, workspace: Workspace) -> None:
         self._copy, self.workspace, self._new = copy, workspace, [*copy.book.observations()]

@@ -1,0 +1,101 @@
+"""A real sshd on the loopback, with keys and a configuration of its own, run as whoever runs the tests."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from agentwatch.remote.address import Address, parse
+
+SSHD: Final = shutil.which("sshd") or "/usr/sbin/sshd"
+BIN: Final = Path(sys.executable).parent
+
+needs_sshd = pytest.mark.skipif(
+    not (os.access(SSHD, os.X_OK) and shutil.which("ssh")), reason="there is no OpenSSH here"
+)
+
+
+class Sshd:
+    """It runs until `stop`. What runs there has a home below `place`, and finds the agentwatch of these tests."""
+
+    def __init__(self, place: Path, *, path: str | None = None) -> None:
+        self.place = place
+        self.home = place / "home"
+        self.home.mkdir(parents=True)
+        self._keys()
+        self.port = _free_port()
+        environment = {
+            "PATH": path if path is not None else f"{BIN}:/usr/bin:/bin",
+            "HOME": self.home,
+            "XDG_STATE_HOME": self.home / "state",
+            "XDG_CONFIG_HOME": self.home / "config",
+        }
+        lines = [
+            f"Port {self.port}",
+            "ListenAddress 127.0.0.1",
+            f"HostKey {place / 'host'}",
+            f"AuthorizedKeysFile {place / 'user.pub'}",
+            f"PidFile {place / 'sshd.pid'}",
+            "StrictModes no",
+            "UsePAM no",
+            "PasswordAuthentication no",
+            "PermitRootLogin yes",
+            "MaxStartups 100:30:200",
+            "SetEnv " + " ".join(f'"{name}={value}"' for name, value in environment.items()),
+        ]
+        (place / "sshd_config").write_text("\n".join(lines) + "\n")
+        config = [
+            "Host *",
+            f"IdentityFile {place / 'user'}",
+            "IdentitiesOnly yes",
+            f"UserKnownHostsFile {place / 'known'}",
+            "StrictHostKeyChecking accept-new",
+            f"User {getpass.getuser()}",
+        ]
+        (place / "ssh_config").write_text("\n".join(config) + "\n")
+        self.program = ("ssh", "-F", str(place / "ssh_config"))
+        self.process: subprocess.Popen[bytes]
+        self.begin()
+
+    def begin(self) -> None:
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
+        with (self.place / "sshd.log").open("ab") as log:
+            command = [SSHD, "-D", "-e", "-f", str(self.place / "sshd_config")]
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            with socket.socket() as one:
+                if one.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+        raise AssertionError((self.place / "sshd.log").read_text())
+
+    def address(self, path: Path | str) -> Address:
+        return parse(f"ssh://127.0.0.1:{self.port}{path}", "build1")
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def _keys(self) -> None:
+        for name in ("host", "user"):
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.place / name)], check=True, timeout=30
+            )
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port

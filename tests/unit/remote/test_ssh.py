@@ -1,0 +1,160 @@
+"""A real ssh to a real sshd: a relay is run there, and what cannot be done is said in a sentence."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.remote.sshd import Sshd, needs_sshd
+
+from agentwatch.delegation.observation import Lost, Reached, Tick
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.remote.address import parse
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.source import RemoteSource
+from agentwatch.remote.ssh import SshLink, command, reason
+from agentwatch.sources.health import Batch, Health
+
+PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    running = Sshd(tmp_path_factory.mktemp("sshd"))
+    yield running
+    running.stop()
+
+
+class Seen:
+    """What a screen sees of one workspace behind a real link."""
+
+    def __init__(self, sshd: Sshd, path: Path | str) -> None:
+        self.tree = DelegationTree(remembers=True)
+        self.health = Health("starting", "")
+        self.told: list[str] = []
+        self.link = SshLink(sshd.address(path), [str(path)], program=sshd.program)
+        self.host = RemoteHost(self.link, "build1")
+        self.source = RemoteSource(self.host)
+        self.source.start(self.take)
+
+    def take(self, batch: Batch) -> None:
+        tree = DelegationTree(remembers=True) if batch.anew else self.tree
+        for one in batch.observations:
+            tree.take(one)
+            if isinstance(one, Lost | Reached):
+                self.told.append(type(one).__name__)
+        tree.apply(Tick(0, time.time()))
+        self.tree, self.health = tree, batch.health
+
+    def until(self, is_so: Callable[[], bool], seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while not is_so():
+            assert time.monotonic() < end, (self.health, [*self.tree.tasks], self.told)
+            time.sleep(0.02)
+
+    def children(self, of: int) -> list[int]:
+        found = subprocess.run(["pgrep", "-P", str(of)], capture_output=True, text=True, check=False).stdout
+        return [int(line) for line in found.split()]
+
+
+@pytest.fixture
+def workspace(sshd: Sshd, tmp_path: Path) -> Path:
+    made = tmp_path / 'it\'s a shop; $(touch pwned) `x` "y"'
+    made.mkdir()
+    (made / "a.handoff.json").write_text(PACKET % "a")
+    return made
+
+
+@needs_sshd
+def test_what_agents_write_there_is_seen_here_and_again_after_any_end(sshd: Sshd, workspace: Path) -> None:
+    seen = Seen(sshd, str(workspace).replace(" ", "%20").replace('"', "%22").replace("`", "%60").replace("$", "%24"))
+    seen.link._command = command(sshd.address("/x"), [str(workspace)], sshd.program)
+    try:
+        seen.until(lambda: [*seen.tree.tasks] == ["a"])
+        (workspace / "b.handoff.json").write_text(PACKET % "a.b")
+        seen.until(lambda: [*seen.tree.tasks] == ["a", "a.b"])
+        assert seen.host.hello is not None
+        assert seen.host.hello.workspaces[0].path == str(workspace)
+        first = seen.host.hello.epoch
+        # The ssh is killed: it may be in the middle of a message.
+        (workspace / "c.handoff.json").write_text(PACKET % "a.c")
+        process = seen.link._process
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+        (workspace / "d.handoff.json").write_text(PACKET % "a.d")
+        seen.until(lambda: [*seen.tree.tasks] == ["a", "a.b", "a.c", "a.d"])
+        assert seen.host.hello.epoch != first
+        seen.until(lambda: seen.tree.lost_since is None and seen.health.mode == "live")
+        assert not list(workspace.glob("pwned"))
+    finally:
+        seen.source.stop()
+    assert seen.link._process is None
+
+
+@needs_sshd
+def test_agentwatch_that_is_not_there_is_named_with_how_to_install_it(tmp_path: Path) -> None:
+    bare = Sshd(tmp_path / "bare", path="/usr/bin:/bin")
+    seen = Seen(bare, tmp_path)
+    try:
+        seen.until(lambda: seen.health.mode == "degraded")
+        assert seen.health.detail == (
+            f"build1 cannot be reached: agentwatch is not installed on 127.0.0.1:{bare.port}, or not where ssh finds"
+            " it: `pipx install agentwatch` there"
+        )
+        assert seen.told == ["Lost"]
+    finally:
+        seen.source.stop()
+        bare.stop()
+
+
+@needs_sshd
+def test_a_directory_that_is_not_there_and_an_sshd_that_is_not_there_are_named(sshd: Sshd, tmp_path: Path) -> None:
+    seen, gone = Seen(sshd, tmp_path / "none"), Sshd(tmp_path / "gone")
+    gone.stop()
+    nobody = Seen(gone, tmp_path)
+    try:
+        seen.until(lambda: "no such directory" in seen.health.detail)
+        nobody.until(lambda: "Connection refused" in nobody.health.detail)
+        assert nobody.health.detail.endswith(f"`ssh 127.0.0.1:{gone.port}` in a terminal says more")
+    finally:
+        seen.source.stop()
+        nobody.source.stop()
+
+
+def test_the_shell_there_gets_paths_quoted_and_ssh_no_word_that_could_be_an_option() -> None:
+    hostile = "/srv/-rf '; touch pwned; '$(x)\n"
+    made = command(parse("ssh://kim@[::1]:2222/srv"), [hostile, "~/shop"])
+    assert made[-2] == "::1"
+    assert made[-3] == "--"
+    assert made[made.index("-p") + 1 : made.index("-p") + 4] == ["2222", "-l", "kim"]
+    assert shlex.split(made[-1])[-2:] == [hostile, "~/shop"]
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "words"),
+    [
+        (127, ["sh: 1: exec: agentwatch: not found"], "agentwatch is not installed on build1"),
+        (2, ["agentwatch: unrecognized arguments: --stdio", "try: --help"], "too old to be watched from here: update"),
+        (
+            255,
+            ["ssh: Could not resolve hostname build1: Name or service not known"],
+            "Could not resolve hostname build1",
+        ),
+        (
+            255,
+            ["kim@build1: Permission denied (publickey)."],
+            "denied (publickey): `ssh build1` in a terminal says more",
+        ),
+        (255, ["Warning: Permanently added 'build1'"], "ssh could not connect"),
+        (1, ["agentwatch: the key is locked"], "the key is locked"),
+        (0, [], "the connection has ended"),
+    ],
+)
+def test_a_reason_is_the_last_line_that_says_one_and_what_to_do(code: int, lines: list[str], words: str) -> None:
+    assert words in reason(code, lines, "build1", "the connection has ended")
