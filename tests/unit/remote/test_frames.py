@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff
 from tests.unit.remote.shapes import any_of
 
-from agentwatch.delegation.observation import Gone
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.observation import Checked, Gone
+from agentwatch.evidence.claims import ClaimKind
 from agentwatch.remote.frames import (
     LARGEST,
     PROTOCOL,
@@ -135,3 +137,10 @@ def test_a_hello_of_an_unknown_form_still_says_its_version() -> None:
 def test_an_observation_of_a_document_takes_few_bytes() -> None:
     seen = Recorder().seen("a.handoff.json", handoff("a"), BROKEN)
     assert len(json.dumps(fields_of(seen))) < 360
+
+
+def test_a_word_of_an_enumeration_travels_as_the_word() -> None:
+    claim = Claim(ClaimKind.CREATED, "a.py", Verdict.VERIFIED, "it is there")
+    checked = observation_of(json.loads(json.dumps(fields_of(Checked(1, 2.0, "a.md", "d", (claim,))))))
+    assert checked == Checked(1, 2.0, "a.md", "d", (claim,))
+    assert observation_of(fields_of(checked)) == checked

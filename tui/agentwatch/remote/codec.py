@@ -37,6 +37,9 @@ def encoder(shape: Any) -> Encode:
         return lambda value: {key: encode(one) for key, one in value.items()}
     if _is_record(shape):
         return _encode_record(shape)
+    if shape is str:
+        # A word of an enumeration, where any word may stand.
+        return str
     return _value if isinstance(shape, type) and issubclass(shape, Enum) else _itself
 
 
