@@ -28,6 +28,11 @@ def new_key() -> SigningKey:
     return SigningKey(Ed25519PrivateKey.generate())
 
 
+def key_of(number: int) -> SigningKey:
+    """Always the same key."""
+    return SigningKey(Ed25519PrivateKey.from_private_bytes(number.to_bytes(32, "big")))
+
+
 def needed() -> str:
     """The server's program; without one the test is skipped."""
     if PROGRAM is None:

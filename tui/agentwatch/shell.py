@@ -7,12 +7,16 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from agentwatch.errors import UsageError
 from agentwatch.text import exact
+
+FLEET: Final = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "nacl"))
+"""For `needing`: what reaches hosts that only dial out."""
 
 _LONGEST: Final = 100_000
 _WORDS: Final = 5
@@ -60,6 +64,17 @@ def install_line(extra: str) -> str:
             clone = unquote(source.path)
     line = command_line([sys.executable, "-m", "pip", "install", f"{clone}[{extra}]"])
     return line if clone != "." else f"{line} (in your clone of agentwatch)"
+
+
+@contextmanager
+def needing(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
+    """Around imports that need the packages of an extra. Raises UsageError that says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in packages:
+            raise
+        raise UsageError(f"{what}: install it with {install_line(extra)}") from error
 
 
 def command_line(words: Sequence[str]) -> str:

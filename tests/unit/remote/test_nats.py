@@ -114,7 +114,10 @@ def test_what_is_not_kept_is_heard_by_who_is_there_and_an_answer_by_who_asked(br
     assert later.messages == [b"for all again"]
 
 
-def test_a_decision_waits_for_a_host_that_is_away_and_comes_once(broker: Broker, started: Start) -> None:
+def test_a_decision_waits_for_a_host_that_is_away_and_comes_once(
+    broker: Broker, started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentwatch.remote.nats_link._AGAIN_SECONDS", 1e9)
     host = new_key()
     link = link_to(broker, host)
     started(link).is_up()

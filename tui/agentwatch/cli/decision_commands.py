@@ -239,16 +239,10 @@ def _mcp(options: argparse.Namespace) -> int:
     from agentwatch.composition import Repeated
 
     settings = load()
-    try:
-        from agentwatch.agents.server.server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in _SDK:
-            raise
-        from agentwatch.shell import install_line
+    from agentwatch.shell import needing
 
-        raise UsageError(
-            f"the MCP server needs the MCP SDK, version 2: install it with {install_line('mcp')}"
-        ) from error
+    with needing("mcp", "the MCP server needs the MCP SDK, version 2", _SDK):
+        from agentwatch.agents.server.server import serve
     return serve(workspace, settings, Repeated())
 
 

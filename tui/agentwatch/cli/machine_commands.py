@@ -86,13 +86,53 @@ def _relay(options: argparse.Namespace) -> int:
     return relay(asked, settings, end, key_of_host(next(iter(asked)), settings), name=options.name)
 
 
-@_DECIDE(
-    "doctor", "check this machine, or with -- CMD an agent's sandbox", PATH, codes=exit_codes.OF_CHECKS, behind="cmd"
+_CREDS: Final = argument(
+    "--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)"
 )
+
+
+@_DECIDE(
+    "fleet", "prepare a NATS server for hosts that only dial out",
+    argument("what", "WHAT", "config: print its configuration; init: make its streams", choices=("config", "init")),
+    argument("server", "URL", "with init: the server, such as nats://hub:4222", nargs="?"),
+    argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
+    _CREDS, flag("--yes", "do not ask"), codes=exit_codes.OF_CHECKS,
+)  # fmt: skip
+def _fleet(options: argparse.Namespace) -> int:
+    """Prepare a NATS server: print its configuration, and make the streams of a fleet."""
+    if (options.what == "init") != (options.server is not None):
+        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config > FILE`")
+    from agentwatch.commands import fleet
+    from agentwatch.decisions.keys import Keys
+
+    if options.what == "config":
+        return fleet.config(Keys())
+    from agentwatch.shell import FLEET, needing
+
+    with needing(*FLEET):
+        return fleet.init(options.server, options.creds, options.replicas, Keys(), yes=options.yes)
+
+
+@_DECIDE(
+    "doctor", "check this machine, with -- CMD an agent's sandbox, or with --nats a server of a fleet", PATH,
+    argument("--nats", "URL", "check this NATS server instead"), _CREDS,
+    argument("--monitor", "URL", "with --nats: where its monitoring answers; else port 8222 of the same machine"),
+    codes=exit_codes.OF_CHECKS, behind="cmd",
+)  # fmt: skip
 def _doctor(options: argparse.Namespace) -> int:
     """Check that agentwatch can work here. With -- CMD, try what an agent started by CMD could do to decisions."""
     if options.cmd is not None and not options.cmd:
         raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
+    if options.nats is not None:
+        from agentwatch.decisions.keys import Keys
+        from agentwatch.shell import FLEET, needing
+
+        with needing(*FLEET):
+            from agentwatch.commands.doctor_nats import examine_server
+
+            return examine_server(options.nats, options.creds, options.monitor, Keys())
+    if options.creds or options.monitor:
+        raise UsageError("--creds and --monitor belong to --nats")
     workspace = workspace_at(options.path)
     if options.cmd is not None:
         from agentwatch.commands.doctor_sandbox import examine_sandbox

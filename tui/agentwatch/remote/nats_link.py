@@ -24,6 +24,7 @@ from agentwatch.remote.nats_names import (
     decided_for,
     host_in,
     host_of,
+    hosts_in,
     live,
     said_to,
 )
@@ -267,7 +268,7 @@ def hosts_of(server: str, login: Login) -> list[str]:
     """The hosts that have said something lately. Raises TroubleError in words."""
 
     async def ask(client: Client) -> list[str]:
-        info = await answer_of(client, f"STREAM.INFO.{STREAM}", {"subjects_filter": f"agentwatch.from.*.{HELLO}"})
-        return sorted(map(host_in, info["state"].get("subjects") or {}))
+        wish = {"subjects_filter": f"agentwatch.from.*.{HELLO}"}
+        return hosts_in(await answer_of(client, f"STREAM.INFO.{STREAM}", wish))
 
     return asked(server, login, ask)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agentwatch.decisions.envelope import PublicKey
@@ -72,6 +72,11 @@ def host_in(subject: str) -> str:
     """The host that a subject of ours names."""
     parts = subject.split(".")
     return parts[2] if len(parts) > 2 else ""
+
+
+def hosts_in(information: Mapping[str, Any]) -> list[str]:
+    """The hosts of the subjects in what a server tells of a stream."""
+    return sorted(set(map(host_in, information["state"].get("subjects") or ())))
 
 
 def streams(replicas: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,0 +1,140 @@
+"""`agentwatch fleet` and `agentwatch doctor --nats`, against a real nats-server."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentwatch.cli import run
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.others import Role
+from agentwatch.remote.nats_connection import Login
+from agentwatch.remote.nats_names import host_of, nkey_of
+from tests.broker import Broker, needed
+
+
+@pytest.fixture
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
+    """An operator's, who trusts one host."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "kim"))
+    monkeypatch.delenv("NATS_CREDS", raising=False)
+    monkeypatch.delenv("NATS_NKEY", raising=False)
+    keys = Keys()
+    keys.create()
+    keys.trust_other(Role.HOST, host_keys(tmp_path).create().public, "box")
+    return keys
+
+
+def host_keys(tmp_path: Path) -> Keys:
+    return Keys(tmp_path / "box" / "agentwatch")
+
+
+@pytest.fixture
+def broker(tmp_path: Path, keys: Keys, capsys: pytest.CaptureFixture[str]) -> Iterator[Broker]:
+    """A server with the accounts that are printed for these keys."""
+    assert run(["fleet", "config"]) == 0
+    text = capsys.readouterr().out
+    broker = Broker(tmp_path / "server", text[text.index("accounts {") :]).start()
+    yield broker
+    broker.stop()
+
+
+def test_the_configuration_is_one_that_the_server_takes(
+    keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fleet", "config"]) == 0
+    text = capsys.readouterr().out
+    (tmp_path / "fleet.conf").write_text(text)
+    done = subprocess.run(
+        [needed(), "-t", "-c", str(tmp_path / "fleet.conf")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "# box" in text
+    assert host_of(keys.others(Role.HOST)[0].public) in text
+
+
+def test_init_shows_what_it_would_make_and_makes_it_once_that_is_allowed(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fleet", "init", broker.url]) == 2
+    told = capsys.readouterr()
+    assert told.out.count("is to be made") == 2
+    assert "nothing was made: with --yes nobody is asked" in told.err
+    assert run(["doctor", "--nats", broker.url]) == 1
+    assert "✗ streams: AGENTWATCH and AGENTWATCH_DECISIONS are not there" in capsys.readouterr().out
+    assert run(["fleet", "init", broker.url, "--yes"]) == 0
+    assert capsys.readouterr().out.endswith("made\n")
+    assert run(["fleet", "init", broker.url]) == 0
+    assert capsys.readouterr().out.count("is there, as it has to be") == 2
+
+
+def test_doctor_finds_a_stream_that_was_made_otherwise_and_init_puts_it_right(
+    broker: Broker, keys: Keys, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as changed:
+        changed.setattr("agentwatch.remote.nats_names.KEPT_DAYS", 1)
+        broker.make_streams(Login(keys.load()))
+    assert run(["doctor", "--nats", broker.url]) == 1
+    assert "✗ streams: not as they have to be: AGENTWATCH (max_age)" in capsys.readouterr().out
+    assert run(["fleet", "init", broker.url, "--yes"]) == 0
+    assert "is there; to be changed: max_age" in capsys.readouterr().out
+    run(["doctor", "--nats", broker.url])
+    assert "✓ streams: as they have to be" in capsys.readouterr().out
+
+
+def test_doctor_says_what_it_can_of_a_server_to_an_operator_and_to_a_host(
+    broker: Broker, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.make_streams(Login(keys.load()))
+    run(["doctor", "--nats", broker.url, "--monitor", f"http://127.0.0.1:{broker.port}"])
+    told = capsys.readouterr().out
+    assert "✓ connection:" in told
+    assert "! copies: one server has them" in told
+    assert "! hosts: not heard of: box" in told
+    assert "✓ clock:" in told
+    assert "sync_interval: " in told
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "box"))
+    run(["doctor", "--nats", broker.url])
+    assert "✓ permissions: this host may speak for itself, and for no other" in capsys.readouterr().out
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "eve"))
+    assert run(["doctor", "--nats", broker.url]) == 1
+    assert "does not know this key" in capsys.readouterr().out
+
+
+def test_doctor_calls_it_wrong_where_a_host_may_speak_for_others(
+    tmp_path: Path, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    user = f'{{ nkey: {nkey_of(keys.show())}, permissions: {{ publish: ["agentwatch.>"], subscribe: ["_INBOX.>"] }} }}'
+    streams = '{ user: "operator", password: "secret" }'
+    broker = Broker(tmp_path / "server", f"authorization {{ users = [ {user}, {streams} ] }}").start()
+    try:
+        broker.url = broker.url.replace("nats://", "nats://operator:secret@")
+        broker.make_streams()
+        assert run(["doctor", "--nats", broker.url.replace("operator:secret@", "")]) == 1
+        assert "✗ permissions: this key may speak for other hosts" in capsys.readouterr().out
+    finally:
+        broker.stop()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["fleet", "init"], "fleet init nats://SERVER"),
+        (["fleet", "config", "nats://hub"], "fleet init nats://SERVER"),
+        (["doctor", "--creds", "x"], "belong to --nats"),
+    ],
+)
+def test_wrong_usage_is_told(words: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_who_has_no_key_yet_is_told_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nobody"))
+    assert run(["fleet", "config"]) == 2
+    assert "agentwatch keys create" in capsys.readouterr().err

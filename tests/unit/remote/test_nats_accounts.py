@@ -1,0 +1,200 @@
+"""With the accounts that `fleet config` prints, a host says only what is its own, and reads only what is for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
+
+import pytest
+from nats.aio.client import Client
+from tests.broker import Broker, key_of, running
+from tests.unit.remote.test_nats import Heard
+
+from agentwatch.remote.nats_connection import Login, asked, connected
+from agentwatch.remote.nats_end import NatsEnd
+from agentwatch.remote.nats_link import NatsHub
+from agentwatch.remote.nats_names import DECISIONS, STREAM, accounts, decided_for, host_of, said_to
+
+KIM, BOX, OTHER, EVE = map(key_of, range(4))
+BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A server on which everybody is somebody, and each host has told one thing."""
+    text = accounts([("kim # }", KIM.public)], [("box\n}", BOX.public), ("other", OTHER.public)])
+    yield from running(tmp_path_factory.mktemp("broker"), text, Login(KIM))
+
+
+@pytest.fixture(scope="module")
+def spoken(broker: Broker) -> Broker:
+    """The same, where all have said something, and a decision waits for the other host."""
+    hub = NatsHub(broker.url, Login(KIM))
+    for key in (BOX, OTHER):
+        end, link, heard, shown = NatsEnd(broker.url, key), hub.link(key.public), Heard(), Heard()
+        end.start(heard.take, heard.change)
+        link.start(shown.take, shown.change)
+        end.send(b"mine", "state", keep=True)
+        shown.has(b"mine")
+        end.stop()
+        if key is OTHER:
+            link.send(b"retry t-7", keep=True)
+            wait_for(broker, DECISIONS, 1)
+        link.stop()
+    return broker
+
+
+def wait_for(broker: Broker, stream: str, count: int) -> None:
+    async def look(client: Client) -> None:
+        while (await client.jetstream().stream_info(stream)).state.messages < count:
+            await client.flush()
+
+    asked(broker.url, Login(KIM), look)
+
+
+def subjects(broker: Broker) -> dict[str, int]:
+    async def look(client: Client) -> dict[str, int]:
+        found = {}
+        for name in (STREAM, DECISIONS):
+            found.update((await client.jetstream().stream_info(name, subjects_filter=">")).state.subjects or {})
+        return found
+
+    return asked(broker.url, Login(KIM), look)
+
+
+def as_box(broker: Broker, do: Callable[[Client], Awaitable[T]]) -> T:
+    return asked(broker.url, Login(BOX), do)
+
+
+def test_both_ends_do_all_that_they_are_for_with_these_accounts(spoken: Broker) -> None:
+    end, link, heard, shown = (
+        NatsEnd(spoken.url, BOX),
+        NatsHub(spoken.url, Login(KIM)).link(BOX.public),
+        Heard(),
+        Heard(),
+    )
+    link.start(shown.take, shown.change)
+    shown.has(b"mine")
+    end.start(heard.take, heard.change)
+    heard.is_up()
+    large = bytes(range(256)) * (5 << 12)
+    end.send(large, "large", keep=True)
+    end.send(b"answer", to=link.screen)
+    end.send(b"beat")
+    link.send(b"watch")
+    link.send(b"retry t-1", keep=True)
+    heard.has(b"watch", b"retry t-1")
+    shown.has(large, b"answer", b"beat")
+    end.stop()
+    link.stop()
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        f"agentwatch.from.{OTHER_ID}.hello",
+        f"agentwatch.live.{OTHER_ID}.all",
+        said_to(OTHER_ID),
+        said_to(BOX_ID),
+        decided_for(OTHER_ID),
+        decided_for(BOX_ID),
+        f"$JS.API.STREAM.PURGE.{STREAM}",
+        f"$JS.API.STREAM.DELETE.{STREAM}",
+        f"$JS.API.CONSUMER.DELETE.{DECISIONS}.{OTHER_ID}",
+        f"$JS.API.CONSUMER.MSG.NEXT.{DECISIONS}.{OTHER_ID}",
+        f"$JS.ACK.{DECISIONS}.{OTHER_ID}.1.1.1.1.0",
+        f"$JS.ACK.{DECISIONS}.{BOX_ID}.1.1.1.1.0",
+    ],
+)
+def test_a_host_that_speaks_for_another_changes_nothing_and_is_heard_by_nobody(spoken: Broker, subject: str) -> None:
+    before = subjects(spoken)
+    heard: list[str] = []
+
+    async def listen(client: Client) -> None:
+        async def hear(message: object) -> None:
+            heard.append(message.subject)
+
+        await client.subscribe("agentwatch.>", cb=hear)
+        await client.flush()
+        evil = await connected(spoken.url, Login(BOX), "evil")
+        await evil.publish(subject, b'{"batch": 1}', reply="stolen")
+        # Whatever the first did was done before this is heard.
+        await evil.publish(f"agentwatch.live.{BOX_ID}.end", b"end")
+        await evil.close()
+        while f"agentwatch.live.{BOX_ID}.end" not in heard:
+            await client.flush()
+
+    asked(spoken.url, Login(KIM), listen)
+    assert heard == [f"agentwatch.live.{BOX_ID}.end"]
+    assert subjects(spoken) == before
+    assert before[decided_for(OTHER_ID)] == 1
+
+
+@pytest.mark.parametrize(
+    ("subject", "body"),
+    [
+        (f"agentwatch.from.{BOX_ID}.hello", b"x"),
+        (f"$JS.API.CONSUMER.MSG.NEXT.{DECISIONS}.{BOX_ID}", b'{"batch": 1, "no_wait": true}'),
+        (f"$JS.API.CONSUMER.MSG.NEXT.{DECISIONS}.{BOX_ID}", b'{"batch": 1, "expires": 10000000}'),
+        (f"$JS.ACK.{DECISIONS}.{BOX_ID}.1.1.1.1.0", b"+ACK"),
+        (f"$JS.API.CONSUMER.CREATE.{DECISIONS}", b"{}"),
+        ("$JS.API.INFO", b""),
+    ],
+)
+def test_a_host_cannot_have_the_server_answer_to_a_subject_of_another(
+    spoken: Broker, subject: str, body: bytes
+) -> None:
+    target = f"agentwatch.from.{OTHER_ID}.stolen"
+
+    async def aim(client: Client) -> None:
+        for number in range(5):
+            await client.publish(subject, body, reply=f"{target}.{number}")
+        await client.flush()
+        await asyncio.sleep(0.1)
+
+    as_box(spoken, aim)
+    assert not [one for one in subjects(spoken) if one.startswith(target)]
+
+
+def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken: Broker) -> None:
+    async def spy(client: Client) -> list[str]:
+        heard: list[str] = []
+
+        async def hear(message: object) -> None:
+            heard.append(message.subject)
+
+        for subject in (">", "agentwatch.>", said_to(OTHER_ID), decided_for(OTHER_ID), "_INBOX.>", "$JS.>"):
+            await client.subscribe(subject, cb=hear)
+        await client.flush()
+        kim = await connected(spoken.url, Login(KIM), "kim")
+        for subject in (said_to(OTHER_ID), f"agentwatch.live.{OTHER_ID}.all", said_to(BOX_ID)):
+            await kim.publish(subject, b"x")
+        await kim.close()
+        while said_to(BOX_ID) not in heard:
+            await client.flush()
+        return heard
+
+    assert set(as_box(spoken, spy)) == {said_to(BOX_ID)}
+
+
+def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken: Broker) -> None:
+    before = subjects(spoken)
+
+    async def wipe(client: Client) -> bytes:
+        header = {"Nats-Rollup": "all"}
+        return (await client.request(f"agentwatch.from.{BOX_ID}.x", b"", timeout=5, headers=header)).data
+
+    assert "rollup" in json.loads(as_box(spoken, wipe))["error"]["description"]
+    assert subjects(spoken) == before
+
+
+def test_who_is_not_in_the_configuration_is_not_let_in_and_told_what_to_do(spoken: Broker) -> None:
+    for login in (Login(EVE), Login()):
+        link, shown = NatsHub(spoken.url, login).link(BOX.public), Heard()
+        link.start(shown.take, shown.change)
+        shown.until(lambda shown=shown: bool(shown.states))
+        link.stop()
+        assert "does not know this key" in shown.states[0].words

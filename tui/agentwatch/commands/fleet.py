@@ -1,0 +1,123 @@
+"""`agentwatch fleet`: what a NATS server needs so that hosts which only dial out can be watched over it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+from agentwatch import exit_codes
+from agentwatch.commands.confirming import confirmed
+from agentwatch.decisions.errors import KeyMissingError
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.others import Role
+from agentwatch.errors import UsageError
+from agentwatch.remote.nats_names import accounts, nkey_of
+from agentwatch.text import clean, complain, say
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+    from agentwatch.decisions.envelope import PublicKey
+
+_CONFIGURATION: Final = """\
+# For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
+# machine. Print it again when those change, and then: nats-server --signal reload
+listen: "0.0.0.0:4222"
+# What no client may ask, `agentwatch doctor --nats` asks there:
+http: "127.0.0.1:8222"
+max_payload: 8MB
+jetstream {{
+  store_dir: "./agentwatch-nats"
+{sync}
+}}
+# Encrypted, as it should be wherever others can listen:
+# tls {{ cert_file: "server.pem", key_file: "server.key" }}
+{accounts}"""
+_SYNC: Final = "  # What it has confirmed is on the disk.\n  sync_interval: always"
+_NO_SYNC: Final = "  # With nats-server 2.10 or later, add: sync_interval: always"
+_SYNC_SINCE: Final = (2, 10)
+
+
+def config(keys: Keys) -> int:
+    """Print the configuration of a server for the keys that are trusted here. Raises KeyProblemError."""
+    operators: list[tuple[str, PublicKey]] = []
+    try:
+        operators.append(("you", keys.show()))
+    except KeyMissingError as error:
+        raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
+    trusted = {role: [one for one in keys.others(role) if one.distrusted_at is None] for role in Role}
+    operators += [(one.name, one.public) for one in trusted[Role.OPERATOR] if one.public != operators[0][1]]
+    known = {public for _, public in operators}
+    hosts = [(one.name, one.public) for one in trusted[Role.HOST] if one.public not in known]
+    version = _installed()
+    sync = _NO_SYNC if version is not None and version < _SYNC_SINCE else _SYNC
+    sys.stdout.write(_CONFIGURATION.format(sync=sync, accounts=accounts(operators, hosts)))
+    if not hosts:
+        complain("no host is trusted here yet: `agentwatch keys trust KEY --name NAME --host`, then print it again")
+    if keys.is_encrypted() and not keys.in_keyring:
+        complain(
+            "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
+            f" {nkey_of(operators[0][1])[:12]}…, and name its file in NATS_NKEY"
+        )
+    return exit_codes.DONE
+
+
+def _installed() -> tuple[int, int] | None:
+    """The version of the server on this machine, None where there is none."""
+    program = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        return None
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
+        major, minor, *_ = said.stdout.rpartition("v")[2].split(".")
+        return int(major), int(minor)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def init(server: str, creds: str | None, replicas: int, keys: Keys, *, yes: bool) -> int:
+    """Show which streams a fleet needs on a server, ask, and make them. Raises KeyProblemError and UsageError."""
+    from agentwatch.remote.nats_connection import TroubleError, asked
+    from agentwatch.remote.nats_fleet import Planned, login_of, make, planned
+
+    login = login_of(creds, keys)
+
+    async def look(client: Client) -> list[Planned]:
+        return await planned(client, replicas)
+
+    try:
+        plans = asked(server, login, look)
+        for plan in plans:
+            wanted = plan.wanted
+            age = f"{wanted['max_age'] / 86400:.0f} d"
+            kept = f"{wanted['max_msgs_per_subject']} a subject" if "max_msgs_per_subject" in wanted else "all"
+            say(f"{plan.name}  {wanted['description']}")
+            say(f"  subjects {', '.join(wanted['subjects'])} · kept: {kept}, {age} at most · copies: {replicas}")
+            if plan.lacks is None:
+                say("  is to be made")
+            else:
+                say(
+                    f"  is there; to be changed: {', '.join(plan.lacks)}"
+                    if plan.lacks
+                    else "  is there, as it has to be"
+                )
+        wrong = [plan for plan in plans if plan.lacks is None or plan.lacks]
+        if not wrong:
+            return exit_codes.DONE
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UsageError("nothing was made: with --yes nobody is asked")
+            if not confirmed("Make this so?"):
+                say("nothing was made")
+                return exit_codes.NOT
+
+        async def do(client: Client) -> None:
+            await make(client, wrong)
+
+        asked(server, login, do)
+    except TroubleError as error:
+        raise UsageError(clean(str(error), 600)) from error
+    say("made")
+    return exit_codes.DONE
