@@ -72,7 +72,7 @@ class Desk(Pen):
         self._workspace = workspace
         self._read_only = read_only
         self._lifetime = lifetime
-        self._disk = disk
+        self.disk = disk
         own = workspace / dot_directory.NAME
         self._directories = (
             self.ledger.directory,
@@ -117,7 +117,7 @@ class Desk(Pen):
         made = self.ledger.append(draft, self.key(), self.keys.trust(), returned)
         if self._read_only:
             return made._replace(undelivered=_READ_ONLY)
-        undelivered = deliver(self._workspace, made.entry, self.ledger.bytes_of, self._disk)
+        undelivered = deliver(self._workspace, made.entry, self.ledger.bytes_of, self.disk)
         if undelivered is None:
             self._mark_delivered(made.record)
         return made._replace(undelivered=undelivered)
@@ -189,7 +189,7 @@ class Desk(Pen):
             waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
             return Mirror((), waiting, _READ_ONLY if waiting else None, tuple(self.forged()))
         given = self._workspace, chain, self.ledger.bytes_of, trust
-        mirror = mirror_missing(*given, disk=self._disk, known=self._mirrored)
+        mirror = mirror_missing(*given, disk=self.disk, known=self._mirrored)
         for decision_id in mirror.delivered:
             self._mark_delivered(chain.latest[decision_id].record)
         return mirror
@@ -200,7 +200,7 @@ class Desk(Pen):
         if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
             # In a sandbox, the keys are those that the orchestrator was started with.
             trust, is_hidden = trust.with_more(given(os.environ.get(VARIABLE, ""))), True
-        return forgeries(self._workspace, None if is_hidden else self.ledger.read(trust), trust, self._disk)
+        return forgeries(self._workspace, None if is_hidden else self.ledger.read(trust), trust, self.disk)
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""

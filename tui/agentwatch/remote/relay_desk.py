@@ -35,6 +35,7 @@ from agentwatch.decisions.signed import AHEAD, SignedRequest, read
 from agentwatch.place import workspace_id
 from agentwatch.remote.frames import Result
 from agentwatch.remote.outcomes import Outcome, Refusal, Refusals
+from agentwatch.remote.said import says_the_same
 
 if TYPE_CHECKING:
     from agentwatch.decisions.clerk import Clerk
@@ -164,7 +165,7 @@ class RelayDesk:
 
         def refuse_again() -> None:
             # The ledger is locked now, so that no other relay refuses it meanwhile.
-            if (refusal := Refusals(desk.state).find(signed.sha256)) is not None:
+            if (refusal := Refusals(desk.state, desk.disk).find(signed.sha256)) is not None:
                 raise _RefusedError(refusal, draft.subject.decision_id)
 
         if draft.subject.request is None:
@@ -252,23 +253,24 @@ def _known(desk: Desk, signed: _Signed) -> DecisionMade | None:
     chain = desk.read()
     if (entry := chain.asked_for(signed.text)) is not None:
         return DecisionMade(entry, fresh=False)
-    if (refusal := Refusals(desk.state).find(signed.sha256)) is not None:
+    if (refusal := Refusals(desk.state, desk.disk).find(signed.sha256)) is not None:
         raise _RefusedError(refusal, asked.decision_id)
-    now, refusal = written(draft.created_at), None
+    entry, now = chain.latest.get(asked.decision_id), written(draft.created_at)
+    held = entry.record if entry is not None and not entry.record.is_expired(time_of(asked.created_at)) else None
+    in_time = held is not None and held.created_at <= signed.request.record_by
+    if entry is not None and in_time and says_the_same(entry.record, asked):
+        # Somebody else has decided the same in time: that is so, also for who asks again much later.
+        return DecisionMade(entry, fresh=False)
     if now > signed.request.record_by:
         words = f"its time was over at {signed.request.record_by}, and it is {now} on the host"
         refusal = Refusal(Outcome.EXPIRED, f"not recorded: {words}")
     elif asked.created_at > written(draft.created_at + AHEAD):
         words = f"it is dated {asked.created_at}, and it is {now} on the host: set the clocks"
         refusal = Refusal(Outcome.EXPIRED, f"not recorded: {words}")
-    else:
-        entry = chain.latest.get(asked.decision_id)
-        if entry is None or entry.record.is_expired(draft.created_at):
-            return None
-        held = entry.record
-        if (held.action, held.params, held.note) == (draft.action, draft.params, draft.note):
-            return DecisionMade(entry, fresh=False)
+    elif held is not None and not held.is_expired(draft.created_at):
         refusal = Refusal(Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held)))
+    else:
+        return None
     return _refuse(desk, signed, refusal)
 
 
@@ -276,7 +278,9 @@ def _refuse(desk: Desk, signed: _Signed, refusal: Refusal) -> DecisionMade:
     """Write down that it is refused, for good. Raises _RefusedError; gives the decision where it was recorded by
     another relay meanwhile."""
     trust, decision_id = desk.keys.trust(), signed.draft.subject.decision_id
-    keep = partial(Refusals(desk.state).keep, signed.sha256, refusal, signed.request.record_by, signed.draft.created_at)
+    keep = partial(
+        Refusals(desk.state, desk.disk).keep, signed.sha256, refusal, signed.request.record_by, signed.draft.created_at
+    )
     entry = desk.ledger.refuse(signed.text, trust, keep)
     if entry is not None:
         return DecisionMade(entry, fresh=False)

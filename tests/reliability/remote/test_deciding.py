@@ -1,0 +1,355 @@
+"""Decisions over a network that loses, doubles, delays, reorders, replays and forges, to relays and from screens that
+are killed: one is recorded or none, and what everybody is told is so."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.decisions.errors import DecisionError, QueuedError, UncertainError, UnreachableError
+from agentwatch.decisions.record import AlreadyDecidedError, Record
+from agentwatch.delegation.decision import Action
+from agentwatch.disk import Disk
+from agentwatch.remote import desk as module
+from agentwatch.remote.desk import RemoteDesk
+from agentwatch.remote.frames import Result
+from agentwatch.remote.outcomes import Outcome
+from tests.unit.decisions.made import KIM, NOON, Quick
+from tests.unit.remote.far import ALICE, STRANGER, Host, Line
+
+ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "12"))
+PER_HOST = 50
+"""Tasks that one host has: it reads all of them at once."""
+HOUR = timedelta(hours=1)
+
+
+class Network(Line):
+    """Carries each message never, once or several times, late, in any order; and now and then what it has seen before,
+    or has made up."""
+
+    def __init__(self, host: Host, dice: random.Random) -> None:
+        super().__init__(host)
+        self.dice = dice
+        self.calm = False
+        self.skew = timedelta()
+        self.seen: list[str] = []
+        self.first: dict[str, Result] = {}
+        """What was said for good of each, when it was said first."""
+        self.contradictions: list[tuple[Result, Result]] = []
+        self._guard = threading.Lock()
+        self._air: list[threading.Thread] = []
+
+    @property
+    def now(self) -> float:
+        return (self.host.now + self.skew).timestamp()
+
+    def decide(self, workspace: str, request: str) -> None:
+        with self._guard:
+            self.seen.append(request)
+            texts = [request] * (1 if self.calm else self.dice.choice((0, 1, 1, 2, 3)))
+            if not self.calm and self.dice.random() < 0.3:
+                texts.append(self.dice.choice(self.seen))
+            if not self.calm and self.dice.random() < 0.3:
+                texts.append(self.forged(request))
+            for text in texts:
+                late = 0.0 if self.calm else self.dice.random() * 0.05
+                answers = 1 if self.calm else self.dice.choice((0, 1, 1, 2))
+                self._air.append(threading.Thread(target=self._carry, args=(text, late, answers), daemon=True))
+                self._air[-1].start()
+
+    def forged(self, text: str) -> str:
+        """As somebody who has no key would make it of what was seen."""
+        index = self.dice.randrange(len(text))
+        return self.dice.choice(
+            (
+                text[:index] + chr(ord(text[index]) ^ 1) + text[index + 1 :],
+                text[:index],
+                self.host.signed("t0", Action.ABORT, STRANGER, note=""),
+                self.host.signed("t0", Action.ABORT, STRANGER, note="").replace(
+                    STRANGER.public.keyid, KIM.public.keyid
+                ),
+            )
+        )
+
+    def _carry(self, text: str, late: float, answers: int) -> None:
+        time.sleep(late)
+        result = self.host.record(text)
+        if Outcome(result.outcome).is_final:
+            with self._guard:
+                first = self.first.setdefault(text, result)
+                if (first.outcome, first.record if first.outcome == Outcome.RECORDED else None) != (
+                    result.outcome,
+                    result.record if result.outcome == Outcome.RECORDED else None,
+                ):
+                    self.contradictions.append((first, result))
+        for _ in range(answers):
+            time.sleep(late / 2)
+            self.tell(result)
+
+    def settle(self) -> None:
+        """All that is under way arrives."""
+        while self._air:
+            with self._guard:
+                under_way, self._air = self._air, []
+            for thread in under_way:
+                thread.join(30)
+                assert not thread.is_alive()
+
+
+class Said:
+    """What an operator was told of one decision, at once, and in the end."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+        self.word = ""
+        self.existing: Record | None = None
+
+    def hear(self, error: DecisionError | None) -> None:
+        self.existing = error.existing if isinstance(error, AlreadyDecidedError) else None
+        self.word = (
+            "recorded"
+            if error is None
+            else "otherwise"
+            if self.existing is not None
+            else "unknown"
+            if isinstance(error, UncertainError)
+            else "not sent"
+            if isinstance(error, UnreachableError | QueuedError)
+            else "refused"
+        )
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.04)
+
+
+def test_two_operators_over_a_bad_network_get_one_decision_and_the_truth(tmp_path: Path) -> None:
+    words: list[str] = []
+    for number in range(-(-ROUNDS // PER_HOST)):
+        rounds = min(PER_HOST, ROUNDS - number * PER_HOST)
+        words += over_a_bad_network(tmp_path / str(number), rounds, random.Random(number))
+    print(f"{ROUNDS} rounds:", {word: words.count(word) for word in sorted(set(words))})
+
+
+def over_a_bad_network(root: Path, rounds: int, dice: random.Random) -> list[str]:
+    host = Host(root / "host")
+    for number in range(rounds):
+        host.fail(f"t{number}")
+    host.monitor()
+    network = Network(host, dice)
+    desks = [network.desk(root / "kim"), network.desk(root / "alice", ALICE)]
+    told: list[str] = []
+    for number in range(rounds):
+        said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in desks]
+        host.now, network.skew = NOON + number * HOUR, timedelta()
+        if dice.random() < 0.15:
+            # The operators' machines do not know the host's clock.
+            network.skew = dice.choice((-HOUR, HOUR))
+        threads = [
+            threading.Thread(target=decide, args=(host, desk, f"t{number}", one))
+            for desk, one in zip(desks, said, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        if dice.random() < 0.2:
+            path = host.workspace / f"t{number}-1.return.md"
+            path.write_text(path.read_text() + "\n")
+        for thread in threads:
+            thread.join()
+        network.settle()
+        network.calm, network.skew = True, timedelta()
+        for desk, one in zip(desks, said, strict=True):
+            end_of(network, desk, one)
+        network.calm = False
+        check(host, network, f"t{number}", said)
+        told += [one.word for one in said]
+    # The network was restored from an old backup: everything comes once more, today and in an hour.
+    before = host.records()
+    for moment in (host.now, host.now + HOUR, host.now - 3 * HOUR):
+        host.now = moment
+        for text in dice.sample(network.seen, len(network.seen)):
+            network._carry(text, 0.0, 1)
+    assert host.records() == before
+    assert network.contradictions == []
+    assert host.chain().problems == ()
+    # Nothing is in the ledger that neither of them has signed.
+    sent = set(network.seen)
+    assert all(record.signed_request in sent for record in before)
+    assert {record.operator for record in before} <= {"kim", "alice"}
+    return told
+
+
+def decide(host: Host, desk: RemoteDesk, task_id: str, said: Said) -> None:
+    task, note = host.monitor().tree.tasks[task_id], "once more" if said.action is Action.RETRY else ""
+    try:
+        desk.decide(desk.subject(task), said.action, note=note, returned=lambda: None)
+    except DecisionError as error:
+        said.hear(error)
+    else:
+        said.hear(None)
+
+
+def end_of(network: Network, desk: RemoteDesk, said: Said) -> None:
+    """Until the screen says nothing more of it: what was not known is known now."""
+    desk._told.clear()
+    for _ in range(20):
+        desk.mirror()
+        network.settle()
+        desk.changes()
+        if not any((desk.state / "outbox").iterdir()):
+            break
+    assert not any((desk.state / "outbox").iterdir())
+    if said.word == "unknown":
+        nothing = [one for one in desk._told if "came to nothing" in one]
+        said.word = "refused in the end" if nothing else "recorded in the end"
+
+
+def check(host: Host, network: Network, task_id: str, said: list[Said]) -> None:
+    records = [record for record in host.records() if record.task_id == task_id]
+    assert len(records) <= 1, "doubled"
+    held = records[0] if records else None
+    for one, key in zip(said, (KIM, ALICE), strict=True):
+        own = held is not None and held.signed_request is not None and key.public.keyid in held.signed_request
+        if one.word.startswith("recorded"):
+            assert held is not None, "lost"
+            assert held.action is one.action
+        elif one.word == "otherwise":
+            assert held == one.existing
+            assert held is not None
+            assert held.action is not one.action
+        else:
+            assert one.word.startswith("refused"), one.word
+            assert not own, "recorded, and its operator was told that it is not"
+
+
+# Killed at each step
+
+
+class Deadly(Quick):
+    """Ends its process, as kill -9 does, before call number `at` to the system, or right behind it."""
+
+    def __init__(self, at: int, *, behind: bool) -> None:
+        self.left, self.behind = at, behind
+
+    def __getattribute__(self, name: str) -> Any:
+        call = super().__getattribute__(name)
+        if name not in _DEADLY:
+            return call
+
+        def counted(*given: Any, **more: Any) -> Any:
+            self.left -= 1
+            if self.left == 0 and not self.behind:
+                os.kill(os.getpid(), signal.SIGKILL)
+            done = call(*given, **more)
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
+        return counted
+
+
+_DEADLY = frozenset({"write", "link", "rename", "unlink", "mkdir", "fsync", "flock"})
+"""What changes something, or lets others do so."""
+
+
+def killed(do: Callable[[Disk], None], at: int, *, behind: bool) -> bool:
+    """Whether doing this in a process of its own was cut off there."""
+    child = os.fork()
+    if child == 0:
+        try:
+            do(Deadly(at, behind=behind))
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("outcome", [Outcome.RECORDED, Outcome.DECIDED_OTHERWISE])
+def test_a_relay_that_is_killed_anywhere_gives_the_same_answer_afterwards(
+    tmp_path: Path, behind: bool, outcome: Outcome
+) -> None:
+    at, cut = 0, True
+    while cut:
+        at += 1
+        host = Host(tmp_path / f"{at}")
+        host.fail()
+        if outcome is Outcome.DECIDED_OTHERWISE:
+            host.record(host.signed(key=ALICE))
+        text = host.signed(action=Action.ABORT, note="")
+        host.monitor()
+
+        def record(disk: Disk, host: Host = host, text: str = text) -> None:
+            host.disk = disk
+            host.forget()
+            host.record(text)
+
+        cut = killed(record, at, behind=behind)
+        host.forget()
+        result = host.record(text)
+        assert result.outcome is outcome, at
+        assert host.record(text).outcome is outcome
+        assert len(host.records()) == 1
+        assert host.chain().problems == ()
+        # And it gets to the agents.
+        desk = host.open_desk()
+        desk.mirror()
+        (record_there,) = host.records()
+        copy = host.workspace / ".agentwatch" / "decisions" / f"{record_there.decision_id}.json"
+        assert copy.read_bytes() == desk.ledger.bytes_of(host.chain().entries[0])
+    assert at > 5
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_screen_that_is_killed_anywhere_has_decided_once_or_not_at_all(tmp_path: Path, behind: bool) -> None:
+    at, cut, found = 0, True, set[int]()
+    while cut:
+        at += 1
+        root = tmp_path / f"{at}"
+        host = Host(root / "host")
+        host.fail()
+        line = Line(host)
+        line.desk(root / "kim")
+        subject = host.subject()
+
+        def decide(disk: Disk, line: Line = line, root: Path = root, subject: Any = subject) -> None:
+            desk = line.desk(root / "kim", disk=disk)
+            desk.decide(subject, Action.RETRY, note="once more", returned=lambda: None)
+
+        cut = killed(decide, at, behind=behind)
+        host.forget()
+        # The next screen.
+        desk = line.desk(root / "kim")
+        desk.mirror()
+        desk.changes()
+        found.add(len(host.records()))
+        assert len(host.records()) <= 1
+        assert desk.notice is None
+        made = desk.decide(subject, Action.RETRY, note="once more", returned=lambda: None)
+        assert host.records() == [made.record]
+    # Before it was signed, and behind that.
+    assert found == {0, 1}
+
+
+def test_a_network_that_says_nothing_true_gets_nothing_recorded(tmp_path: Path) -> None:
+    dice = random.Random(0)
+    host = Host(tmp_path / "host")
+    host.fail("t0")
+    network = Network(host, dice)
+    text = host.signed("t0")
+    for _ in range(ROUNDS * 10):
+        result = host.record(network.forged(text))
+        assert result.outcome in (Outcome.NOT_TRUSTED, Outcome.REFUSED)
+    assert host.records() == []
+    assert not (host.state / "refused").exists()
