@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from unittest.mock import patch
 
 import pytest
 
+from agentwatch.composition import known_desk, scanned
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Lost, Reached, Tick
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.remote.address import Address, parse
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.source import RemoteSource
+from agentwatch.remote.ssh import SshLink
+from agentwatch.sources.health import Batch, Health
+from agentwatch.view.document import tree_document
 
 SSHD: Final = shutil.which("sshd") or "/usr/sbin/sshd"
 BIN: Final = Path(sys.executable).parent
@@ -33,12 +46,7 @@ class Sshd:
         self.home.mkdir(parents=True)
         self._keys()
         self.port = _free_port()
-        environment = {
-            "PATH": path if path is not None else f"{BIN}:/usr/bin:/bin",
-            "HOME": self.home,
-            "XDG_STATE_HOME": self.home / "state",
-            "XDG_CONFIG_HOME": self.home / "config",
-        }
+        environment = self.environment | ({} if path is None else {"PATH": path})
         lines = [
             f"Port {self.port}",
             "ListenAddress 127.0.0.1",
@@ -83,6 +91,34 @@ class Sshd:
     def address(self, path: Path | str) -> Address:
         return parse(f"ssh://127.0.0.1:{self.port}{path}", "build1")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of who is logged in there."""
+        return {
+            "PATH": f"{BIN}:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "XDG_STATE_HOME": str(self.home / "state"),
+            "XDG_CONFIG_HOME": str(self.home / "config"),
+        }
+
+    def document(self, workspace: Path) -> dict[str, Any]:
+        """What `agentwatch tree --json` says there."""
+        with patch.dict(os.environ, self.environment):
+            monitor = scanned(workspace, Settings(), desk=known_desk(workspace))
+            document = tree_document(monitor.tree, str(workspace), monitor.problems)
+        return json.loads(json.dumps(document))  # type: ignore[no-any-return]
+
+    def relays(self) -> list[int]:
+        """The relays that run there, by their process ids."""
+        found, looking = [], [self.process.pid]
+        while looking:
+            command = ["ps", "-o", "pid=,args=", "--ppid", str(looking.pop())]
+            said = subprocess.run(command, capture_output=True, text=True, check=False)
+            for pid, _, words in (line.strip().partition(" ") for line in said.stdout.splitlines()):
+                looking.append(int(pid))
+                found += [int(pid)] if "relay --stdio" in words and "python" in words else []
+        return found
+
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -92,6 +128,43 @@ class Sshd:
             subprocess.run(
                 ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.place / name)], check=True, timeout=30
             )
+
+
+class Seen:
+    """What a screen sees of one workspace behind a real link."""
+
+    def __init__(self, sshd: Sshd, path: Path | str) -> None:
+        self.tree = DelegationTree(remembers=True)
+        self.health = Health("starting", "")
+        self.told: list[str] = []
+        self.lock = threading.Lock()
+        self.link = SshLink(sshd.address("/anywhere"), [str(path)], program=sshd.program)
+        self.host = RemoteHost(self.link, "build1")
+        self.source = RemoteSource(self.host)
+        self.source.start(self.take)
+
+    def take(self, batch: Batch) -> None:
+        with self.lock:
+            tree = DelegationTree(remembers=True) if batch.anew else self.tree
+            for one in batch.observations:
+                tree.take(one)
+                if isinstance(one, Lost | Reached):
+                    self.told.append(type(one).__name__)
+            tree.apply(Tick(0, time.time()))
+            self.tree, self.health = tree, batch.health
+
+    def until(self, is_so: Callable[[], bool], seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while not is_so():
+            assert time.monotonic() < end, (self.health, [*self.tree.tasks], self.told)
+            time.sleep(0.02)
+
+    def document(self, workspace: str) -> dict[str, Any]:
+        """What `tree --json` says, as it is seen here."""
+        with self.lock:
+            self.tree.apply(Tick(0, time.time()))
+            problems = [tuple(one) for one in self.health.problems]
+            return json.loads(json.dumps(tree_document(self.tree, workspace, problems)))  # type: ignore[no-any-return]
 
 
 def _free_port() -> int:

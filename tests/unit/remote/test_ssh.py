@@ -5,21 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.remote.sshd import Sshd, needs_sshd
+from tests.unit.remote.sshd import Seen, Sshd, needs_sshd
 
-from agentwatch.delegation.observation import Lost, Reached, Tick
-from agentwatch.delegation.tree import DelegationTree
 from agentwatch.remote.address import parse
-from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.source import RemoteSource
-from agentwatch.remote.ssh import SshLink, command, reason
-from agentwatch.sources.health import Batch, Health
+from agentwatch.remote.ssh import command, reason
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
 
@@ -29,38 +22,6 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     running = Sshd(tmp_path_factory.mktemp("sshd"))
     yield running
     running.stop()
-
-
-class Seen:
-    """What a screen sees of one workspace behind a real link."""
-
-    def __init__(self, sshd: Sshd, path: Path | str) -> None:
-        self.tree = DelegationTree(remembers=True)
-        self.health = Health("starting", "")
-        self.told: list[str] = []
-        self.link = SshLink(sshd.address(path), [str(path)], program=sshd.program)
-        self.host = RemoteHost(self.link, "build1")
-        self.source = RemoteSource(self.host)
-        self.source.start(self.take)
-
-    def take(self, batch: Batch) -> None:
-        tree = DelegationTree(remembers=True) if batch.anew else self.tree
-        for one in batch.observations:
-            tree.take(one)
-            if isinstance(one, Lost | Reached):
-                self.told.append(type(one).__name__)
-        tree.apply(Tick(0, time.time()))
-        self.tree, self.health = tree, batch.health
-
-    def until(self, is_so: Callable[[], bool], seconds: float = 60) -> None:
-        end = time.monotonic() + seconds
-        while not is_so():
-            assert time.monotonic() < end, (self.health, [*self.tree.tasks], self.told)
-            time.sleep(0.02)
-
-    def children(self, of: int) -> list[int]:
-        found = subprocess.run(["pgrep", "-P", str(of)], capture_output=True, text=True, check=False).stdout
-        return [int(line) for line in found.split()]
 
 
 @pytest.fixture
@@ -73,8 +34,7 @@ def workspace(sshd: Sshd, tmp_path: Path) -> Path:
 
 @needs_sshd
 def test_what_agents_write_there_is_seen_here_and_again_after_any_end(sshd: Sshd, workspace: Path) -> None:
-    seen = Seen(sshd, str(workspace).replace(" ", "%20").replace('"', "%22").replace("`", "%60").replace("$", "%24"))
-    seen.link._command = command(sshd.address("/x"), [str(workspace)], sshd.program)
+    seen = Seen(sshd, workspace)
     try:
         seen.until(lambda: [*seen.tree.tasks] == ["a"])
         (workspace / "b.handoff.json").write_text(PACKET % "a.b")
