@@ -8,7 +8,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -127,13 +127,18 @@ class Said:
             else "refused"
         )
 
+    def settle(self, told: Iterable[str]) -> None:
+        """What was not known is: it came to nothing, or all is well and nothing is said."""
+        self.word = f"{'refused' if any('came to nothing' in one for one in told) else 'recorded'} in the end"
 
-@pytest.fixture(autouse=True)
+
+@pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ANSWER_SECONDS", 0.2)
     monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.04)
 
 
+@pytest.mark.usefixtures("hurried")
 def test_two_operators_over_a_bad_network_get_one_decision_and_the_truth(tmp_path: Path) -> None:
     words: list[str] = []
     for number in range(-(-ROUNDS // PER_HOST)):
@@ -172,7 +177,7 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random) -> list[str
         for desk, one in zip(desks, said, strict=True):
             end_of(network, desk, one)
         network.calm = False
-        check(host, network, f"t{number}", said)
+        told_the_truth([one for one in host.records() if one.task_id == f"t{number}"], said)
         told += [one.word for one in said]
     # The network was restored from an old backup: everything comes once more, today and in an hour.
     before = host.records()
@@ -211,12 +216,11 @@ def end_of(network: Network, desk: RemoteDesk, said: Said) -> None:
             break
     assert not any((desk.state / "outbox").iterdir())
     if said.word == "unknown":
-        nothing = [one for one in desk._told if "came to nothing" in one]
-        said.word = "refused in the end" if nothing else "recorded in the end"
+        said.settle(desk._told)
 
 
-def check(host: Host, network: Network, task_id: str, said: list[Said]) -> None:
-    records = [record for record in host.records() if record.task_id == task_id]
+def told_the_truth(records: list[Record], said: list[Said]) -> None:
+    """What kim and alice were told of one attempt is what the ledger has of it."""
     assert len(records) <= 1, "doubled"
     held = records[0] if records else None
     for one, key in zip(said, (KIM, ALICE), strict=True):
@@ -311,6 +315,7 @@ def test_a_relay_that_is_killed_anywhere_gives_the_same_answer_afterwards(
     assert at > 5
 
 
+@pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("behind", [False, True])
 def test_a_screen_that_is_killed_anywhere_has_decided_once_or_not_at_all(tmp_path: Path, behind: bool) -> None:
     at, cut, found = 0, True, set[int]()

@@ -169,9 +169,15 @@ class Line:
     def desk(self, root: Path, key: SigningKey = KIM, **changes: Any) -> RemoteDesk:
         """Of an operator, whose machine is below `root`."""
         configuration = root / "configuration"
-        keys = Keys(configuration)
-        if not keys.directory.exists():
-            with patch.object(keys_module, "_generated", lambda: key):
-                keys.create()
+        keys_of(configuration, key)
         values = {"state": root / "state", "configuration": configuration, "disk": QUICK}
         return RemoteDesk(self, lambda: self.host.desk.workspace_id, Path("/ssh:build1:/shop"), **(values | changes))
+
+
+def keys_of(configuration: Path, key: SigningKey) -> Keys:
+    """The keys of an operator whose key is known."""
+    keys = Keys(configuration)
+    if not keys.directory.exists():
+        with patch.object(keys_module, "_generated", lambda: key):
+            keys.create()
+    return keys

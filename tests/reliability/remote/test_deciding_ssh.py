@@ -1,0 +1,162 @@
+"""Decisions through a real ssh, with relays and connections killed while they are under way: once or not at all."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.face import subject_of
+from agentwatch.decisions.others import Role
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.place import workspace_id
+from agentwatch.remote import desk as module
+from agentwatch.remote.desk import RemoteDesk
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.source import RemoteSource
+from agentwatch.remote.ssh import SshLink
+from agentwatch.sources.health import Batch
+from tests.reliability.remote.test_deciding import ROUNDS, Said, told_the_truth
+from tests.unit.decisions.made import KIM, NOON
+from tests.unit.remote.far import ALICE, Host, keys_of
+from tests.unit.remote.sshd import Sshd, needs_sshd
+
+HERE = max(2, ROUNDS // 6)
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    running = Sshd(tmp_path / "there")
+    yield running
+    running.stop()
+
+
+class Screen:
+    """Of one operator, through an ssh of its own."""
+
+    def __init__(self, sshd: Sshd, workspace: Path, root: Path, key: SigningKey) -> None:
+        self.tree = DelegationTree(remembers=True)
+        self.link = SshLink(sshd.address(workspace), [str(workspace)], program=sshd.program)
+        self.host = RemoteHost(self.link, "build1")
+        self.source = RemoteSource(self.host)
+        keys_of(root / "configuration", key)
+        self.desk = RemoteDesk(
+            self.host,
+            lambda: self.source.workspace_id,
+            Path("/ssh:build1:/shop"),
+            state=root / "state",
+            configuration=root / "configuration",
+        )
+        self.source.start(self.take)
+
+    def take(self, batch: Batch) -> None:
+        tree = DelegationTree(remembers=True) if batch.anew else self.tree
+        for one in batch.observations:
+            tree.take(one)
+        tree.settle()
+        self.tree = tree
+
+    def decide(self, task_id: str, said: Said) -> None:
+        try:
+            subject = subject_of(self.tree.tasks[task_id], self.source.workspace_id)
+            self.desk.decide(subject, said.action, note="", returned=lambda: None)
+        except DecisionError as error:
+            said.hear(error)
+        else:
+            said.hear(None)
+
+    def end_of(self, said: Said) -> None:
+        until(lambda: self.host.lost_since is None)
+        self.desk._told.clear()
+
+        def is_settled() -> bool:
+            self.desk.changes()
+            with suppress(DecisionError):
+                self.desk.mirror()
+            time.sleep(0.1)
+            return not any((self.desk.state / "outbox").iterdir())
+
+        if said.word == "unknown":
+            until(is_settled)
+            said.settle(self.desk._told)
+
+
+def until(is_so: object, seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def relays(sshd: Sshd) -> list[int]:
+    """The relays that run below this sshd, by what their home is."""
+    found = []
+    for place in Path("/proc").iterdir():
+        with suppress(OSError):
+            if place.name.isdigit() and f"HOME={sshd.home}".encode() in (place / "environ").read_bytes().split(b"\0"):
+                words = (place / "cmdline").read_bytes().split(b"\0")
+                found += [int(place.name)] * (b"relay" in words)
+    return found
+
+
+@needs_sshd
+def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_which(
+    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.3)
+    there = Host(tmp_path)
+    for number in range(HERE):
+        there.fail(f"t{number}")
+    desk = Desk(
+        there.workspace,
+        state=sshd.home / "state" / "agentwatch" / workspace_id(there.workspace),
+        configuration=sshd.home / "config" / "agentwatch",
+    )
+    desk.keys.create()
+    for key, name in ((KIM, "kim"), (ALICE, "alice")):
+        desk.keys.trust_other(Role.OPERATOR, key.public, name, NOON.replace(year=2020))
+    screens = [Screen(sshd, there.workspace, tmp_path / name, key) for name, key in (("kim", KIM), ("alice", ALICE))]
+    dice, words = random.Random(0), list[str]()
+    try:
+        for screen in screens:
+            until(lambda screen=screen: len(screen.tree.tasks) >= HERE and screen.host.lost_since is None)
+        for number in range(HERE):
+            said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in screens]
+            threads = [
+                threading.Thread(target=screen.decide, args=(f"t{number}", one))
+                for screen, one in zip(screens, said, strict=True)
+            ]
+            for thread in threads:
+                thread.start()
+            time.sleep(dice.random() * 0.3)
+            process = dice.choice(screens).link._process
+            victims = relays(sshd) if dice.random() < 0.7 or process is None else [process.pid]
+            for victim in dice.sample(victims, min(len(victims), dice.choice((1, 2)))):
+                with suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+            for thread in threads:
+                thread.join()
+            for screen, one in zip(screens, said, strict=True):
+                screen.end_of(one)
+            chain = desk.read()
+            assert chain.problems == ()
+            records: list[Record] = [entry.record for entry in chain.entries]
+            told_the_truth([one for one in records if one.task_id == f"t{number}"], said)
+            words += [one.word for one in said]
+    finally:
+        for screen in screens:
+            screen.source.stop()
+    print(f"{HERE} rounds through ssh:", {word: words.count(word) for word in sorted(set(words))})
