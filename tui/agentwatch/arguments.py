@@ -111,6 +111,8 @@ def workspace_at(path: str) -> Path:
     """The real path of a directory. Raises WorkspaceError."""
     from pathlib import Path  # not needed for --help
 
+    if "://" in path:
+        raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
     try:
         # Its dot is looked up in it: that takes the right to enter it, besides the right to list it.
         os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot

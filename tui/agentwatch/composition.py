@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from agentwatch.aside import NAME as PUT_ASIDE
 from agentwatch.config import Settings
 from agentwatch.dot_directory import NAME as DOT
+from agentwatch.errors import UsageError
 from agentwatch.evidence.commits import Commits
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
@@ -27,7 +30,9 @@ from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktr
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
+    from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
+    from agentwatch.remote.fleet import Fleet
     from agentwatch.remote.said import Host
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
@@ -75,19 +80,37 @@ def watched(
     settings: Settings,
     selection: Selection | None = None,
     *,
+    addresses: Sequence[Address] = (),
     everywhere: float | None = None,
 ) -> Monitors:
     """A monitor for the screen: of a workspace and the other worktrees of its repository, or of several as one tree.
 
-    With `everywhere`, of all workspaces in which a session was alive in so many seconds before. It has not looked yet.
+    With `addresses`, of workspaces on other machines, too; with `everywhere`, of all workspaces in which a session was
+    alive in so many seconds before. It has not looked yet.
     """
+    fleet = fleet_of(addresses) if addresses else None
 
     def open_one(place: Place) -> Monitor:
+        own = None if selection is None else selection.anew()
+        if fleet is not None and place.host:
+            return far_monitor(fleet, place, settings, own)
         workspace = place.workspace
         # The desk in a thread, behind the first frame.
-        own = None if selection is None else selection.anew()
         return monitor_of(workspace, settings, own, remembers=True, open_desk=lambda: desk_of(workspace, settings))
 
+    find: Callable[[], Places] | None
+    if fleet is not None:
+        finds: list[Callable[[], Places]] = [fleet.find] if fleet.is_growing else []
+        if everywhere is not None:
+            from agentwatch.everywhere import Everywhere
+
+            finds.append(Everywhere(everywhere))
+        elif len(workspaces) == 1:
+            finds.append(partial(_worktrees, workspaces[0]))
+        names = names_of(workspaces)
+        places = [*(Place(one, names[one]) for one in workspaces), *fleet.find().places]
+        find = partial(_all_of, finds) if finds else None
+        return Monitors(places, settings, open_one, find=find, end=fleet.close)
     if everywhere is not None:
         # All stores are looked through.
         from agentwatch.everywhere import PAUSE_SECONDS, Everywhere
@@ -98,6 +121,95 @@ def watched(
         find_worktrees = partial(_worktrees, workspaces[0])
         return Monitors([Place(workspaces[0])], settings, open_one, find=find_worktrees, noun="worktree")
     return Monitors([Place(one, name) for one, name in names_of(workspaces).items()], settings, open_one)
+
+
+def fleet_of(addresses: Sequence[Address]) -> Fleet:
+    """The hosts behind some addresses. Raises UsageError and DecisionError."""
+    # Signatures take a while to load.
+    from agentwatch.remote.fleet import Fleet
+
+    return Fleet(addresses)
+
+
+def far_monitor(
+    fleet: Fleet,
+    place: Place,
+    settings: Settings,
+    selection: Selection | None = None,
+    passphrase: Callable[[], str] | None = None,
+) -> Monitor:
+    """A monitor of a workspace on another machine; it has not looked yet. What is put aside is kept on this one."""
+    source = fleet.source(place.workspace)
+    return Monitor(
+        place.workspace,
+        settings,
+        source,
+        time.time,
+        keeps_deleted=True,
+        open_desk=lambda: remote_desk_of(
+            source.host, lambda: source.workspace_id, place.workspace, settings, passphrase
+        ),
+        open_shelf=partial(shelf_of, place.workspace, settings),
+        since=selection.since if selection else None,
+        host=place.host,
+    )
+
+
+class Far(NamedTuple):
+    """Workspaces on other machines, for a command that looks once; `places` by the paths that name them here."""
+
+    places: Mapping[Path, Place] = MappingProxyType({})
+    fleet: Fleet | None = None
+
+    def only(self, address: Address) -> Path:
+        """The one workspace behind an address. Raises UsageError where there are others, or none."""
+        if len(self.places) != 1:
+            known = ", ".join(f"{address.written}/{name.rpartition(': ')[2]}" for name in self.names.values())
+            raise UsageError(
+                f"{address.written} names {'several workspaces: give one of ' + known if known else 'none'}"
+            )
+        return next(iter(self.places))
+
+    @property
+    def names(self) -> Mapping[Path, str]:
+        """What each is called."""
+        return {workspace: place.name or "" for workspace, place in self.places.items()}
+
+    def scanned(
+        self,
+        workspace: Path,
+        settings: Settings,
+        selection: Selection | None = None,
+        passphrase: Callable[[], str] | None = None,
+    ) -> Monitor:
+        """A monitor that has looked at one of them, which it must be. Blocks, and writes nothing."""
+        if self.fleet is None:
+            raise KeyError(workspace)
+        monitor = far_monitor(self.fleet, self.places[workspace], settings, selection, passphrase)
+        monitor.scan()
+        monitor.directory = self.fleet.directory(workspace) or monitor.directory
+        monitor.written = self.fleet.address(workspace)
+        return monitor
+
+
+@contextmanager
+def far_off(addresses: Sequence[Address]) -> Iterator[Far]:
+    """The workspaces behind some addresses, connected meanwhile. Raises UsageError and DecisionError."""
+    if not addresses:
+        yield Far()
+        return
+    fleet = fleet_of(addresses)
+    try:
+        yield Far({place.workspace: place for place in fleet.found().places}, fleet)
+    finally:
+        fleet.close()
+
+
+def _all_of(finds: Sequence[Callable[[], Places]]) -> Places:
+    found = [find() for find in finds]
+    return Places(
+        [place for one in found for place in one.places], [words for one in found for words in one.complaints]
+    )
 
 
 def _worktrees(workspace: Path) -> Places:

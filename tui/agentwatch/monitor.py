@@ -95,6 +95,10 @@ class Monitor:
         host: str = "",
     ) -> None:
         self.workspace = workspace
+        self.directory = str(workspace)
+        """Its path on the machine that it is on, as far as that is known."""
+        self.written = str(workspace)
+        """By what a command line names it."""
         self.host = host
         self.settings = settings
         rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted

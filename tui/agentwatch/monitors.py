@@ -73,6 +73,7 @@ class Monitors(Monitor):
 
     `find`, which is called in a thread and again while it runs, says which others there are, again `pause` seconds
     later; `noun` is what each of these is called. `workspace` is the one that the command is about: else the first.
+    `end` is called in a thread when nothing is watched any more.
     """
 
     tree: JoinedTree
@@ -87,6 +88,7 @@ class Monitors(Monitor):
         noun: str = "workspace",
         pause: float = SEARCH_SECONDS,
         workspace: Path | None = None,
+        end: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
         # No task of a workspace can be called so: its id would be the key of another's.
@@ -98,6 +100,7 @@ class Monitors(Monitor):
         self._places: Places | None = None
         """What was found last, None before the first search."""
         self._pause = pause
+        self._end = end
         for place in places:
             self._open(place)
 
@@ -227,6 +230,7 @@ class Monitors(Monitor):
             for one in running:
                 one.cancel()
             await asyncio.gather(watching, *running, return_exceptions=True)
+            await asyncio.shield(asyncio.to_thread(self._end))
 
     def _open(self, place: Place) -> _Part:
         monitor = self._open_one(place)
@@ -278,7 +282,10 @@ class Monitors(Monitor):
             part.running.cancel()
         if part.scope is None:
             return set()
-        self.complaints.append(f"{part.place.name} is not watched any more: {part.place.workspace} was removed")
+        if not part.place.host:
+            self.complaints.append(f"{part.place.name} is not watched any more: {part.place.workspace} was removed")
+        elif part.monitor.tree.tasks:
+            self.complaints.append(f"{part.place.name} is not relayed any more")
         return self.tree.drop(part.scope)
 
     def _look_at_parts(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from agentwatch.arguments import did_you_mean
 from agentwatch.cli import decision_commands, machine_commands, watch_commands  # noqa: F401  they define the commands
-from agentwatch.cli.command import COMMANDS
+from agentwatch.cli.command import COMMANDS, load
 from agentwatch.errors import AgentwatchError, UsageError
 
 __all__ = ["COMMANDS", "run"]
@@ -52,7 +52,7 @@ def _run(arguments: Sequence[str]) -> int:
     if command is None or not name:
         is_word = not name.startswith("-") and os.sep not in name and not os.path.lexists(name)
         meant = did_you_mean(name, filter(None, COMMANDS)) if is_word else ""
-        if meant:
+        if meant and name not in dict(load().hosts):
             raise UsageError(f"{name} is neither a command nor a directory; {meant}\ntry: agentwatch --help")
         return COMMANDS[""].start(arguments)
     if command.stays:

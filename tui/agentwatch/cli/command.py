@@ -6,10 +6,11 @@ Its parser, its line in `agentwatch --help` and what a shell completes are made 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.arguments import Parser, did_you_mean, parser, plain
+from agentwatch.arguments import Parser, did_you_mean, parser, plain, workspaces_at
 from agentwatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from agentwatch.config import Settings
     from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
+    from agentwatch.remote.address import Address
     from agentwatch.sources.sessions.selection import Selection
 
 COMMANDS: Final[dict[str, Command]] = {}
@@ -149,8 +151,60 @@ class Command:
         return made
 
 
+class Targets(NamedTuple):
+    """What a command is about: workspaces of this machine, by their real paths, and addresses on others."""
+
+    workspaces: Sequence[Path]
+    addresses: Sequence[Address] = ()
+
+
+def targets_of(words: Sequence[str], settings: Settings) -> Targets:
+    """Directories, addresses and names of hosts, each once; of none, the directory where we are. Raises
+    WorkspaceError, UsageError and ConfigError."""
+    if not (settings.hosts or any(map(_is_far, words))):
+        return Targets(workspaces_at(words))
+    from agentwatch.remote.address import Address, is_address, named, parse
+
+    hosts, paths, addresses = named(settings.hosts), list[str](), list[Address]()
+    for word in words or ["."]:
+        if word in hosts:
+            addresses += hosts[word]
+        elif is_address(word):
+            addresses.append(parse(word))
+        else:
+            paths.append(word)
+    return Targets(workspaces_at(paths) if paths else (), list(dict.fromkeys(addresses)))
+
+
+def target_of(word: str, settings: Settings) -> Path | Address:
+    """One workspace: a directory, an address, or the name of a host with one workspace. Raises as `targets_of`."""
+    workspaces, addresses = targets_of([word], settings)
+    if len(addresses) > 1:
+        known = ", ".join(one.written for one in addresses)
+        raise UsageError(f"{word} names several workspaces: give one of {known}")
+    return addresses[0] if addresses else workspaces[0]
+
+
+def _is_far(word: str) -> bool:
+    """Whether a word is an address; raises UsageError where it was meant for one."""
+    if ":" in word and not os.path.lexists(word) and "://" not in word:
+        from agentwatch.remote.address import meant
+
+        if question := meant(word):
+            raise UsageError(f"{word} is neither a directory nor an address; {question}")
+    return "://" in word
+
+
 PATH: Final = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
 PATHS: Final = argument("paths", "PATH", "the workspaces (default: here)", nargs="*")
+PLACE: Final = argument(
+    "path", "PATH", "the workspace (default: here), an address on another machine, or your name for it",
+    nargs="?", default=".", offers="hosts",
+)  # fmt: skip
+PLACES: Final = argument(
+    "paths", "PATH", "the workspaces (default: here), addresses on other machines, or your names for them",
+    nargs="*", offers="hosts",
+)  # fmt: skip
 
 
 def load() -> Settings:

@@ -15,6 +15,7 @@ import re
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -133,7 +134,8 @@ def _offered(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What the last of the words could be, and what that is."""
     *before, last = words or [""]
     command = COMMANDS.get(before[0]) if before and before[0] else None
-    known: Iterable[tuple[str, str]] = ((one.name, one.summary) for one in COMMANDS.values() if one.name)
+    names = ((one.name, one.summary) for one in COMMANDS.values() if one.name)
+    known: Iterable[tuple[str, str]] = chain(names, _hosts({}))
     if command is not None:
         known = _of(command, before[1:], last)
     elif before or last.startswith("-"):
@@ -190,6 +192,10 @@ def _tasks(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     return ((task.task_id, f"{task.state}: {task.title}") for task in [t for t in tasks if t.needs_operator] or tasks)
 
 
+def _hosts(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    return ((name, ", ".join(addresses)) for name, addresses in load().hosts)
+
+
 def _requests(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     from agentwatch.composition import inbox_of
 
@@ -226,6 +232,7 @@ def _themes(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 
 _OFFERS: Final[dict[str, Callable[[Mapping[str, str]], Iterable[tuple[str, str]]]]] = {
+    "hosts": _hosts,
     "modes": _modes,
     "requests": _requests,
     "rules": _rules,

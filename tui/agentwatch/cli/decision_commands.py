@@ -9,8 +9,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch import exit_codes
-from agentwatch.arguments import workspace_at, workspaces_at
-from agentwatch.cli.command import PATH, PATHS, Command, argument, flag, load, one_of, scanned, seconds
+from agentwatch.arguments import workspace_at
+from agentwatch.cli.command import (
+    PATH,
+    PLACE,
+    PLACES,
+    Command,
+    argument,
+    flag,
+    load,
+    one_of,
+    scanned,
+    seconds,
+    target_of,
+    targets_of,
+)
 from agentwatch.cli.watch_commands import SESSIONS, selection_of
 from agentwatch.errors import ConfigError, UsageError
 
@@ -35,17 +48,17 @@ _TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
 
 
 @_DECIDE(
-    "pending [PATH ...]", "print what needs you, and the command that answers it", PATHS,
+    "pending [PATH ...]", "print what needs you, and the command that answers it", PLACES,
     flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
     flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
     flag("--json", "print JSON (schema_version 1)"), *SESSIONS, codes=exit_codes.OF_PENDING,
 )  # fmt: skip
 def _pending(options: argparse.Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
-    workspaces = workspaces_at(options.paths)
+    workspaces, addresses = targets_of(options.paths, load())
     from agentwatch.commands.pending import print_pending
     from agentwatch.commands.several import print_each
-    from agentwatch.composition import shown_worktrees
+    from agentwatch.composition import far_off, shown_worktrees
     from agentwatch.decisions.desk import Desk
     from agentwatch.monitors import Places
 
@@ -53,20 +66,24 @@ def _pending(options: argparse.Namespace) -> int:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")
 
     def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
-        desk = Desk(workspace, read_only=True)
-        monitor = scanned(workspace, load(), selection_of(options), desk=desk)
+        if workspace in far.places:
+            monitor = far.scanned(workspace, load(), selection_of(options))
+        else:
+            monitor = scanned(workspace, load(), selection_of(options), desk=Desk(workspace, read_only=True))
         wishes = {"as_json": options.json, "past": options.past, "acknowledged": options.acknowledged}
-        return print_pending(monitor, desk, say_document=say_document, **wishes)
+        return print_pending(monitor, say_document=say_document, **wishes)
 
     def find() -> Places:
         # What was committed is in every worktree: its history would be told once for each.
-        return Places(()) if options.past else shown_worktrees(workspaces[0], load(), selection_of(options))
+        is_one = workspaces and not options.past
+        return shown_worktrees(workspaces[0], load(), selection_of(options)) if is_one else Places(())
 
-    return print_each(workspaces, print_one, as_json=options.json, find=find)
+    with far_off(addresses) as far:
+        return print_each([*workspaces, *far.places], print_one, as_json=options.json, names=far.names, find=find)
 
 
 @_DECIDE(
-    "decide TASK", "retry, escalate, abort, respond or accept", _TASK, PATH,
+    "decide TASK", "retry, escalate, abort, respond or accept", _TASK, PLACE,
     *one_of(flag("--retry", "one more attempt, with an amended handoff"),
             argument("--escalate", "MODE", "hand it to another mode; `fitter` restores a line", offers="modes"),
             flag("--abort", "end it, with a final error report"),
@@ -84,9 +101,11 @@ def _decide(options: argparse.Namespace) -> int:
     """Decide about the latest attempt of a task, after one more question."""
     if options.return_sha256 not in (None, "none") and not _is_hex(options.return_sha256, 64):
         raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
-    workspace = workspace_at(options.path)
-    from agentwatch.commands.decide import decide
+    settings = load()
+    target = target_of(options.path, settings)
+    from agentwatch.commands.decide import decide, passphrase
     from agentwatch.commands.decide_wish import Wish
+    from agentwatch.composition import desk_of, far_off
     from agentwatch.decisions.record import Mitigation
     from agentwatch.delegation.decision import OF_ATTEMPTS
 
@@ -97,8 +116,13 @@ def _decide(options: argparse.Namespace) -> int:
         action=action, mode=options.escalate, answers=tuple(options.respond or ()), mitigation=mitigation,
         note=options.note, handoff=handoff,
     )  # fmt: skip
-    seen, yes = (options.attempt, options.return_sha256), options.yes
-    return decide(workspace, options.task, wish, settings=load(), load=scanned, seen=seen, yes=yes)
+    wishes: dict[str, Any] = {"seen": (options.attempt, options.return_sha256), "yes": options.yes}
+    if isinstance(target, tuple):
+        with far_off([target]) as far:
+            monitor = far.scanned(far.only(target), settings, passphrase=passphrase())
+            return decide(lambda **_: monitor, options.task, wish, settings=settings, **wishes)
+    desk = desk_of(target, settings, passphrase())
+    return decide(partial(scanned, target, settings, desk=desk), options.task, wish, settings=settings, **wishes)
 
 
 @_DECIDE(

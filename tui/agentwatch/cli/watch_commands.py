@@ -14,19 +14,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch import __version__
-from agentwatch.arguments import workspace_at, workspaces_at
+from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import (
     COMMANDS,
     PATH,
-    PATHS,
+    PLACES,
     Argument,
     Command,
+    Targets,
     argument,
     flag,
     load,
     one_of,
     scanned,
     seconds,
+    targets_of,
 )
 from agentwatch.errors import UsageError
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from agentwatch.config import Settings
     from agentwatch.delegation.observation import Observation
     from agentwatch.monitor import Monitor
-    from agentwatch.monitors import Places
     from agentwatch.sources.sessions.selection import Selection
 
 _WATCH: Final = partial(Command, "watch")
@@ -71,9 +72,10 @@ def _format(*names: str, default: str = "") -> Argument:
 
 
 @_WATCH(
-    "[PATH ...]", "watch workspaces (default: this directory)", PATHS,
+    "[PATH ...]", "watch workspaces (default: this directory)", PLACES,
     flag("--version", "print the version", short="-V", action="version", version=f"agentwatch {__version__}"),
     flag("--all", "watch every workspace in which a session was alive in the last day, or --since"),
+    flag("--hosts", "watch the workspaces on other machines that your settings name, too"),
     flag("--read-only", "write nothing into the workspace"), *SESSIONS, _THEME, _POLL,
 )  # fmt: skip
 def _watch(options: argparse.Namespace) -> int:
@@ -82,15 +84,22 @@ def _watch(options: argparse.Namespace) -> int:
     _require_terminal()
     if options.all and options.paths:
         raise UsageError("give either workspaces or --all\ntry: agentwatch --help")
-    workspaces = [] if options.all else workspaces_at(options.paths)
     settings = _settings(options)
+    if options.hosts and not settings.hosts:
+        raise UsageError("your settings name no hosts: `agentwatch help machines` says how, or give an address")
+    # Who asks for the hosts means those; who always sees them means the workspace here, too.
+    is_for_hosts = options.all or (options.hosts and not options.paths)
+    workspaces, addresses = Targets(()) if is_for_hosts else targets_of(options.paths, settings)
+    if options.hosts or (settings.remote_always and not options.paths):
+        addresses = targets_of([name for name, _ in settings.hosts], settings).addresses
     settings = settings._replace(read_only=options.read_only or settings.read_only)
     everywhere = (options.since or _DAY) if options.all else None
 
     from agentwatch.app.run import run
     from agentwatch.composition import watched
 
-    return run(watched(workspaces, settings, selection_of(options), everywhere=everywhere))
+    selection = selection_of(options)
+    return run(watched(workspaces, settings, selection, addresses=addresses, everywhere=everywhere))
 
 
 @_WATCH(
@@ -172,30 +181,34 @@ def _play(
 
 
 @_PRINT(
-    "tree [PATH ...]", "print the tree once, as text or --json", PATHS, _JSON,
+    "tree [PATH ...]", "print the tree once, as text or --json", PLACES, _JSON,
     flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"),
     argument("--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'",
              default=""), *SESSIONS,
 )  # fmt: skip
 def _tree(options: argparse.Namespace) -> int:
     """Print the delegation tree of a workspace once; of several, each below its path."""
-    workspaces = workspaces_at(options.paths)
+    workspaces, addresses = targets_of(options.paths, load())
     from agentwatch.commands.several import print_each
     from agentwatch.commands.tree import print_tree
-    from agentwatch.composition import shown_worktrees
+    from agentwatch.composition import far_off, shown_worktrees
+    from agentwatch.monitors import Places
 
     def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
-        monitor, left_out = _looked_at(workspace, options), 0
-        if not (monitor.tree.totals.tasks or options.json or selection_of(options) is None):
+        is_far = workspace in far.places
+        looked = far.scanned(workspace, load(), selection_of(options)) if is_far else _looked_at(workspace, options)
+        monitor, left_out = looked, 0
+        if not (monitor.host or monitor.tree.totals.tasks or options.json or selection_of(options) is None):
             # Nobody has counted the sessions that were not asked for: most of them were not even read.
             left_out = scanned(workspace, load(), inspects=False).tree.totals.tasks
         wishes = {"as_json": options.json, "fail": options.fail, "where": options.where}
         return print_tree(monitor, left_out=left_out, say_document=say_document, **wishes)
 
     def find() -> Places:
-        return shown_worktrees(workspaces[0], load(), selection_of(options))
+        return shown_worktrees(workspaces[0], load(), selection_of(options)) if workspaces else Places(())
 
-    return print_each(workspaces, print_one, as_json=options.json, find=find)
+    with far_off(addresses) as far:
+        return print_each([*workspaces, *far.places], print_one, as_json=options.json, names=far.names, find=find)
 
 
 @_PRINT(

@@ -216,7 +216,7 @@ def _tell(inbox: Inbox, made: DecisionMade) -> None:
         complain("not delivered: the request ended meanwhile, so this answers nothing")
 
 
-def command(request: Request, workspace: Path) -> Sequence[str]:
+def command(request: Request, workspace: Path | str) -> Sequence[str]:
     """The words of the command that answers it the plain way, behind what starts agentwatch; none where none does."""
     ways = ways_of(request)
     # Behind `--` nothing is an option.

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from getpass import getpass
-from pathlib import Path
 
 from agentwatch import exit_codes
 from agentwatch.commands.confirming import confirmed
 from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
-from agentwatch.composition import Load, desk_of
 from agentwatch.config import Settings
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
-from agentwatch.decisions.desk import Desk, operator_name, return_digest
+from agentwatch.decisions.desk import operator_name, return_digest
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
+from agentwatch.decisions.face import OperatorDesk
+from agentwatch.decisions.ledger import NAME as LEDGER
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.task import State, Task, Version
@@ -31,15 +31,12 @@ _CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
 _ASKS = "Passphrase of the key that signs decisions: "
 
 
+Look = Callable[..., Monitor]
+"""Looks once at the workspace, with the desk; `inspects` says whether claims are held against the evidence."""
+
+
 def decide(
-    workspace: Path,
-    task_id: str,
-    wish: Wish,
-    *,
-    settings: Settings,
-    load: Load,
-    seen: tuple[int | None, str | None],
-    yes: bool,
+    look: Look, task_id: str, wish: Wish, *, settings: Settings, seen: tuple[int | None, str | None], yes: bool
 ) -> int:
     """Decide about the latest attempt of a task. Returns one of `exit_codes`.
 
@@ -48,9 +45,12 @@ def decide(
     """
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
-    desk = desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
-    look = partial(load, workspace, settings, desk=desk)
     monitor, task = _loaded(task_id, look)
+    if monitor.clerk is None:
+        raise ValueError(monitor)
+    desk, workspace = monitor.clerk.desk, monitor.workspace
+    if (unreachable := desk.unreachable) is not None:
+        raise DecisionError(f"not recorded: {unreachable}")
     subject = desk.subject(task)
     attempt, digest = seen
     if attempt not in (None, subject.attempt):
@@ -73,8 +73,10 @@ def decide(
     failed = list(monitor.tree.failed_below(task))
     operator = operator_name()
     params = params_of(wish, task, subject, operator, partial(_text, monitor), failed=failed, beware=warnings)
-    places = [f"{clean(str(desk.ledger.directory))}  (the ledger, signed)"]
-    if not settings.read_only:
+    places = [f"{clean(str(desk.state / LEDGER))}  (the ledger, signed)"]
+    if monitor.host:
+        places = [f"the ledger of {clean(monitor.host)}, once it has checked your signature"]
+    elif not settings.read_only:
         mirror = f"{clean(str(workspace))}/.agentwatch/decisions/{subject.decision_id}"
         places.append(f"{mirror}.json and .md  (for the agents)")
     for line in lines(task, subject, wish, params, warnings=warnings, places=places):
@@ -82,7 +84,7 @@ def decide(
     if not yes and not confirmed("Record this decision?"):
         say("nothing is recorded")
         return exit_codes.NOT
-    returned = _returned(workspace, settings, task, look)
+    returned = _returned(monitor, settings, task, look)
     why_locked = desk.why_locked()
     if why_locked is not None and desk.keys.in_keyring:
         complain(clean(why_locked))
@@ -92,7 +94,12 @@ def decide(
     return exit_codes.DONE
 
 
-def _loaded(task_id: str, look: Callable[..., Monitor]) -> tuple[Monitor, Task]:
+def passphrase() -> Callable[[], str] | None:
+    """What asks on the terminal for the passphrase of the key that signs; None where there is no terminal."""
+    return partial(getpass, _ASKS) if sys.stdin.isatty() else None
+
+
+def _loaded(task_id: str, look: Look) -> tuple[Monitor, Task]:
     monitor = look(inspects=False)
     complain_of(monitor.health.problems)
     task = monitor.tree.tasks.get(task_id)
@@ -107,17 +114,17 @@ def _loaded(task_id: str, look: Callable[..., Monitor]) -> tuple[Monitor, Task]:
     return monitor, task
 
 
-def _returned(
-    workspace: Path, settings: Settings, task: Task, look: Callable[..., Monitor]
-) -> Callable[[], str | None]:
-    """How to look at the return once more, when the decision is recorded."""
+def _returned(monitor: Monitor, settings: Settings, task: Task, look: Look) -> Callable[[], str | None]:
+    """How to look at the return once more, when the decision is recorded. What is on a host, that looks at itself."""
     returned = task.latest.returned if task.latest else None
+    if monitor.host:
+        return lambda: returned.digest if returned is not None else None
 
     def now() -> str | None:
         if returned is None:
             return None
         if not returned.stored:
-            return return_digest(workspace, returned.path, settings.max_bytes)
+            return return_digest(monitor.workspace, returned.path, settings.max_bytes)
         again = look(inspects=False).tree.tasks.get(task.task_id)
         returned_now = again.latest.returned if again and again.latest else None
         return returned_now.digest if returned_now else None
@@ -139,7 +146,7 @@ def _tell(decided: DecisionMade) -> None:
         say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
 
 
-def _look_around(desk: Desk) -> None:
+def _look_around(desk: OperatorDesk) -> None:
     """Deliver what waits from before, and say what is in the mirror that nobody decided."""
     try:
         mirror = desk.mirror()

@@ -10,8 +10,8 @@ from typing import Final
 from agentwatch import exit_codes
 from agentwatch.commands.answer import DIGITS, command, options_of, ways_of
 from agentwatch.decisions import policy
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
+from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.rules import FORGED
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
@@ -45,19 +45,20 @@ _TOLD: Final = frozenset({"task_id", "attempt", "state", "error_code", "error_me
 
 def print_pending(
     monitor: Monitor,
-    desk: Desk,
     *,
     as_json: bool,
     past: bool = False,
     acknowledged: bool = False,
     say_document: Callable[[view.Document], None] = lambda document: say(indented(document)),
 ) -> int:
-    """Print what is pending in a monitor that has loaded, with this desk: what asks, or what would if it were not
-    `past` or put aside (`acknowledged`). Writes nothing.
+    """Print what is pending in a monitor that has loaded, with a desk: what asks, or what would if it were not `past`
+    or put aside (`acknowledged`). Writes nothing.
 
     Returns 1 if something could not be read, else 0.
     """
-    tree = monitor.tree
+    if monitor.clerk is None:
+        raise ValueError(monitor)
+    tree, desk = monitor.tree, monitor.clerk.desk
     aside = tree.asides.put_aside()
     asking = tree.past_questions() if past else aside if acknowledged else tree.asking()
     moving = [] if past or acknowledged else on_their_way(tree)
@@ -66,10 +67,10 @@ def print_pending(
     if as_json:
         document = {
             "schema_version": SCHEMA_VERSION,
-            "workspace": str(monitor.workspace),
+            "workspace": monitor.directory,
             "complete": not monitor.problems,
             "problems": view.problem_documents(monitor.problems),
-            "tasks": [task_document(tree, task, desk, monitor.workspace) for task in asking],
+            "tasks": [task_document(tree, task, desk, monitor.written) for task in asking],
             "past": len(tree.past_questions()),
             "older": len(tree.left_out),
             "acknowledged": sum(task.acknowledged for task in aside),
@@ -80,7 +81,7 @@ def print_pending(
         say_document(document)
     else:
         for task in asking:
-            _say_task(task, desk, monitor.workspace, now)
+            _say_task(task, desk, monitor.written, now)
         for decision in moving:
             _say_decision(decision, now)
         if not asking and not moving:
@@ -99,7 +100,7 @@ def print_pending(
     return exit_codes.NOT if monitor.problems else exit_codes.DONE
 
 
-def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
+def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Action, str]:
     """The command lines of the decisions that the policy allows, the one that the contracts point to first.
 
     Words in capitals are for the operator to replace. Empty where the id of the task cannot be written.
@@ -115,7 +116,7 @@ def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
         return {}
 
 
-def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path) -> list[str]:
+def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path | str) -> list[str]:
     seen = ["--attempt", str(task.attempt), "--return-sha256", return_sha256 or "none"]
     # Behind `--` nothing is an option, whatever an agent calls its task.
     return [*called(), "decide", *_asked(task, action), *seen, "--", task.task_id, str(workspace)]
@@ -129,7 +130,7 @@ def _asked(task: Task, action: Action) -> list[str]:
     return [f"--{action}", *_ALSO.get(action, ())] * max(questions, 1)
 
 
-def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
+def _say_task(task: Task, desk: OperatorDesk, workspace: Path | str, now: float) -> None:
     aside = aside_words(task, now)
     say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}{aside and f', {aside}'}")
     asked = [request for request in task.requests if request.waits_for_operator]
@@ -151,7 +152,7 @@ def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
         say(f"    or, in place of {ways[0]}: {', '.join(ways[1:])}")
 
 
-def _say_request(request: Request, workspace: Path, now: float) -> None:
+def _say_request(request: Request, workspace: Path | str, now: float) -> None:
     words = shown(request_words(request), 400)
     say(f"  {words}  asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}")
     for query in request.queries:
@@ -168,7 +169,7 @@ def _say_request(request: Request, workspace: Path, now: float) -> None:
         say(f"    {clean(request.why_not or 'it is answered in its program', 400)}")
 
 
-def request_line(request: Request, workspace: Path) -> str:
+def request_line(request: Request, workspace: Path | str) -> str:
     """The command line that answers a request the plain way, "" where none can."""
     words = command(request, workspace)
     return command_line([*called(), *words]) if words else ""
@@ -182,7 +183,7 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path) -> view.Document:
+def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspace: Path | str) -> view.Document:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told = view.task_document(tree, task)
     options = policy.options(task)

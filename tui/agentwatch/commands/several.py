@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentwatch.monitors import Places
@@ -17,13 +18,15 @@ def print_each(
     print_one: Callable[[Path, Callable[[dict[str, Any]], None]], int],
     *,
     as_json: bool,
+    names: Mapping[Path, str] = MappingProxyType({}),
     find: Callable[[], Places] = lambda: Places(()),
 ) -> int:
     """Print each workspace with `print_one`, which gets the workspace, and what prints its JSON document; of one alone,
     also the worktrees that `find` finds.
 
-    Of several, each has its path above it. As JSON they are one document, in which each task names its workspace; the
-    documents of worktrees stand in that of the one that was asked for. Returns the highest exit code.
+    Of several, each has its path above it, or its name where it is one of `names`. As JSON they are one document, in
+    which each task names its workspace; the documents of worktrees stand in that of the one that was asked for. Returns
+    the highest exit code.
     """
     is_one = len(workspaces) == 1
     found = find() if is_one else Places(())
@@ -32,7 +35,7 @@ def print_each(
     codes = []
     for number, workspace in enumerate(workspaces):
         if not as_json and len(workspaces) > 1:
-            say(f"{chr(10) if number else ''}{clean(str(workspace))}")
+            say(f"{chr(10) if number else ''}{clean(names.get(workspace, str(workspace)))}")
         codes.append(print_one(workspace, documents.append))
     if as_json:
         for document in documents[is_one:]:

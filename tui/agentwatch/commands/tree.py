@@ -41,9 +41,7 @@ def print_tree(
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query) if query else None
     if as_json:
-        say_document(
-            tree_document(tree, str(monitor.workspace), monitor.problems, found, dict(monitor.settings.prices))
-        )
+        say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
         order = Order(tree)
         order.take(tree.tasks, tree.now)
@@ -82,7 +80,9 @@ def _summary(monitor: Monitor, left_out: int) -> str:
     noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
     older = older_words(len(monitor.tree.left_out))
     if not totals.tasks:
-        where = clean(str(monitor.workspace))
+        where = clean(monitor.directory)
+        if monitor.tree.lost_since is not None:
+            return f"nothing is known of {where} on {clean(monitor.host)}"
         # Of sessions that were not asked for, nobody has counted the tasks, unless they are all that there is.
         if left_out:
             verb = "is" if left_out == 1 else "are"
@@ -96,4 +96,5 @@ def _summary(monitor: Monitor, left_out: int) -> str:
     states = ", ".join(f"{count} {state}" for state, count in sorted(now.states.items(), key=lambda item: -item[1]))
     silent = f"; {now.stale} silent" if now.stale else ""
     how = f": {states}" if states else ""
-    return f"{plural(now.tasks, 'task')}{past}{how}{silent}; {now.needs_operator} need you{old}{noted}"
+    lost = f"; {clean(monitor.host)} cannot be reached" if monitor.tree.lost_since is not None else ""
+    return f"{plural(now.tasks, 'task')}{past}{how}{silent}; {now.needs_operator} need you{lost}{old}{noted}"

@@ -31,6 +31,7 @@ from agentwatch.remote.frames import (
 from agentwatch.remote.link import Link, LinkState
 from agentwatch.remote.observed import Told
 from agentwatch.remote.pulse import SILENT_SECONDS, Pulse
+from agentwatch.remote.texts import Texts
 from agentwatch.remote.wire import Opener, pack, parts_of, unpack
 
 WATCH_SECONDS: Final = 5.0
@@ -69,7 +70,7 @@ class RemoteHost:
         self.on_hello: Callable[[], None] | None = None
         """Is called when other workspaces are known than before."""
         self.on_result: list[Callable[[Result], None]] = []
-        self.on_reply: Callable[[Reply], None] | None = None
+        self.texts: Final = Texts(self.say, lambda: self.lost_since is None)
         self._link = link
         self._opener = Opener([key] if key is not None else [])
         self._accept = accept
@@ -251,8 +252,7 @@ class RemoteHost:
                 for tell in self.on_result:
                     tell(frame)
             case Reply():
-                if self.on_reply is not None:
-                    self.on_reply(frame)
+                self.texts.take(frame)
             case Observed() | Reset() | Standing():
                 self._learn(frame)
 

@@ -27,10 +27,13 @@ from agentwatch.remote.outcomes import Outcome
 class Host(Protocol):
     """What has to be known of the host, and be sent there."""
 
-    label: str
     key: PublicKey | None
     on_result: list[Callable[[Result], None]]
     """What is called with all that it says of decisions, in any thread."""
+
+    @property
+    def label(self) -> str:
+        """What the operator calls it."""
 
     @property
     def now(self) -> float:

@@ -71,6 +71,9 @@ class RemoteSource(Source):
             self.host.leave(self)
         self.host.release()
 
+    def content(self, digest: str) -> str | None:
+        return self.host.texts.text(self.host.screen, self.workspace_id, digest) if self.workspace is not None else None
+
     def scan(self) -> Batch:
         """All that is known of it, once the host has looked at everything; waits for that, at most 20 s."""
         until = self.host.steady() + SCAN_SECONDS

@@ -45,6 +45,7 @@ def tree_document(
     return {
         "schema_version": SCHEMA_VERSION,
         "workspace": workspace,
+        **({"host": tree.host} if tree.host else {}),
         "complete": not unseen,
         "problems": unseen,
         "summary": {

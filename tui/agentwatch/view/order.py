@@ -316,7 +316,7 @@ class Order:
             return 0, tier, child.first_seq
         tier = 3 if child.past and tier else tier
         before = family.wish(child.task_id)
-        if self.is_settled and before[:2] == (0, tier):
+        if before and (child.lost_since is not None or (self.is_settled and before[:2] == (0, tier))):
             return before
         return 0, tier, -(child.alive_at or 0.0), child.first_seq
 

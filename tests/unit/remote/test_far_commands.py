@@ -1,0 +1,95 @@
+"""Commands about a workspace behind a real sshd: they print what the host would, and decide there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.app.deciding import handoff, returned
+from tests.unit.remote.sshd import Sshd, needs_sshd
+
+from agentwatch.cli import run
+from agentwatch.decisions.keys import Keys
+
+pytestmark = [needs_sshd, pytest.mark.slow]
+ELSEWHERE = {"host", "workspace", "lost_since"}
+
+
+@pytest.fixture
+def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
+    """A host with a workspace, and an operator whose `ssh` finds it."""
+    running = Sshd(tmp_path / "host")
+    shop = running.home / "shop"
+    shop.mkdir()
+    for name, state in (("api", "ERROR"), ("plan", "SUCCESS")):
+        (shop / f"{name}.handoff.json").write_text(handoff(f"shop.{name}"))
+        (shop / f"{name}.return.md").write_text(returned(state, f"shop.{name}"))
+    wrapper = tmp_path / "bin" / "ssh"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nexec /usr/bin/env PATH="$AGENTWATCH_PATH" {" ".join(running.program)} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("AGENTWATCH_PATH", os.environ["PATH"])
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path / "operator"))
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    yield running
+    running.stop()
+
+
+def on_host(sshd: Sshd, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run a command as it would run there."""
+    with monkeypatch.context() as there:
+        there.setenv("HOME", str(sshd.home))
+        there.setenv("XDG_STATE_HOME", str(sshd.home / "state"))
+        there.setenv("XDG_CONFIG_HOME", str(sshd.home / "config"))
+        return run(words)
+
+
+def stripped(document: Any) -> Any:
+    """Without what says only where it was printed, and how long ago things were."""
+    if isinstance(document, dict):
+        return {key: stripped(one) for key, one in document.items() if key not in ELSEWHERE}
+    return [stripped(one) for one in document] if isinstance(document, list) else document
+
+
+def test_the_tree_is_that_of_the_host_and_a_decision_is_recorded_there_once(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = sshd.address("/~/shop").written
+    assert run(["tree", "--json", address]) == 0
+    far = json.loads(capsys.readouterr().out)
+    assert (far["complete"], far["host"], {task["host"] for task in far["tasks"]}) == (True, "127.0.0.1", {"127.0.0.1"})
+    assert far["workspace"] == str(sshd.home / "shop")
+    assert on_host(sshd, monkeypatch, "tree", "--json", str(sshd.home / "shop")) == 0
+    here = json.loads(capsys.readouterr().out)
+    assert here["tasks"][0]["host"] is None
+    assert stripped(far)["tasks"] == stripped(here)["tasks"]
+    assert run(["pending", address]) == 0
+    assert f"-- shop.api {address}" in capsys.readouterr().out.replace("'", "")
+
+    Keys().create()
+    decide = ["decide", "shop.api", address, "--retry", "--yes"]
+    assert run(decide) == 2
+    assert "does not trust the key" in capsys.readouterr().err
+    assert on_host(sshd, monkeypatch, "keys", "trust", Keys().show().text, "--name", "kim") == 0
+    assert run(decide) == 0
+    assert "the ledger of 127.0.0.1, once it has checked your signature" in capsys.readouterr().out
+    assert on_host(sshd, monkeypatch, "wait", "shop.api", str(sshd.home / "shop"), "--timeout", "0") == 0
+    assert json.loads(capsys.readouterr().out)["action"] == "retry"
+
+
+def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.CaptureFixture[str]) -> None:
+    sshd.stop()
+    address = sshd.address("/~/shop").written
+    assert run(["tree", "--fail", address]) == 1
+    said = capsys.readouterr()
+    assert "nothing is known of" in said.out
+    assert "127.0.0.1 cannot be reached: " in said.err
+    assert "refused" in said.err
+    assert run(["decide", "shop.api", address, "--retry", "--yes"]) == 2
+    assert not (Path(os.environ["HOME"]) / ".local" / "state" / "agentwatch").exists()

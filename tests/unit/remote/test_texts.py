@@ -1,0 +1,66 @@
+"""Texts of a host are asked for when somebody looks, in parts that come in any order, and kept for a while."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from agentwatch.remote import texts as module
+from agentwatch.remote.frames import Ask, Reply
+from agentwatch.remote.texts import Texts
+
+
+class There:
+    """A host that answers with these texts, parts backwards and twice; it loses the first `losses` questions."""
+
+    def __init__(self, losses: int = 0, **known: str) -> None:
+        self.asked: list[Ask] = []
+        self.losses, self.known, self.is_up = losses, known, True
+        self.texts = Texts(self.say, lambda: self.is_up)
+
+    def say(self, ask: Ask) -> None:
+        self.asked.append(ask)
+        if len(self.asked) <= self.losses:
+            return
+        text = self.known.get(ask.key)
+        pieces = [] if text is None else [text[:2], text[2:]]
+        replies = [Reply(ask.id, n, len(pieces), piece) for n, piece in enumerate(pieces)] or [Reply(ask.id)]
+
+        def answer() -> None:
+            for reply in (*reversed(replies), *replies, Reply("another", 0, 1, "x"), Reply(ask.id, 7, 2, "x")):
+                self.texts.take(reply)
+
+        threading.Thread(target=answer, daemon=True).start()
+
+
+def test_a_text_comes_in_parts_and_is_asked_for_once() -> None:
+    there = There(a="hello", empty="")
+    assert there.texts.text("s", "w", "a") == there.texts.text("s", "w", "a") == "hello"
+    assert len(there.asked) == 1
+    assert there.asked[0].id.startswith("s.")
+    assert there.texts.text("s", "w", "b") is None
+    assert there.texts.text("s", "w", "empty") == ""
+    assert not there.texts._arriving
+
+
+def test_a_question_that_is_lost_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.01)
+    there = There(losses=2, a="hello")
+    assert there.texts.text("s", "w", "a") == "hello"
+    assert len({ask.id for ask in there.asked}) == 1
+
+
+def test_of_a_host_that_cannot_be_reached_there_is_none() -> None:
+    there = There(a="hello")
+    there.is_up = False
+    assert there.texts.text("s", "w", "a") is None
+    assert there.asked == []
+
+
+def test_what_was_looked_at_long_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_KEPT", 8)
+    there = There(a="hello", b="world", c="!!")
+    for digest in ("a", "b", "b", "c", "a"):
+        there.texts.text("s", "w", digest)
+    assert [ask.key for ask in there.asked] == ["a", "b", "c", "a"]

@@ -1,0 +1,148 @@
+"""The hosts that a screen or a command is about, and the workspaces that they relay."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple
+
+from agentwatch.decisions.envelope import PublicKey
+from agentwatch.decisions.errors import KeyProblemError
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.others import Role
+from agentwatch.errors import UsageError
+from agentwatch.monitors import Place, Places
+from agentwatch.remote.address import Address
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.source import SCAN_SECONDS, RemoteSource
+
+_PAUSE_SECONDS: Final = 0.05
+
+
+class _Known(NamedTuple):
+    """A workspace: its host, by what the host knows it, and its address."""
+
+    host: RemoteHost
+    name: str
+    written: str
+
+
+class Fleet:
+    """The hosts behind some addresses. Connections are made once something is asked for, and end with `close`."""
+
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        self._keys = Keys()
+        self._known: dict[Path, _Known] = {}
+        self._fixed: list[Place] = []
+        """The workspaces that the addresses name."""
+        self._brokered: dict[str, _Known] = {}
+        """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
+        self._held: list[RemoteHost] = []
+        self._complaints: list[str] = []
+        labels = _labels([one for one in addresses if one.kind == "ssh"])
+        for address, label in labels.items():
+            self._add_ssh(address, label)
+        for address in addresses:
+            if address.kind == "nats":
+                self._add_nats(address)
+
+    def _add_ssh(self, address: Address, label: str) -> None:
+        from agentwatch.remote.ssh import SshLink
+
+        host = RemoteHost(SshLink(address, [address.path]), label, key=self._key_of(label), accept=self._accept(label))
+        names = [place.name for place in self._fixed]
+        short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
+        self._known[address.place] = _Known(host, "", address.written)
+        self._fixed.append(Place(address.place, whole if short in names else short, host=label))
+
+    def _add_nats(self, address: Address) -> None:
+        raise UsageError(f"{address.written}: hosts behind a broker cannot be watched yet")
+
+    def _key_of(self, label: str) -> PublicKey | None:
+        """The key that a host has signed with before."""
+        known = self._keys.others(Role.HOST)
+        return next((one.public for one in known if one.name == label and one.distrusted_at is None), None)
+
+    def _accept(self, label: str) -> Callable[[PublicKey, str], str]:
+        """What says why the key of a first hello is refused; one that is not is noted."""
+
+        def accept(key: PublicKey, _name: str) -> str:
+            known = self._keys.others(Role.HOST)
+            if any(one.public == key and one.distrusted_at is None for one in known):
+                return ""
+            try:
+                self._keys.trust_other(Role.HOST, key, label)
+            except KeyProblemError as error:
+                return f"its key cannot be noted: {error}"
+            return ""
+
+        return accept
+
+    # What there is
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether there are hosts that say themselves which workspaces they have."""
+        return bool(self._brokered)
+
+    def find(self) -> Places:
+        """The workspaces that are known by now. Any thread may call it."""
+        places = list(self._fixed)
+        for label, (host, wanted, written) in self._brokered.items():
+            hello = host.hello
+            if hello is None:
+                place = Path(f"/nats:{label}")
+                self._known[place] = _Known(host, wanted, written)
+                places.append(Place(place, label, comes=True, host=label))
+                continue
+            for one in hello.workspaces:
+                if wanted in ("", one.name, one.id, one.path):
+                    place = Path(f"/nats:{label}/{one.id}")
+                    self._known[place] = _Known(host, one.id, f"{written}/{one.id}")
+                    places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))
+        return Places(places, tuple(self._complaints))
+
+    def found(self) -> Places:
+        """The same, once each host has said which it has, or cannot be reached. Blocks."""
+        until = time.monotonic() + SCAN_SECONDS
+        hosts = [known.host for known in self._brokered.values()]
+        self._held = [self._known[place.workspace].host for place in self._fixed]
+        for host in self._held:
+            # All at the same time.
+            host.hold()
+        while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
+            time.sleep(_PAUSE_SECONDS)
+        return self.find()
+
+    def source(self, place: Path) -> RemoteSource:
+        """A source of a workspace that was found."""
+        host, name, _ = self._known[place]
+        return RemoteSource(host, name)
+
+    def host(self, place: Path) -> RemoteHost:
+        """The host of a workspace that was found."""
+        return self._known[place].host
+
+    def directory(self, place: Path) -> str:
+        """The path of a workspace that was found, on its host; "" where the host has not said so."""
+        host, name, _ = self._known[place]
+        known = host.hello.workspaces if host.hello is not None else ()
+        return next((one.path for one in known if name in ("", one.id, one.name, one.path)), "")
+
+    def address(self, place: Path) -> str:
+        """How the operator names a workspace that was found, for another command."""
+        return self._known[place].written
+
+    def close(self) -> None:
+        """End the connections that no source holds any more."""
+        for host in (*self._held, *(known.host for known in self._brokered.values())):
+            host.release()
+
+
+def _labels(addresses: Sequence[Address]) -> dict[Address, str]:
+    """What the hosts behind ssh are called: by their own names, but for one that is reached in several ways."""
+    ways = {address.target: address.label for address in addresses}
+    shared = Counter(ways.values())
+    return {one: one.label if one.name or shared[one.label] == 1 else one.target for one in addresses}
