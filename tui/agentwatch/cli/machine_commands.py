@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from agentwatch.checkup import Result
     from agentwatch.config import Settings
+    from agentwatch.remote.link import RelayEnd
 
 _DECIDE: Final = partial(Command, "decide")
 
@@ -62,33 +63,43 @@ def _keys(options: argparse.Namespace) -> int:
     return others.get(options.what, keyring.show)(Keys())
 
 
+_CREDS: Final = argument(
+    "--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)"
+)
+
+
 @partial(Command, "watch")(
-    "relay [PATH ...]", "tell a screen on another machine what is seen here",
+    "relay [PATH ...]", "tell screens on other machines what is seen here",
     argument("paths", "PATH", "workspaces (default: the current directory)", nargs="*"),
     flag("--stdio", "through input and output, as ssh runs it for `agentwatch ssh://HOST/PATH`"),
+    argument("--nats", "URL", "through this NATS server, for `agentwatch nats://SERVER/NAME`"), _CREDS,
+    flag("--seal", "with --nats: only operators whose keys are trusted here can read it, and not the server"),
     argument("--name", "NAME", "what this host calls itself (default: its name)", default=""),
     stays=True,
 )  # fmt: skip
 def _relay(options: argparse.Namespace) -> int:
-    """Tell a screen on another machine what is seen here, and record what its operator decides, if this host trusts
+    """Tell screens on other machines what is seen here, and record what their operators decide, if this host trusts
     the operator's key."""
-    if not options.stdio:
-        raise UsageError("say how it is told: --stdio, as ssh runs it for `agentwatch ssh://HOST/PATH`")
-    from agentwatch.commands.relay import key_of_host, relay, stdio
+    if options.stdio == (options.nats is not None):
+        raise UsageError(
+            "say how it is told: --stdio, as ssh runs it for `agentwatch ssh://HOST/PATH`, or --nats URL for"
+            " `agentwatch nats://SERVER/NAME`"
+        )
+    if options.nats is None and (options.creds or options.seal):
+        raise UsageError("--creds and --seal belong to --nats")
+    from agentwatch.commands.relay import key_of_host, nats, relay, stdio
 
     # Before anything can be written to what the screen reads.
-    end = stdio()
+    end: RelayEnd | None = stdio() if options.stdio else None
     # No shell has seen the ~ of an address.
     asked: dict[Path, list[str]] = {}
     for path in options.paths or ["."]:
         asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
     settings = load()
-    return relay(asked, settings, end, key_of_host(next(iter(asked)), settings), name=options.name)
-
-
-_CREDS: Final = argument(
-    "--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)"
-)
+    key = key_of_host(next(iter(asked)), settings)
+    if end is None:
+        end = nats(options.nats, key, options.creds, seals=options.seal)
+    return relay(asked, settings, end, key, name=options.name)
 
 
 @_DECIDE(

@@ -1,4 +1,4 @@
-"""`agentwatch relay`: tells a screen on another machine what is seen here, and records what is decided there."""
+"""`agentwatch relay`: tells screens on other machines what is seen here, and records what is decided there."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING
 
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.others import Role
 from agentwatch.errors import UsageError
 from agentwatch.monitors import names_of
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.remote.stdio import StdioEnd
 from agentwatch.remote.wire import Signer
-from agentwatch.text import complain
+from agentwatch.shell import FLEET, needing
+from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.envelope import SigningKey
+    from agentwatch.decisions.envelope import PublicKey, SigningKey
     from agentwatch.monitor import Monitor
     from agentwatch.remote.frames import Decide, Result
-    from agentwatch.remote.link import RelayEnd
+    from agentwatch.remote.link import LinkState, RelayEnd
 
 
 def stdio() -> StdioEnd:
@@ -33,6 +36,27 @@ def stdio() -> StdioEnd:
     outgoing = os.dup(sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
     os.dup2(2, 1)
     return StdioEnd(0, outgoing)
+
+
+def nats(server: str, key: SigningKey, creds: str | None, *, seals: bool) -> RelayEnd:
+    """The end on a NATS server. With `seals`, only operators who may decide here can read what is told. Its state is
+    told on standard error. Raises UsageError, and KeyProblemError for keys that cannot be read."""
+    with needing(*FLEET):
+        from agentwatch.remote.nats_connection import Login, shown
+        from agentwatch.remote.nats_end import NatsEnd
+        from agentwatch.remote.nats_fleet import file_of
+
+    def readers() -> list[PublicKey]:
+        return [one.public for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
+
+    if seals and not readers():
+        raise UsageError("nobody could read it: `agentwatch keys trust KEY --name NAME` says who may")
+    say(f"relaying over {clean(shown(server))} as {key.public.text}")
+    return NatsEnd(server, key, login=Login(key, file_of(creds)), readers=readers if seals else None, note=_note)
+
+
+def _note(state: LinkState) -> None:
+    complain("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
 
 
 def key_of_host(workspace: Path, settings: Settings) -> SigningKey:

@@ -226,7 +226,7 @@ async def connected(
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             await client.connect(
-                server,
+                url_of(server),
                 name=name,
                 allow_reconnect=False,
                 connect_timeout=int(CONNECT_SECONDS),
@@ -295,9 +295,14 @@ async def together(*parts: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def url_of(server: str) -> str:
+    """A server's address with its scheme, which may be left out."""
+    return server if "://" in server else f"nats://{server}"
+
+
 def shown(server: str) -> str:
     """A server's address without a password in it."""
-    parts = urlsplit(server)
+    parts = urlsplit(url_of(server))
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import nats.errors
 import nats.js.errors
 
-from agentwatch.remote.link import Change, RelayEnd, Take
+from agentwatch.remote.link import Change, LinkState, RelayEnd, Take
 from agentwatch.remote.nats_connection import Connection, Login, TroubleError, together
 from agentwatch.remote.nats_names import DECISIONS, EVERYONE, host_of, live, said_by, said_to
 from agentwatch.remote.nats_parts import Joiner, cut
@@ -34,6 +34,8 @@ _AT_ONCE: Final = 256
 _ACK_SECONDS: Final = 10.0
 _LAST_SECONDS: Final = 0.5
 _LOOK_AGAIN_SECONDS: Final = 1.0
+_WORKING_SECONDS: Final = 2.0
+"""How often the server is told that a decision is being recorded."""
 _LATER_NANOSECONDS: Final = 5_000_000_000
 """When a decision comes again that could not be recorded."""
 _UNCONFIRMED: Final = "the server does not confirm what this host says: `agentwatch doctor --nats` tells why"
@@ -52,7 +54,7 @@ class _Kept:
 
 
 class NatsEnd(RelayEnd):
-    """`key` is the host's. With `readers`, what the host says is sealed for these keys."""
+    """`key` is the host's. With `readers`, what the host says is sealed for these keys. `note` is told each state."""
 
     by_key: ClassVar[bool] = True
 
@@ -63,9 +65,11 @@ class NatsEnd(RelayEnd):
         *,
         login: Login | None = None,
         readers: Callable[[], Iterable[PublicKey]] | None = None,
+        note: Change = lambda _: None,
     ) -> None:
         self.host: Final = host_of(key.public)
         self._readers = readers
+        self._note = note
         self._sealer: Sealer | None = None
         self._unsealer = Unsealer(key)
         self._secret = hashlib.sha256(b"agentwatch subjects" + key.private.private_bytes_raw()).digest()
@@ -75,7 +79,8 @@ class NatsEnd(RelayEnd):
         self._sent: OrderedDict[str, _Kept] = OrderedDict()
         self._passing: deque[tuple[str, bytes]] = deque(maxlen=_MOST_PASSING)
         self._joiner = Joiner()
-        self._worker = ThreadPoolExecutor(1, "agentwatch-nats-take")
+        # Of what was decided, and of the rest, one after the other.
+        self._workers = ThreadPoolExecutor(2, "agentwatch-nats-take")
         self._news: asyncio.Event | None = None
         self._connection = Connection(server, login or Login(key), f"agentwatch {self.host}", self._serve)
         self._take: Take
@@ -84,7 +89,12 @@ class NatsEnd(RelayEnd):
         self._take = take
         if self._readers is not None:
             self._sealer = Sealer(self._readers())
-        self._connection.start(change)
+
+        def tell(state: LinkState) -> None:
+            self._note(state)
+            change(state)
+
+        self._connection.start(tell)
 
     def send(self, message: bytes, key: str = "", *, keep: bool = False, to: str = "") -> None:
         data = unsealed(message) if self._sealer is None else self._sealer.seal(message)
@@ -104,7 +114,7 @@ class NatsEnd(RelayEnd):
         while self._news is not None and (self._waiting or self._sent or self._passing) and time.monotonic() < end:
             time.sleep(0.01)
         self._connection.stop()
-        self._worker.shutdown(wait=False, cancel_futures=True)
+        self._workers.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, client: Client) -> None:
         """All that there is to do on a connection, until it breaks."""
@@ -190,7 +200,7 @@ class NatsEnd(RelayEnd):
         if whole is None:
             return False
         opened = self._unsealer.open(whole)
-        await asyncio.get_running_loop().run_in_executor(self._worker, self._take, opened)
+        await asyncio.get_running_loop().run_in_executor(self._workers, self._take, opened)
         return True
 
     async def _queue(self, client: Client) -> None:
@@ -201,8 +211,12 @@ class NatsEnd(RelayEnd):
         async def decided(message: Msg) -> None:
             parts.append(message.reply)
             receipt = b"+ACK"
+            working = asyncio.ensure_future(self._hand_over("decided", message))
             try:
-                if not await self._hand_over("decided", message):
+                while not (await asyncio.wait((working,), timeout=_WORKING_SECONDS))[0]:
+                    for part in parts:
+                        await client.publish(part, b"+WPI")
+                if not working.result():
                     return
             except ValueError:
                 receipt = b"+TERM"

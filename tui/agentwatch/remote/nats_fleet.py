@@ -23,10 +23,15 @@ _FILES: Final = ("NATS_CREDS", "NATS_NKEY")
 _NANOSECONDS: Final = frozenset({"max_age", "duplicate_window"})
 
 
+def file_of(creds: str | None) -> str | None:
+    """The file with credentials that is named, or that the environment names."""
+    return creds or next(filter(None, map(os.environ.get, _FILES)), None)
+
+
 def login_of(creds: str | None, keys: Keys) -> Login:
     """Who the user is for a server: the file that is named, here or in the environment, else the key that signs
     decisions, where nobody has to type a passphrase for it. Raises KeyProblemError."""
-    named = creds or next(filter(None, map(os.environ.get, _FILES)), None)
+    named = file_of(creds)
     if named is not None:
         return Login(creds=named)
     try:

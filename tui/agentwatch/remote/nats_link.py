@@ -91,14 +91,14 @@ class NatsLink(Link):
 class NatsHub:
     """A connection for the links to all hosts of a fleet, or to `host` alone. It is there while one of them is.
 
-    `key` is the operator's, None where it is locked: what is sealed cannot be read then.
+    `key` is the operator's, else that of the login: without one, what is sealed cannot be read.
     """
 
     def __init__(self, server: str, login: Login, *, host: str | None = None, key: SigningKey | None = None) -> None:
         self.server: Final = server
         self.screen: Final = secrets.token_hex(8)
         self._login, self._host = login, host
-        self._unsealer = Unsealer(key)
+        self._unsealer = Unsealer(key or login.key)
         self._lock = threading.Lock()
         self._links: dict[str, NatsLink] = {}
         self._connection: Connection | None = None

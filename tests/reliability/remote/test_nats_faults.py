@@ -1,0 +1,357 @@
+"""Two operators and a host over a real NATS server, while everything between them fails: decisions are recorded once or
+not at all, everybody is told what is so, and afterwards all see the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+
+from agentwatch.decisions.errors import DecisionError, UncertainError, UnreachableError
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.ledger import Ledger
+from agentwatch.decisions.others import Role
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.observation import Lost, Tick
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.place import workspace_id
+from agentwatch.remote.desk import RemoteDesk
+from agentwatch.remote.frames import Reset, to_bytes
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.nats_connection import Login, asked
+from agentwatch.remote.nats_link import NatsHub
+from agentwatch.remote.nats_names import DECISIONS, STREAM, accounts, decided_for, host_of, live, said_to
+from agentwatch.remote.seal import Sealer, unsealed
+from agentwatch.remote.source import RemoteSource
+from agentwatch.remote.wire import Signer
+from agentwatch.sources.health import Batch, Health
+from agentwatch.view.document import tree_document
+from tests.broker import Broker, Wire, new_key
+from tests.reliability.commands.stage import HANDOFF, returned
+
+ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "1"))
+SECONDS = 90.0
+
+
+class Machine:
+    """A host with agents, and a relay that can be killed."""
+
+    def __init__(self, root: Path) -> None:
+        self.workspace, self.configuration = root / "shop", root / "config"
+        self.workspace.mkdir(parents=True)
+        self.environment = os.environ | {
+            "HOME": str(root / "home"),
+            "XDG_STATE_HOME": str(root / "state"),
+            "XDG_DATA_HOME": str(root / "data"),
+            "XDG_CONFIG_HOME": str(self.configuration),
+        }
+        self.state = root / "state" / "agentwatch" / workspace_id(self.workspace)
+        self.keys = Keys(self.configuration / "agentwatch")
+        self.key = self.keys.create()
+        self.url = ""
+        self._relay: subprocess.Popen[bytes] | None = None
+
+    def run(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "agentwatch", *words],
+            env=self.environment,
+            stdout=subprocess.PIPE if "--json" in words else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def start(self) -> None:
+        self._relay = self.run("relay", "--nats", self.url, str(self.workspace))
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        if self._relay is not None:
+            self._relay.send_signal(how)
+            self._relay.wait(20)
+            self._relay = None
+
+    def fail(self, number: int) -> str:
+        """A task that was handed out, and came back with an error. Returns its id."""
+        task = f"t{number}"
+        (self.workspace / f"{task}.handoff.json").write_text(json.dumps(HANDOFF | {"task_id": task}), "utf-8")
+        text = returned(f"Number {number}.").replace("task_id: shop.api", f"task_id: {task}")
+        (self.workspace / f"{task}.return.md").write_text(text, "utf-8")
+        return task
+
+    def tree(self) -> list[dict[str, Any]]:
+        with self.run("tree", "--json", str(self.workspace)) as printing:
+            assert printing.stdout is not None
+            tasks: list[dict[str, Any]] = json.load(printing.stdout)["tasks"]
+        return tasks
+
+    def records(self) -> list[Any]:
+        if not self.state.exists():
+            return []
+        return [
+            entry.record for entry in Ledger(self.state, workspace_id(self.workspace)).read(self.keys.trust()).entries
+        ]
+
+
+class Operator:
+    """Somebody on another machine, and what their screen shows."""
+
+    def __init__(self, root: Path, machine: Machine) -> None:
+        self.keys = Keys(root / "config")
+        self.key = self.keys.create()
+        self.machine, self.root = machine, root
+        self.tree, self.health = DelegationTree(remembers=True), Health("starting", "")
+        self.lost = 0
+
+    def look(self, url: str) -> None:
+        self.host = RemoteHost(
+            NatsHub(url, Login(self.key)).link(self.machine.key.public), "build1", key=self.machine.key.public
+        )
+        self.source = RemoteSource(self.host)
+        place = self.root / "place"
+        self.desk = RemoteDesk(
+            self.host,
+            lambda: self.source.workspace_id,
+            place,
+            state=self.root / "state",
+            configuration=self.root / "config",
+        )
+        self.source.start(self.take)
+
+    def take(self, batch: Batch) -> None:
+        tree = DelegationTree(remembers=True) if batch.anew else self.tree
+        for one in batch.observations:
+            tree.take(one)
+            self.lost += isinstance(one, Lost)
+        tree.apply(Tick(0, time.time()))
+        self.tree, self.health = tree, batch.health
+
+    def has(self, task: str) -> bool:
+        """Whether the screen shows what came back of a task."""
+        known = self.tree.tasks.get(task)
+        return known is not None and known.latest is not None and known.latest.returned is not None
+
+    def tasks(self) -> list[dict[str, Any]]:
+        with self.host.lock:
+            self.tree.apply(Tick(0, time.time()))
+            return [task | {"host": None} for task in tree_document(self.tree, "/w")["tasks"]]
+
+    def decide(self, task: str, action: Action, told: dict[str, str]) -> None:
+        """Decide as a person does: again, while nobody knows whether it was recorded."""
+        with self.host.lock:
+            subject = self.desk.subject(self.tree.tasks[task])
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            try:
+                made = self.desk.decide(subject, action, returned=lambda: subject.return_sha256, note="x")
+            except (UncertainError, UnreachableError):
+                time.sleep(0.2)
+            except DecisionError as error:
+                told[action] = f"{type(error).__name__}: {error}"
+                return
+            else:
+                told[action] = f"recorded {made.record.decision_id}"
+                return
+        told[action] = "never told"
+
+
+def until(is_so: Callable[[], bool], what: Callable[[], object]) -> None:
+    end = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < end, what()
+        time.sleep(0.05)
+
+
+class Fleet:
+    """The machine, two operators, and a server between them with the accounts that are printed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.machine = Machine(root / "build1")
+        self.operators = [Operator(root / name, self.machine) for name in ("kim", "alex")]
+        self.eve = new_key()
+        for one, name in zip(self.operators, ("kim", "alex"), strict=True):
+            self.machine.keys.trust_other(Role.OPERATOR, one.key.public, name)
+        names = [(str(number), one.key.public) for number, one in enumerate(self.operators)]
+        text = accounts(names, [("build1", self.machine.key.public), ("eve", self.eve.public)])
+        self.broker = Broker(root / "broker", text).start().make_streams(Login(self.operators[0].key))
+        self.wire, self.there = Wire(self.broker), Wire(self.broker)
+        self.machine.url = self.there.url
+        self.machine.start()
+        for one in self.operators:
+            one.look(self.wire.url)
+        self.heard: list[tuple[str, bytes]] = []
+
+    def stop(self) -> None:
+        for one in self.operators:
+            one.source.stop()
+        self.machine.kill()
+        self.wire.stop()
+        self.there.stop()
+        self.broker.stop()
+
+    # What can go wrong
+
+    def kill_broker(self) -> None:
+        self.broker.kill()
+        time.sleep(random.uniform(0, 1))
+        self.broker.start()
+
+    def restore_broker(self) -> None:
+        """What it had some time ago is what it has."""
+        self.broker.kill()
+        old, now = self.root / "old", self.broker.store
+        if old.exists():
+            shutil.rmtree(now)
+            shutil.copytree(old, now)
+        else:
+            shutil.copytree(now, old)
+        self.broker.start()
+
+    def wipe_broker(self) -> None:
+        self.broker.kill()
+        shutil.rmtree(self.broker.store)
+        self.broker.start()
+        self.broker.make_streams(Login(self.operators[0].key))
+
+    def kill_relay(self) -> None:
+        self.machine.kill()
+        self.machine.start()
+
+    def kill_both(self) -> None:
+        self.machine.kill()
+        self.kill_broker()
+        self.machine.start()
+
+    def cut_screens(self) -> None:
+        self._cut(self.wire)
+
+    def cut_relay(self) -> None:
+        self._cut(self.there)
+
+    def _cut(self, wire: Wire) -> None:
+        """The connections break, in the middle of what they carry."""
+        wire.cut(random.randrange(3000))
+        time.sleep(random.uniform(0, 0.3))
+        wire.mend()
+
+    def replay(self) -> None:
+        """All that the server has ever kept is delivered again, doubled and in any order, what was decided, too."""
+
+        async def again(client: Client) -> None:
+            found = []
+            for name in (STREAM, DECISIONS):
+                state = (await client.jetstream().stream_info(name)).state
+                for number in range(state.first_seq, state.last_seq + 1):
+                    with suppress(Exception):
+                        one = await client.jetstream().get_msg(name, number)
+                        found.append((one.subject, one.data))
+            self.heard += found
+            self.heard = self.heard[-400:]
+            for subject, data in random.sample(self.heard, len(self.heard)) * 2:
+                # What was kept is said as if it were new, and nothing takes its place.
+                host = host_of(self.machine.key.public)
+                await client.publish(subject if "decide" in subject else live(host, "all"), data)
+            await client.flush()
+
+        asked(self.broker.url, Login(self.operators[0].key), again)
+
+    def forge(self) -> None:
+        """Frames and decisions of somebody with another key, and true ones that were changed."""
+        signer, host = Signer(self.eve), host_of(self.machine.key.public)
+
+        async def lie(client: Client) -> None:
+            name = self.operators[0].source.workspace_id
+            reset = signer.wrap(to_bytes(Reset(name, "0" * 16, 99)))
+            sealer = Sealer([self.machine.key.public])
+            lies = [(live(host, "all"), unsealed(reset)), (f"agentwatch.from.{host}.hello", unsealed(reset))]
+            lies += [
+                (decided_for(host), sealer.seal(b'={"kind":"decide","workspace":"%s","request":"x"}' % name.encode()))
+            ]
+            lies += [(said_to(host), b"junk"), (decided_for(host), b"junk")]
+            for subject, data in self.heard[-50:]:
+                changed = bytearray(data)
+                changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+                lies.append((subject if "decide" in subject else live(host, "all"), bytes(changed)))
+            for subject, data in lies:
+                await client.publish(subject, data)
+            await client.flush()
+
+        asked(self.broker.url, Login(self.operators[1].key), lie)
+
+    def speak_for_another(self) -> None:
+        """A sandbox with a key of its own says something for the host, and has the server say something."""
+        host = host_of(self.machine.key.public)
+
+        async def speak(client: Client) -> None:
+            own = f"agentwatch.from.{host_of(self.eve.public)}.x"
+            for subject in (f"agentwatch.from.{host}.hello", live(host, "all"), decided_for(host), said_to(host)):
+                await client.publish(subject, b"evil")
+                await client.publish(own, b"evil", reply=subject)
+                await client.publish(f"$JS.ACK.{DECISIONS}.{host}.1.1.1.1.0", b"+ACK", reply=subject)
+            await client.flush()
+
+        asked(self.broker.url, Login(self.eve), speak)
+
+    def nothing(self) -> None:
+        """All goes well."""
+
+
+FAULTS = (
+    *("nothing", "kill_broker", "restore_broker", "wipe_broker", "kill_relay", "kill_both"),
+    *("cut_screens", "cut_relay", "replay", "forge", "speak_for_another"),
+)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    yield fleet
+    fleet.stop()
+
+
+def test_whatever_fails_each_decision_counts_once_and_everybody_is_told_the_truth(fleet: Fleet) -> None:
+    machine, operators = fleet.machine, fleet.operators
+    for number, fault in enumerate(FAULTS * ROUNDS):
+        told = both_decide(fleet, machine.fail(number), fault)
+        records = [record for record in machine.records() if record.task_id == f"t{number}"]
+        assert len(records) == 1, (fault, told, records)
+        holds, other = records[0].action, Action.ABORT if records[0].action == Action.RETRY else Action.RETRY
+        assert told[holds] == f"recorded {records[0].decision_id}", (fault, told)
+        assert "that holds" in told[other], (fault, told)
+    # Nothing was recorded besides, and all see what the host sees.
+    assert len(machine.records()) == len(FAULTS) * ROUNDS
+    there = machine.tree()
+    assert len(there) == len(FAULTS) * ROUNDS
+    until(lambda: all(one.tasks() == there for one in operators), lambda: differences(operators, there))
+
+
+def both_decide(fleet: Fleet, task: str, fault: str) -> dict[str, str]:
+    """Both operators decide about a task at once while something fails. Returns what each was told."""
+    operators, told = fleet.operators, dict[str, str]()
+    until(lambda: all(one.has(task) for one in operators), lambda: (fault, [one.health for one in operators]))
+    deciding = [
+        threading.Thread(target=one.decide, args=(task, action, told))
+        for one, action in zip(operators, (Action.RETRY, Action.ABORT), strict=True)
+    ]
+    for one in deciding:
+        one.start()
+    time.sleep(random.uniform(0, 0.2))
+    getattr(fleet, fault)()
+    for one in deciding:
+        one.join()
+    return told
+
+
+def differences(operators: list[Operator], there: list[dict[str, Any]]) -> list[object]:
+    return [(a, b) for one in operators for a, b in zip(one.tasks(), there, strict=False) if a != b][:2]
