@@ -10,6 +10,7 @@ import pytest
 from tests.app.scenes import NOW, Scene, shop, two_days
 from tests.app.stage import Stage, stage
 from tests.app.test_hostile_text import PAYLOADS, check, poisoned
+from tests.unit.delegation import asking
 from tests.unit.delegation.observations import meta
 from textual.color import Color
 
@@ -22,6 +23,7 @@ from agentwatch.app.widgets.timeline.chart import TimelineChart
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.view.spans import Span, spans_of
 
@@ -189,6 +191,27 @@ async def test_an_unknown_start_is_said_in_the_row_and_in_words() -> None:
         assert "?" in row(s, "ui")
         assert "3m+" in row(s, "ui")
         assert "start unknown, first sign 07:56:50 → now" in s.text()
+
+
+async def test_a_request_is_marked_where_it_was_asked_and_where_it_ended() -> None:
+    scene = Scene()
+    scene.ran("s1", "export", ago=600)
+    told = {"allowed": True, "by": "ada", "stage": RequestStage.DELIVERED}
+    first = asking.request(1, asked_at=NOW - 480, ended_at=NOW - 360, **told)
+    second = asking.request(2, asked_at=NOW - 240, ended_at=NOW - 120, stage=RequestStage.GONE)
+    last = asking.request(3, asked_at=NOW - 60)
+    for number, one in enumerate((first, second, last)):
+        scene.observations.append(asking.requested(one, 100 + number))
+    async with timeline(scene, task_id="s1") as (s, _):
+        bar = row(s, "export")
+        assert [mark for mark in bar if mark in "■◆◇"] == list("■◆■◇■")
+        assert f"{bars.ASKED}{bars.WAIT}" in bar
+        assert f"{bars.WAIT}{bars.ANSWERED}{bars.WORK}" in bar
+        # By whom, and how long it took.
+        told = s.text().splitlines()[-2]
+        assert [told.find(words) > 0 for words in ("allowed by ada after 2m", "gone after 2m", "waits for you")] == [
+            1
+        ] * 3
 
 
 async def test_a_parent_is_a_line_over_its_children() -> None:

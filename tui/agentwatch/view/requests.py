@@ -10,6 +10,7 @@ from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import indented
+from agentwatch.view.plain import shown
 from agentwatch.view.times import duration, iso
 from agentwatch.view.words import plural
 
@@ -17,6 +18,7 @@ __all__ = [
     "a2a_state",
     "denial_words",
     "document",
+    "ended_words",
     "left_words",
     "request_words",
     "standing_words",
@@ -77,6 +79,13 @@ def standing_words(request: Request, now: float) -> str:
             return f"{_did(request) if request.allowed is not None else 'answered'} {who}"
     late = "; your answer came too late" if request.allowed is not None else ""
     return f"gone: its program stopped waiting{late}"
+
+
+def ended_words(request: Request) -> str:
+    """What one that has ended came to, and by whom: who answered here is named; foreign."""
+    if request.stage in (RequestStage.DELIVERED, RequestStage.ACTED):
+        return f"{_did(request)} by {shown(request.by, 40) or 'you'}"
+    return standing_words(request, request.asked_at).partition(":")[0]
 
 
 def left_words(request: Request, now: float) -> str:

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.view.looks import LOOKS, STALE, Look, look
 from agentwatch.view.times import ended_at
@@ -16,6 +17,9 @@ Interval = tuple[float, float]
 
 _LONGEST: Final = 12 * 3_600.0
 """Seconds: of an attempt that lasted longer only the two ends are known to have been work."""
+
+
+_ANSWERED: Final = frozenset({RequestStage.DELIVERED, RequestStage.ACTED})
 
 
 class Kind(Enum):
@@ -46,6 +50,21 @@ class Span(NamedTuple):
     def until(self, now: float) -> float:
         """Where it ends for somebody who looks at `now`; never before its start."""
         return max(self.start, now if self.end is None else min(self.end, now))
+
+
+class Pause(NamedTuple):
+    """A request of its program: from when it was asked until it ended (seconds since the epoch), None where it is open.
+    One whose end is not known ends as it begins. `answered`: by an answer that was given here."""
+
+    start: float
+    end: float | None
+    answered: bool
+
+
+def pauses_of(task: Task) -> list[Pause]:
+    """The requests of a task, the first one first."""
+    ends = ((one, None if one.is_open else max(one.ended_at or one.asked_at, one.asked_at)) for one in task.requests)
+    return sorted(Pause(one.asked_at, end, one.stage in _ANSWERED) for one, end in ends)
 
 
 class _Begun(NamedTuple):

@@ -14,7 +14,7 @@ from textual.color import Color
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import Canvas, Part, Parts, width_of
 from agentwatch.app.widgets.timeline.scale import Frame
-from agentwatch.view.spans import Interval, Kind, Span
+from agentwatch.view.spans import Interval, Kind, Pause, Span
 from agentwatch.view.times import duration
 
 WORK: Final = "█"
@@ -24,6 +24,9 @@ BELOW: Final = "─"
 QUEUE: Final = "╌"
 SILENT: Final = "░"
 WAIT: Final = "┄"
+ASKED: Final = "■"
+ANSWERED: Final = "◆"
+OVER: Final = "◇"
 FOLDED: Final = "╱"
 TICK: Final = "┊"
 NOW: Final = "│"
@@ -34,6 +37,7 @@ _LEAST: Final = 2
 """Eighths of a cell that the shortest bar has: fewer cannot be seen."""
 _FILLS: Final = {Kind.QUEUE: QUEUE, Kind.SILENT: SILENT, Kind.WAIT: WAIT}
 _BAD_WORDS: Final = frozenset({"failed", "invalid", "blocked", "false"})
+_BLOCKED: Final = "state-blocked"
 _FADED: Final = 0.5
 """How much of the background is in the colour of what is over."""
 _BACKWARDS: Final = Style(reverse=True)
@@ -94,8 +98,11 @@ class Bar(Canvas):
         """The row on a background."""
         return [Segment(text, base + style) for text, style in self.runs()]
 
-    def draw(self, spans: Sequence[Span], below: Interval | None, *, asks: bool, note: str) -> None:
-        """Draw a task: from the first to the last sign below it, its spans, and a note behind the present.
+    def draw(
+        self, spans: Sequence[Span], below: Interval | None, *, asks: bool, note: str, pauses: Sequence[Pause] = ()
+    ) -> None:
+        """Draw a task: from the first to the last sign below it, its spans, in them its requests, and a note behind the
+        present.
 
         `below` is None for a task without tasks below it; what is over fades unless the task `asks` for somebody.
         """
@@ -120,6 +127,8 @@ class Bar(Canvas):
         for number, (span, (left, right), style) in enumerate(zip(spans, edges, styles, strict=True)):
             room = self._room_behind(spans[number + 1], edges[number + 1]) if number + 1 < len(spans) else self.width
             self._label(span, left, right, style, room)
+        for pause in pauses:
+            self._pause(pause)
         if note:
             self._write(self._ground.present + 2, [Part(note, self._palette.needs)], self.width)
 
@@ -148,6 +157,15 @@ class Bar(Canvas):
                 self._block(left, right, style)
         if not span.is_certain and (right > left or span.end is None):
             self.put(min(floor(left), self._ground.present) - 1, "?", self._palette.muted)
+
+    def _pause(self, pause: Pause) -> None:
+        frame, is_open = self._ground.frame, pause.end is None
+        style = (self._palette.states if is_open else self._inks.faded)[_BLOCKED]
+        left, right = floor(frame.x(pause.start)), floor(frame.x(frame.now if pause.end is None else pause.end))
+        self._line(left + 1, right, WAIT, style)
+        self.put(left, ASKED, style)
+        if pause.end is not None and pause.end > pause.start:
+            self.put(right, ANSWERED if pause.answered else OVER, style)
 
     def _line(self, left: float, right: float, glyph: str, style: Style) -> None:
         """Whole cells, up to the present."""

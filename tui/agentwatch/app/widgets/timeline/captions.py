@@ -14,9 +14,11 @@ from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, apart, 
 from agentwatch.app.widgets.timeline import bars
 from agentwatch.app.widgets.timeline.chart import TimelineChart
 from agentwatch.app.widgets.timeline.scale import day
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import Task
 from agentwatch.view import times
 from agentwatch.view.looks import look
+from agentwatch.view.requests import ended_words, standing_words
 from agentwatch.view.spans import Interval, Kind, Span
 from agentwatch.view.words import in_line
 
@@ -24,6 +26,7 @@ _LEGEND: Final = (
     (bars.WORK, "work"),
     (bars.BAD, "failed"),
     (bars.WAIT, "waits"),
+    (bars.ASKED + bars.ANSWERED, "asked"),
     (bars.SILENT, "silent"),
     (bars.QUEUE, "queued"),
     (bars.RAIL, "parts"),
@@ -119,10 +122,18 @@ class Reading(LineWidget):
         spans = self._chart.spans_of(task)
         if not spans:
             return [Part(_below(self._chart.below(task, now), now), palette.muted)]
+        # An open request says itself who waits for whom.
+        is_asked = task.request is not None
+        told = [
+            (span.start, _said(span, now, several=len(task.attempts) > 1), span.asks)
+            for span in spans
+            if not (span.asks and is_asked)
+        ]
+        told += [(one.asked_at, _asked(one, now), one.waits_for_operator) for one in task.requests]
+        told.sort(key=lambda one: one[0])
         parts: Parts = []
-        for span in reversed(spans):
-            words = _said(span, now, several=len(task.attempts) > 1)
-            piece = [Part("   "), Part(words, palette.needs if span.asks else palette.muted)]
+        for _, words, asks in reversed(told):
+            piece = [Part("   "), Part(words, palette.needs if asks else palette.muted)]
             if parts and width_of(parts) + width_of(piece) > width - 4:
                 return [Part("  …", palette.muted), *parts]
             parts = piece + parts
@@ -136,6 +147,15 @@ def _below(interval: Interval | None, now: float) -> str:
     start, end = interval
     until = "now" if end >= now else _clock(end, now, start)
     return f"{words}; below it {_clock(start, now)} → {until}  {times.span(end - start)}"
+
+
+def _asked(request: Request, now: float) -> str:
+    """What a request of its program came to, and by whom."""
+    what = f"{bars.ASKED} {shown(request.tool, 20)} asked {_clock(request.asked_at, now)}"
+    if request.is_open:
+        return f"{what}, {standing_words(request, now)}"
+    took = "" if request.ended_at is None else f" after {times.span(request.ended_at - request.asked_at)}"
+    return f"{what}, {ended_words(request)}{took}"
 
 
 def _said(span: Span, now: float, *, several: bool) -> str:

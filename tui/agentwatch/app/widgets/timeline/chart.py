@@ -19,7 +19,7 @@ from agentwatch.app.widgets.timeline.bars import Bar, Ground, Inks
 from agentwatch.app.widgets.timeline.scale import Frame, Tick, Window, ticks
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.looks import worst_look
-from agentwatch.view.spans import Interval, Span, spans_of
+from agentwatch.view.spans import Interval, Span, pauses_of, spans_of
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -136,7 +136,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
             if task is not None:
                 note = _note(task) if self._outline.is_folded(task.task_id) else ""
                 below = self.below(task, frame.now)
-                bar.draw(self.spans_of(task), below, asks=task.needs_operator, note=note)
+                bar.draw(self.spans_of(task), below, asks=task.needs_operator, note=note, pauses=pauses_of(task))
             marked = row is not None and row.row_id == self._cursor.row_id and not palette.ansi
             base = palette.base + palette.cursor if marked else palette.base
             lines.append(Strip([*name, *bar.segments(base)]))
