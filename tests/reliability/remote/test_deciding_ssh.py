@@ -18,7 +18,7 @@ from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.face import subject_of
 from agentwatch.decisions.others import Role
-from agentwatch.decisions.record import Record
+from agentwatch.decisions.record import Record, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.place import workspace_id
@@ -68,9 +68,12 @@ class Screen:
         tree.settle()
         self.tree = tree
 
-    def decide(self, task_id: str, said: Said) -> None:
+    def subject(self, task_id: str) -> Subject:
+        until(lambda: task_id in self.tree.tasks)
+        return subject_of(self.tree.tasks[task_id], self.source.workspace_id)
+
+    def decide(self, subject: Subject, said: Said) -> None:
         try:
-            subject = subject_of(self.tree.tasks[task_id], self.source.workspace_id)
             self.desk.decide(subject, said.action, note="", returned=lambda: None)
         except DecisionError as error:
             said.hear(error)
@@ -136,7 +139,7 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
         for number in range(HERE):
             said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in screens]
             threads = [
-                threading.Thread(target=screen.decide, args=(f"t{number}", one))
+                threading.Thread(target=screen.decide, args=(screen.subject(f"t{number}"), one))
                 for screen, one in zip(screens, said, strict=True)
             ]
             for thread in threads:

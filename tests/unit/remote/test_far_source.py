@@ -276,6 +276,16 @@ def test_a_key_that_is_not_accepted_is_said() -> None:
     )
 
 
+def test_a_host_with_another_key_than_before_is_not_believed_and_that_is_said() -> None:
+    _, screen = pair(key=SigningKey(Ed25519PrivateKey.generate()).public)
+    screen.host.tick()
+    assert screen.health.detail == (
+        "build1 cannot be reached: it signs with another key than it had before;"
+        " if you know why: `agentwatch keys distrust build1 --host`, then start again"
+    )
+    assert screen.host.hello is None
+
+
 def test_a_relay_of_another_version_is_named() -> None:
     _, screen = pair()
     hello = screen.host.hello

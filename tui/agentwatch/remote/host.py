@@ -211,6 +211,7 @@ class RemoteHost:
             self._refuse(str(error))
             return
         except ValueError:
+            self._suspect(message)
             return
         with self.lock:
             if not self._stopped.is_set() and frame is not None:
@@ -235,6 +236,13 @@ class RemoteHost:
         self._opener.expect(key)
         self.key = key
         return hello
+
+    def _suspect(self, message: bytes) -> None:
+        """Say it where a host that was not heard yet signs with another key than was noted."""
+        with suppress(ValueError):
+            if self.key is not None and self._current is None and parts_of(message)[1] != self.key.keyid:
+                right = f"`agentwatch keys distrust {self.label} --host`, then start again"
+                self._refuse(f"it signs with another key than it had before; if you know why: {right}")
 
     def _refuse(self, why: str) -> None:
         with self.lock:
