@@ -15,6 +15,7 @@ from tests.unit.decisions.made import KIM, NOON, Quick
 from tests.unit.remote.far import ALICE, STRANGER, Host
 from tests.unit.requests.asked import request
 
+from agentwatch.decisions.asking import answer
 from agentwatch.decisions.chain import verified
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.reader import Verified
@@ -421,3 +422,12 @@ def test_an_answer_that_the_request_does_not_take_is_refused(
         if offer is not None:
             offer.end(RequestStage.GONE)
     assert host.records() == []
+
+
+def test_agents_are_not_told_what_was_signed_a_second_time(host: Host) -> None:
+    host.record(host.signed())
+    found = host.wait()
+    document = answer(found)
+    assert document["pending"] is False
+    assert document["operator"] == "kim"
+    assert "signed_request" not in document

@@ -120,12 +120,14 @@ def go_on(task: Task) -> str:
 def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
     """The document. `pending` is False only where there is a decision that holds.
 
-    Then it has all keys of the record, `place` (`ledger` or `mirror`), `handoff_path` (a file with the amended
-    handoff, or null) and `do_now`; else `do_now` and what is known: `detail`, `refused` or `expired`.
+    Then it has the keys of the record, but for `signed_request`; `place` (`ledger` or `mirror`), `handoff_path` (a file
+    with the amended handoff, or null) and `do_now`; else `do_now` and what is known: `detail`, `refused` or `expired`.
     """
     if isinstance(found, Verified):
         told = {"place": found.place.value, "handoff_path": handoff_path, "do_now": do_now(found.record, handoff_path)}
-        return {"pending": False, **found.record.document(), **told}
+        # What was signed on another machine was verified, and says all of it once more: agents read it as text.
+        said = {name: value for name, value in found.record.document().items() if name != "signed_request"}
+        return {"pending": False, **said, **told}
     if isinstance(found, Expired):
         record = found.record
         known = {name: getattr(record, name) for name in ("decision_id", "task_id", "attempt", "expires_at")}
