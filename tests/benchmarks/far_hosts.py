@@ -1,0 +1,96 @@
+"""Many hosts in one process, for the benchmark of the screen that watches them: `far_hosts TASKS RATE COUNT FD…`.
+
+Each relays a workspace of so many tasks through one of the sockets. Once a line comes in, all together observe so many
+things, at this rate a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.monitor import Monitor
+from agentwatch.remote.relay import Relay
+from agentwatch.remote.stdio import StdioEnd
+from agentwatch.remote.wire import Signer
+from agentwatch.sources.health import Batch, Health
+from agentwatch.sources.source import Source
+
+LIVE = Health("live", "")
+
+
+class Fed(Source):
+    """A workspace of so many tasks, each with what it was handed and what it gave back; told more by `news`."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._seq = 0
+        self._emit: Callable[[Batch], None] = lambda _batch: None
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        self._emit = emit
+        emit(Batch(self.everything(), LIVE))
+
+    def everything(self) -> tuple[Observation, ...]:
+        seen: list[Observation] = []
+        for number in range(self._tasks):
+            parent = f"t{number // 10}" if number >= 10 else None
+            packet = Handoff(f"t{number}", f"count the seeds of field {number} and say how many there are", parent)
+            seen += [
+                self._seen(f"t{number}.handoff.json", packet),
+                self._seen(f"t{number}.return.md", returned(number)),
+            ]
+        return tuple(seen)
+
+    def news(self, number: int) -> None:
+        self._emit(Batch((self._seen(f"t{number % self._tasks}.return.md", returned(number)),), LIVE))
+
+    def _seen(self, path: str, document: Handoff | Return) -> Seen:
+        self._seq += 1
+        return Seen(self._seq, time.time(), path, f"{self._seq:064x}", document)
+
+
+def returned(number: int) -> Return:
+    words = f"All {number} rows were counted twice, and the second count is what the first one was."
+    return Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, summary=words, files_modified=("src/a.py",))
+
+
+def feed(sources: Sequence[Fed], rate: float, count: int) -> None:
+    """Have these observe so many things, one after the other."""
+    began, told = time.monotonic(), 0
+    while told < count:
+        while told < min((time.monotonic() - began) * rate, count):
+            sources[told % len(sources)].news(told // len(sources))
+            told += 1
+        time.sleep(0.002)
+
+
+async def main(tasks: int, rate: float, count: int, descriptors: list[int]) -> None:
+    sources, relays = [], []
+    for number, descriptor in enumerate(descriptors):
+        sources.append(Fed(tasks))
+        monitor = Monitor(Path(f"/w/shop{number}"), Settings(), sources[-1], time.time, keeps_deleted=True)
+        signer = Signer(SigningKey(Ed25519PrivateKey.generate()))
+        end = StdioEnd(descriptor, descriptor)
+        relays.append(asyncio.create_task(Relay({"shop": monitor}, end, signer, host=f"build{number}").run()))
+
+    def wait() -> None:
+        sys.stdin.readline()
+        feed(sources, rate, count)
+
+    threading.Thread(target=wait, daemon=True).start()
+    await asyncio.gather(*relays)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), [int(one) for one in sys.argv[4:]]))

@@ -1,0 +1,89 @@
+"""Messages through pipes arrive whole or not at all, wherever the pipe breaks and whatever a shell says before."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from queue import Queue
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.remote.link import LinkState
+from agentwatch.remote.stdio import GREETING, CutError, StdioEnd, Writer, framed, messages
+from agentwatch.remote.wire import LARGEST_MESSAGE
+
+SECONDS = 60
+
+
+def arrived(data: bytes) -> tuple[list[bytes], str]:
+    """The messages that come out of a pipe with this in it, and how it ends."""
+    incoming, outgoing = os.pipe()
+    with os.fdopen(outgoing, "wb", 0) as pipe:
+        threading.Thread(target=lambda: (pipe.write(data), pipe.close()), daemon=True).start()
+        found: list[bytes] = []
+        try:
+            for message in messages(incoming):
+                found.append(message)  # noqa: PERF402  it ends by an exception
+        except CutError as error:
+            return found, str(error)
+        finally:
+            os.close(incoming)
+    raise AssertionError("it has no end")
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5), st.binary(max_size=40), st.integers(0, 200))
+def test_wherever_it_is_cut_whole_messages_have_arrived_and_no_part_of_one(
+    sent: list[bytes], noise: bytes, cut: int
+) -> None:
+    data = noise + GREETING + b"".join(map(framed, sent))
+    found, why = arrived(data[: min(cut, len(data))])
+    assert found == sent[: len(found)]
+    assert why == "the connection has ended"
+    assert arrived(data) == (sent, "the connection has ended")
+
+
+def test_what_is_no_relay_is_said() -> None:
+    assert arrived(b"hello\n" * 100_000) == ([], "something else than a relay answers there")
+    too_long = GREETING + struct.pack(">I", LARGEST_MESSAGE + 1)
+    assert arrived(too_long) == ([], "something else than a relay speaks there")
+
+
+@pytest.fixture
+def pipes() -> Iterator[list[int]]:
+    made = [*os.pipe(), *os.pipe()]
+    yield made
+    for one in made:
+        with suppress(OSError):
+            os.close(one)
+
+
+def test_the_end_of_a_relay_hears_and_is_heard_and_ends_with_its_screen(pipes: list[int]) -> None:
+    there_in, here_out, here_in, there_out = pipes
+    heard, states = Queue[bytes](), Queue[LinkState]()
+    end = StdioEnd(there_in, there_out)
+    end.start(heard.put, states.put)
+    screen = Writer(here_out)
+    large = os.urandom(300_000)
+    for message in (b"one", large):
+        screen.send(message)
+        end.send(message)
+    answers = messages(here_in)
+    assert [next(answers), next(answers)] == [b"one", large]
+    assert [heard.get(timeout=SECONDS), heard.get(timeout=SECONDS)] == [b"one", large]
+    screen.stop()
+    os.close(here_out)
+    assert states.get(timeout=SECONDS) == LinkState(up=False, words="the connection has ended", fatal=True)
+    end.stop()
+
+
+def test_who_does_not_read_holds_nobody_up_and_gets_what_has_room(pipes: list[int]) -> None:
+    writer = Writer(pipes[1])
+    for _ in range(200):
+        writer.send(bytes(1_000_000))
+    writer.stop(0)
+    os.close(pipes[0])
