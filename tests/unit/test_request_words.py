@@ -58,6 +58,14 @@ def task_of(*observations: Observation) -> Task:
         ),
         ([requested(request()), ran(session(permit(by=Permitter.PERSON)), 5)], "allowed in the program"),
         ([requested(request()), ran(session(permit(False, Permitter.RULE)), 5)], "denied by a rule of the program"),
+        (
+            [
+                requested(request()),
+                decided(request()),
+                requested(request(stage=RequestStage.UNKNOWN, ended_at=1_110.0), 5),
+            ],
+            "allowed by you; whether that counted is not known: the connection to its program broke",
+        ),
         ([requested(request()), ran(session(permit(None)), 5)], "answered by a hook, not with your answer"),
     ],
 )

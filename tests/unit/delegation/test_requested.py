@@ -52,6 +52,25 @@ def test_a_long_command_is_visibly_cut_in_the_ask_and_whole_in_the_request() -> 
     assert task.requests[0].shown == command
 
 
+@pytest.mark.parametrize(
+    ("allowed", "by", "stage"),
+    [
+        (True, Permitter.UNKNOWN, RequestStage.UNKNOWN),
+        (False, Permitter.UNKNOWN, RequestStage.ELSEWHERE),
+        (True, Permitter.PERSON, RequestStage.ELSEWHERE),
+    ],
+)
+def test_an_answer_that_nothing_was_heard_of_is_not_told_as_anybodys_where_that_is_not_known(
+    allowed: bool, by: Permitter, stage: RequestStage
+) -> None:
+    lost = request(stage=RequestStage.UNKNOWN, ended_at=1_110.0)
+    tree = tree_of([ran(session()), requested(request()), decided(request()), requested(lost, 5)])
+    assert stages(tree.tasks["s1"]) == [RequestStage.UNKNOWN]
+    assert not tree.tasks["s1"].ask
+    tree.apply(ran(session(permit(allowed, by)), 6))
+    assert stages(tree.tasks["s1"]) == [stage]
+
+
 def test_a_request_of_a_session_that_is_not_known_is_a_task_named_by_program_and_session() -> None:
     tree = tree_of([requested(request())])
     task = tree.tasks["s1"]

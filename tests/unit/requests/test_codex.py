@@ -130,6 +130,18 @@ def test_where_a_command_runs_is_shown_unless_it_is_the_workspace(
     assert list(map(str, asked.beside)) == ['cwd: "/other"', 'environmentId: "far"']
 
 
+def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_shown(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    below = place.workspace / "shop"
+    below.mkdir()
+    for name, directory in (("beside", f"{place.workspace}-2"), ("above", place.root), ("below", below)):
+        server.thread(name, Path(directory))
+        server.ask(COMMAND, command(), name)
+    assert (offered(place).session_id, list(map(str, offered(place).beside))) == ("below", [f'cwd: "{below}"'])
+    assert len(place.box.read()) == 1
+
+
 @pytest.mark.parametrize("is_there_first", [True, False])
 def test_a_patch_is_shown_whole(place: Place, home: Path, server: AppServer, is_there_first: bool) -> None:
     if is_there_first:
@@ -346,11 +358,17 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(
     server.ask(COMMAND, command())
     asked = offered(place)
     place.answer(asked)
-    until(lambda: server.said.count("thread/resume") == 2)
+    # Nobody can say that it was answered elsewhere, nor that it was not taken.
+    assert ended(place, asked) is RequestStage.UNKNOWN
     server.takes = lambda _: True
-    offered(place)
+    again = offered(place)
+    assert again.request_id != asked.request_id
+    assert server.said.count("thread/resume") == 2
     time.sleep(0.3)
     assert (server.answers, server.late) == ([], [])
+    place.answer(again, Action.DENY)
+    assert ended(place, again) is RequestStage.DELIVERED
+    assert server.answers == [(0, {"decision": "decline"})]
 
 
 def test_an_id_that_is_given_to_another_request_ends_the_first(

@@ -30,6 +30,8 @@ class RequestStage(StrEnum):
     """The program's own record says that it did as was answered."""
     ELSEWHERE = "answered elsewhere"
     """It was answered in the program, or by somebody else, first."""
+    UNKNOWN = "unknown"
+    """It was answered, and what it was answered by broke before the program said whether it took that."""
     GONE = "gone"
     """Nobody can answer it any more: the program stopped waiting, or its holder has ended."""
 
@@ -39,7 +41,7 @@ _REMEMBERED: Final = 8_192
 _NAMES: Final = 40
 """So many arguments, and characters of each."""
 
-ENDED: Final = frozenset({RequestStage.DELIVERED, RequestStage.ACTED, RequestStage.ELSEWHERE, RequestStage.GONE})
+ENDED: Final = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
 """A request in one of these waits for nobody."""
 
 

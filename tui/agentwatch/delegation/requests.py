@@ -197,8 +197,12 @@ def _standing(request: Request, decision: Decision | None, permit: Permit | None
         return replace(request, allowed=allowed, by=request.by or by)
     if permit is not None and not (request.stage is RequestStage.DELIVERED and decision is None):
         done = replace(request, ended_at=permit.at if request.ended_at is None else request.ended_at)
-        if decision is not None and (told or request.stage is RequestStage.DELIVERED) and _came_of(permit, decision):
-            return replace(done, stage=RequestStage.ACTED, allowed=allowed, by=by)
+        if decision is not None and _came_of(permit, decision):
+            if told or request.stage is RequestStage.DELIVERED:
+                return replace(done, stage=RequestStage.ACTED, allowed=allowed, by=by)
+            if request.stage is RequestStage.UNKNOWN:
+                # As it was decided here, by whichever answer.
+                return replace(done, allowed=allowed, by=by)
         return replace(done, stage=RequestStage.ELSEWHERE, allowed=permit.allowed, by=permit.by.value)
     if request.stage is RequestStage.ELSEWHERE:
         return request

@@ -26,7 +26,7 @@ from agentwatch.requests.codex_asked import CALL, CHANGE, METHODS, Asked, answer
 from agentwatch.requests.codex_wire import Wire, WireError, connected
 from agentwatch.requests.holding import Holder
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
-from agentwatch.sources.sessions.reader import Workspace
+from agentwatch.sources.sessions.projects import holds
 
 _SOCKET: Final = Path("app-server-control", "app-server-control.sock")
 _LOOK_SECONDS: Final = 2.0
@@ -62,11 +62,12 @@ class CodexClient(Background[Sequence[Observation]]):
         super().__init__()
         self.refused = ""
         """Why something that Codex asks is not offered, one sentence. May quote foreign text."""
-        self._workspace = Workspace(workspace)
+        self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
         self._clock = clock
         self._pause = _LOOK_SECONDS
+        self._lost = set[str]()
 
     def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
         del emit
@@ -113,12 +114,24 @@ class CodexClient(Background[Sequence[Observation]]):
         """A connection has begun as it should: once it is lost, the next one is soon."""
         self._pause, self.refused = _LOOK_SECONDS, ""
 
-    def is_at(self, directory: str | None) -> bool:
-        return directory is not None and self._workspace.is_at(directory)
+    def place(self, directory: str | None) -> str | None:
+        """A directory as it is, if it is the workspace or lies below it; None if it does not."""
+        with suppress(OSError, ValueError):
+            if directory is not None and os.path.isabs(directory):  # noqa: PTH117
+                place = os.path.realpath(directory)
+                return place if holds(self._workspace, place) else None
+        return None
+
+    def is_workspace(self, directory: str | None) -> bool:
+        return self.place(directory) == self._workspace
 
     def request(self, asked: Asked) -> Request | None:
         with suppress(ValueError):
-            return request_of(asked, self._holder.box.workspace_id, self._clock())
+            while True:
+                request = request_of(asked, self._holder.box.workspace_id, self._clock())
+                if request is None or request.request_id not in self._lost:
+                    return request
+                asked = asked._replace(again=asked.again + 1)
         return None
 
     def offer(self, request: Request) -> Offer | None:
@@ -127,6 +140,14 @@ class CodexClient(Background[Sequence[Observation]]):
         except BoxError as error:
             self.refused = f"Codex: {error}"
             return None
+
+    def ended(self, held: _Held, stage: RequestStage, by: str = "") -> None:
+        """A request is held no more. Whether an answer that nothing was heard of was taken, nobody can say; where it
+        was not, the server asks again, and what it asks is another request."""
+        if stage is RequestStage.GONE and held.sent is not None:
+            stage = RequestStage.UNKNOWN
+            self._lost.add(held.request.request_id)
+        held.offer.end(stage, by)
 
     def look(self, offer: Offer) -> Record | None:
         return self._holder.look(offer)
@@ -158,7 +179,7 @@ class _Connection:
                     self._look(key)
         finally:
             for held in self._held.values():
-                held.offer.end(RequestStage.GONE)
+                self._client.ended(held, RequestStage.GONE)
 
     def _begin(self) -> None:
         name = {"name": "agentwatch", "title": "agentwatch", "version": __version__}
@@ -185,7 +206,7 @@ class _Connection:
             found = self._threads.get(thread) or self._read(thread)
             if text(found, "id") is None or found.get("ephemeral") is True:
                 return False
-            if self._client.is_at(text(found, "cwd")):
+            if self._client.place(text(found, "cwd")) is not None:
                 return True
             above = text(found, "parentThreadId")
             if above is None:
@@ -241,8 +262,8 @@ class _Connection:
         thread = text(params, "threadId") or ""
         if method is not None and "id" in message:
             if method in METHODS and thread in self._followed:
-                directory = text(self._threads.get(thread, {}), "cwd")
-                self._asked(message["id"], Asked(method, params, dict(self._followed[thread]), directory))
+                is_usual = self._client.is_workspace(text(params, "cwd"))
+                self._asked(message["id"], Asked(method, params, dict(self._followed[thread]), is_usual))
             return
         match method:
             case "serverRequest/resolved":
@@ -283,7 +304,7 @@ class _Connection:
             self._end(key, RequestStage.DELIVERED, by=held.sent.operator)
 
     def _end(self, key: str, stage: RequestStage, by: str = "") -> None:
-        self._held.pop(key).offer.end(stage, by)
+        self._client.ended(self._held.pop(key), stage, by)
 
     def _look(self, key: str) -> None:
         """Answer a request, if the operator has decided about it."""

@@ -57,12 +57,14 @@ _FORM: Final = "a form of an MCP server is filled in only in Codex"
 
 
 class Asked(NamedTuple):
-    """A request as it came, the items of its thread that are in progress, by id, and where that works."""
+    """A request as it came, the items of its thread that are in progress, by id, whether its command runs where the
+    operator expects it, in the workspace, and how often it was asked again after an answer that got lost."""
 
     method: str
     params: Fields
     items: Mapping[str, Fields]
-    directory: str | None = None
+    is_usual: bool = True
+    again: int = 0
 
 
 def version_of(answer: Fields) -> str:
@@ -93,7 +95,7 @@ def request_of(asked: Asked, workspace_id: str, now: float) -> Request | None:
     why_not = _why_not(asked, item, queries, changes)
     shown, beside = _read(asked, queries, changes)
     # Without an item it may not be told from another one: it is shown, and never answered.
-    nonce = "/".join((thread, turn, item or f"of-{digest[:16]}"))
+    nonce = "/".join((thread, turn, item or f"of-{digest[:16]}", *([f"again-{asked.again}"] if asked.again else [])))
     began = number(params, "startedAtMs")
     kind = RequestKind.PERMISSION
     actions: tuple[Action, ...] = (Action.ALLOW, Action.DENY)
@@ -228,7 +230,7 @@ def _read(asked: Asked, queries: tuple[Query, ...] | None, changes: Iterable[obj
     params = asked.params
     match asked.method:
         case method if method == COMMAND:
-            usual = {"cwd": asked.directory, "environmentId": "local"}
+            usual = {"cwd": params.get("cwd") if asked.is_usual else None, "environmentId": "local"}
             others = {key: params[key] for key in usual if params.get(key) not in (None, usual[key])}
             if (command := text(params, "command")) is not None:
                 return read(others, command)

@@ -32,7 +32,7 @@ _TEXTS: Final = ("tool", "input", "shown", "said", "why_not", "covered_by", "by"
 _FLAGS: Final = ("prompt_hidden", "words", "ends_turn")
 _MOST: Final = 2**31
 _MOST_SECONDS: Final = 2**40
-_STAGES: Final = (RequestStage.OFFERED, RequestStage.DELIVERED, RequestStage.ELSEWHERE, RequestStage.GONE)
+_STAGES: Final = frozenset(RequestStage) - {RequestStage.DECIDED, RequestStage.ACTED}
 """What a file says. That it is decided stands in the ledger; that a program acted, in its own records."""
 
 

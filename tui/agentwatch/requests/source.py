@@ -18,6 +18,7 @@ _TIDY_SECONDS: Final = 3_600.0
 _ENDS: Final = {
     RequestStage.DELIVERED: "it was answered already",
     RequestStage.ELSEWHERE: "it was answered in its program",
+    RequestStage.UNKNOWN: "it was answered, and whether its program took that is not known",
     RequestStage.GONE: "nobody waits for an answer any more: its program went on, or what held it has ended",
 }
 

@@ -77,6 +77,8 @@ def standing_words(request: Request, now: float) -> str:
         case RequestStage.ELSEWHERE:
             who = _ELSEWHERE[Permitter(request.by)] if request.by in list(Permitter) else "in the program"
             return f"{_did(request) if request.allowed is not None else 'answered'} {who}"
+        case RequestStage.UNKNOWN:
+            return f"{did} by you; whether that counted is not known: the connection to its program broke"
     late = "; your answer came too late" if request.allowed is not None else ""
     return f"gone: its program stopped waiting{late}"
 
