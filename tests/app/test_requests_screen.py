@@ -48,6 +48,10 @@ async def test_a_request_says_how_long_it_can_be_answered_where_it_stands(tmp_pa
         strip = s.main.query_one(NeedsYou)
         # The other one is newer, and waits for as long as it takes.
         await s.until(lambda: "■ shop.ui allow? Bash  git push 1m left" in "".join(p.text for p in strip._parts[0]))
+        # So, too, where the cursor is on another one that asks.
+        s.tree.select("shop.api")
+        await s.until(lambda: strip.cursor_id == "shop.api")
+        assert "■ shop.ui allow? Bash  git push" in "".join(p.text for p in strip._parts[0])
 
 
 @pytest.mark.parametrize("size", [(40, 12), SMALL, WIDE])

@@ -120,8 +120,10 @@ class NeedsYou(LineWidget):
         lines = min(_LINES, self.screen.size.height // 10)
         is_tall = self.has_class("-tall")
         count = max(lines - bool(outside), 1) if is_tall else width // _LEAST_OF_TASK + 1
-        # In one line: the selected one, where it asks, and those after it; else the most important ones.
-        first = None if is_tall else self.cursor_id
+        # In one line: the selected one, where it asks, and those after it; else the most important ones, and always one
+        # that runs out.
+        runs_out = any(_runs_out(self._tree.tasks[one]) is not None for one in queue.some(1))
+        first = None if is_tall or runs_out else self.cursor_id
         if inside is None:
             ids = queue.some(count, first)
         else:
