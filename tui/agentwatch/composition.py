@@ -110,7 +110,9 @@ def watched(
         names = names_of(workspaces)
         places = [*(Place(one, names[one]) for one in workspaces), *fleet.find().places]
         find = partial(_all_of, finds) if finds else None
-        return Monitors(places, settings, open_one, find=find, end=fleet.close)
+        broker = Path(f"/nats:{addresses[0].server}")
+        workspace = places[0].workspace if places else broker
+        return Monitors(places, settings, open_one, find=find, noun="host", workspace=workspace, end=fleet.close)
     if everywhere is not None:
         # All stores are looked through.
         from agentwatch.everywhere import PAUSE_SECONDS, Everywhere

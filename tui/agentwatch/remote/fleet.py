@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.decisions.errors import KeyProblemError
@@ -17,6 +17,10 @@ from agentwatch.monitors import Place, Places
 from agentwatch.remote.address import Address
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.source import SCAN_SECONDS, RemoteSource
+from agentwatch.shell import FLEET, needing
+
+if TYPE_CHECKING:
+    from agentwatch.remote.nats_link import NatsHub
 
 _PAUSE_SECONDS: Final = 0.05
 
@@ -39,14 +43,18 @@ class Fleet:
         """The workspaces that the addresses name."""
         self._brokered: dict[str, _Known] = {}
         """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
+        self._asked_for: set[str] = set()
+        """The labels of those of them that are meant by name."""
         self._held: list[RemoteHost] = []
+        self._sources: list[RemoteSource] = []
         self._complaints: list[str] = []
         labels = _labels([one for one in addresses if one.kind == "ssh"])
         for address, label in labels.items():
             self._add_ssh(address, label)
+        hubs: dict[str, NatsHub] = {}
         for address in addresses:
             if address.kind == "nats":
-                self._add_nats(address)
+                self._add_nats(address, hubs)
 
     def _add_ssh(self, address: Address, label: str) -> None:
         from agentwatch.remote.ssh import SshLink
@@ -57,8 +65,31 @@ class Fleet:
         self._known[address.place] = _Known(host, "", address.written)
         self._fixed.append(Place(address.place, whole if short in names else short, host=label))
 
-    def _add_nats(self, address: Address) -> None:
-        raise UsageError(f"{address.written}: hosts behind a broker cannot be watched yet")
+    def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
+        with needing(*FLEET):
+            from agentwatch.remote.nats_fleet import login_of
+            from agentwatch.remote.nats_link import NatsHub
+        trusted = {one.name: one.public for one in self._keys.others(Role.HOST) if one.distrusted_at is None}
+        if address.host and address.host not in trusted:
+            raise UsageError(
+                f"{address.written}: no host is known by the name {address.host}; `agentwatch keys` on it prints its"
+                f" key, and here `agentwatch keys trust KEY --name {address.host} --host` makes it known"
+            )
+        if not trusted:
+            raise UsageError(
+                f"{address.written}: no host is trusted yet; `agentwatch keys` on each prints its key, and here"
+                " `agentwatch keys trust KEY --name NAME --host` makes it known"
+            )
+        hub = hubs.get(address.server)
+        if hub is None:
+            login = login_of(None, self._keys)
+            hub = hubs[address.server] = NatsHub(address.server, login, key=login.key)
+        self._asked_for |= {address.host} - {""}
+        for name in [address.host] if address.host else trusted:
+            if name not in self._brokered:
+                host = RemoteHost(hub.link(trusted[name]), name, key=trusted[name])
+                host.hold()
+                self._brokered[name] = _Known(host, address.path, f"nats://{address.server}/{name}")
 
     def _key_of(self, label: str) -> PublicKey | None:
         """The key that a host has signed with before."""
@@ -72,6 +103,8 @@ class Fleet:
             known = self._keys.others(Role.HOST)
             if any(one.public == key and one.distrusted_at is None for one in known):
                 return ""
+            if any(one.public == key for one in known):
+                return f"its key is trusted no more: `agentwatch keys trust {key.text} --name {label} --host` does so"
             try:
                 self._keys.trust_other(Role.HOST, key, label)
             except KeyProblemError as error:
@@ -92,6 +125,9 @@ class Fleet:
         places = list(self._fixed)
         for label, (host, wanted, written) in self._brokered.items():
             hello = host.hello
+            if hello is None and label not in self._asked_for:
+                # Of all that are trusted, it may be another broker's.
+                continue
             if hello is None:
                 place = Path(f"/nats:{label}")
                 self._known[place] = _Known(host, wanted, written)
@@ -119,7 +155,9 @@ class Fleet:
     def source(self, place: Path) -> RemoteSource:
         """A source of a workspace that was found."""
         host, name, _ = self._known[place]
-        return RemoteSource(host, name)
+        source = RemoteSource(host, name)
+        self._sources.append(source)
+        return source
 
     def host(self, place: Path) -> RemoteHost:
         """The host of a workspace that was found."""
@@ -136,7 +174,9 @@ class Fleet:
         return self._known[place].written
 
     def close(self) -> None:
-        """End the connections that no source holds any more."""
+        """End all connections."""
+        for source in self._sources:
+            source.stop()
         for host in (*self._held, *(known.host for known in self._brokered.values())):
             host.release()
 

@@ -37,6 +37,7 @@ class RemoteSource(Source):
         self.host: Final = host
         self.workspace: Workspace | None = None
         self.is_shown = False
+        self._is_held = False
         self._name = name
         self._emit: Callable[[Batch], None] | None = None
         self._copy: Copy | None = None
@@ -63,13 +64,22 @@ class RemoteSource(Source):
             self.is_shown = True
             self.host.listen(self)
             self.advance()
-        self.host.hold()
+        self._hold()
 
     def stop(self) -> None:
         with self.host.lock:
             self._emit = None
             self.host.leave(self)
-        self.host.release()
+            # What was stopped before it was started holds nothing.
+            was_held, self._is_held = self._is_held, False
+        if was_held:
+            self.host.release()
+
+    def _hold(self) -> None:
+        with self.host.lock:
+            was_held, self._is_held = self._is_held, True
+        if not was_held:
+            self.host.hold()
 
     def content(self, digest: str) -> str | None:
         return self.host.texts.text(self.host.screen, self.workspace_id, digest) if self.workspace is not None else None
@@ -80,7 +90,7 @@ class RemoteSource(Source):
         batches: list[Batch] = []
         with self.host.lock:
             self.host.listen(self)
-        self.host.hold()
+        self._hold()
         with self._complete:
             while not self._is_ready and self.host.lost_since is None and self.host.steady() < until:
                 self._complete.wait(0.1)

@@ -17,7 +17,7 @@ from agentwatch.app.dialogs.request import Opened, RequestScreen
 from agentwatch.app.messages import TaskDecided
 from agentwatch.decisions import policy
 from agentwatch.delegation.decision import Action
-from agentwatch.text import quoted
+from agentwatch.text import clean, quoted
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Opener(NamedTuple):
         asked = monitor.tree.request(request_id)
         if asked is None or not asked.request.can_answer or monitor.clerk is None:
             return None
-        if (reason := unfit(asked.request)) is not None:
+        if (reason := _closed(monitor) or unfit(asked.request)) is not None:
             self.app.notify(f"Answer: {reason}.", severity="warning", markup=False, timeout=6)
             return None
         opened = Opened(monitor, monitor.clerk.desk, asked.task_id, asked.request, self._where(task_id))
@@ -98,8 +98,8 @@ class Opener(NamedTuple):
             # What its program waits for comes before all else that could be decided about it.
             asks = action is None and task.request is not None
             reason = why_not(task, Action.RESPOND if asks else wanted or Action.ACCEPT, self.clock())
-            if reason is None and monitor.clerk is None:
-                reason = "its workspace is not being watched yet"
+            if reason is None:
+                reason = _closed(monitor)
             if wanted is None or reason is not None or monitor.clerk is None:
                 what = FORMS[wanted].word if wanted is not None else "Review"
                 words = f"{what} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
@@ -120,6 +120,14 @@ class Opener(NamedTuple):
         shown = tasks.get(task_id)
         top = tasks.get(shown.scope) if shown is not None and shown.scope else None
         return top.title if top is not None else ""
+
+
+def _closed(monitor: Monitor) -> str | None:
+    """Why nothing can be decided in a workspace now; None where something can."""
+    if monitor.clerk is None:
+        return "its workspace is not being watched yet"
+    unreachable = monitor.clerk.desk.unreachable
+    return None if unreachable is None else clean(unreachable, 400)
 
 
 def _likely(task: Task, now: float) -> Action | None:
