@@ -8,14 +8,18 @@ from typing import Final
 from agentwatch.delegation.run import Message
 from agentwatch.monitor import Monitor
 from agentwatch.remote.frames import Ask, Reply
+from agentwatch.remote.transcripts import Shown
 
 PART: Final = 128 * 1024
 """Characters of one part."""
 
 
-def answers(monitor: Monitor, ask: Ask) -> Iterator[Reply]:
+def answers(monitor: Monitor, transcripts: Shown, ask: Ask) -> Iterator[Reply]:
     """The parts of the answer. Blocks."""
-    text = monitor.content(Message(0.0, ask.key, "")) if ask.what == "text" else None
+    if ask.what == "text":
+        text = monitor.content(Message(0.0, ask.key, ""))
+    else:
+        text = transcripts.answer(ask.screen, ask.key, ask.place)
     if text is None:
         yield Reply(ask.id)
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
@@ -32,11 +32,15 @@ def encoder(shape: Any) -> Encode:
         return _encode_any(_records_in(arguments), arguments)
     if origin is tuple:
         return _encode_tuple(arguments)
+    if origin is Sequence:
+        return _encode_tuple((arguments[0], Ellipsis))
     if origin in (dict, Mapping, types.MappingProxyType, *_MAPPINGS):
         encode = encoder(arguments[1])
         return lambda value: {key: encode(one) for key, one in value.items()}
     if _is_record(shape):
         return _encode_record(shape)
+    if shape is object:
+        return _itself
     if shape is str:
         # A word of an enumeration, where any word may stand.
         return str
@@ -53,6 +57,8 @@ def decoder(shape: Any) -> Decode:
         return _one_of(arguments)
     if origin is tuple:
         return _decode_tuple(arguments)
+    if origin is Sequence:
+        return _decode_tuple((arguments[0], Ellipsis))
     if origin in _MAPPINGS:
         return _decode_mapping(decoder(arguments[1]))
     if _is_record(shape):
@@ -170,7 +176,14 @@ def _nothing(value: Any) -> None:
         raise _wrong(value, "null")
 
 
-_PLAIN: Final[Mapping[Any, Decode]] = {str: _text, int: _whole, float: _number, bool: _truth, types.NoneType: _nothing}
+_PLAIN: Final[Mapping[Any, Decode]] = {
+    str: _text,
+    int: _whole,
+    float: _number,
+    bool: _truth,
+    types.NoneType: _nothing,
+    object: _itself,
+}
 
 
 def _one_of(members: Mapping[Any, Any] | tuple[Any, ...]) -> Decode:

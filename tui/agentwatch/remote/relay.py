@@ -42,6 +42,7 @@ from agentwatch.remote.frames import (
 from agentwatch.remote.link import LinkState, RelayEnd
 from agentwatch.remote.observed import Told, fields_of, is_told, observation_of
 from agentwatch.remote.outcomes import Outcome
+from agentwatch.remote.transcripts import Shown
 from agentwatch.remote.wire import Signer, unpack
 from agentwatch.sources.health import Problem, health_of
 
@@ -62,6 +63,7 @@ class Relayed:
         self.monitor = monitor
         rules = rules_of(monitor.settings, monitor.tree.history_before)
         self.workspace = Workspace(workspace_id(monitor.workspace), str(monitor.workspace), name, rules, tuple(asked))
+        self.transcripts = Shown(monitor)
         self.book = Book()
         self.new: list[Item] = []
         """What is in the book and was not told yet."""
@@ -327,10 +329,10 @@ class Relay:
     def _ask(self, ask: Ask) -> None:
         part = self._parts.get(ask.workspace)
         if part is not None:
-            self._asked.submit(self._answer, part.monitor, ask)
+            self._asked.submit(self._answer, part, ask)
 
-    def _answer(self, monitor: Monitor, ask: Ask) -> None:
-        for reply in answers(monitor, ask):
+    def _answer(self, part: Relayed, ask: Ask) -> None:
+        for reply in answers(part.monitor, part.transcripts, ask):
             self._say(reply, to=ask.screen)
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, Final
 
-from agentwatch.delegation.observation import Lost, Observation, Reached, Ruled
+from agentwatch.delegation.observation import Lost, Observation, Ran, Reached, Ruled, Seen
+from agentwatch.delegation.run import Run
+from agentwatch.history.shapes import messages
 from agentwatch.remote.codec import shifter
 from agentwatch.remote.copy import Copy
 from agentwatch.remote.frames import Workspace
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.observed import Told
+from agentwatch.remote.transcripts import FarTranscript, is_of
 from agentwatch.sources.health import FILES, Batch, Health, Problem
+from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.source import Source
 
 SCAN_SECONDS: Final = 20.0
@@ -82,7 +86,22 @@ class RemoteSource(Source):
             self.host.hold()
 
     def content(self, digest: str) -> str | None:
-        return self.host.texts.text(self.host.screen, self.workspace_id, digest) if self.workspace is not None else None
+        with self.host.lock:
+            observations = [] if self._copy is None else [*self._copy.book.observations()]
+        # Of several hosts, only the one is asked that has spoken of it.
+        if not any(digest in _texts_of(one) for one in observations):
+            return None
+        return self.host.texts.text(self.host.screen, self.workspace_id, digest)
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        with self.host.lock:
+            told = () if self._copy is None else self._copy.book.observations()
+            same = (one for one in told if isinstance(one, Ran) and one.run is not None and is_of(one.run, run))
+            ran = next(same, None)
+        if ran is None:
+            return None
+        host, workspace = self.host, self.workspace_id
+        return FarTranscript(lambda place: host.texts.ask(host.screen, workspace, "transcript", ran.path, place))
 
     def scan(self) -> Batch:
         """All that is known of it, once the host has looked at everything; waits for that, at most 20 s."""
@@ -183,3 +202,12 @@ class RemoteSource(Source):
         if known is None or not self._has_begun:
             return Health("starting", f"asking {label}")
         return known
+
+
+def _texts_of(told: Told) -> Collection[str]:
+    """The digests of the texts that an observation is about."""
+    if isinstance(told, Seen):
+        return (told.digest,)
+    if isinstance(told, Ran) and told.run is not None:
+        return [message.digest for message in messages(told.run)]
+    return ()

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from agentwatch.remote.frames import LARGEST, Ask, Reply
 
@@ -49,8 +49,20 @@ class Texts:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-            ask = Ask(f"{screen}.{secrets.token_hex(8)}", screen, workspace, "text", digest)
-            arriving = self._arriving[ask.id] = _Arriving()
+        text = self.ask(screen, workspace, "text", digest)
+        if text is not None:
+            with self._news:
+                self._keep(key, text)
+        return text
+
+    def ask(
+        self, screen: str, workspace: str, what: Literal["text", "transcript"], key: str, place: str = ""
+    ) -> str | None:
+        """The answer of the host, None where it has none, or none is to be had now. Blocks."""
+        ask = Ask(f"{screen}.{secrets.token_hex(8)}", screen, workspace, what, key, place)
+        arriving = _Arriving()
+        with self._news:
+            self._arriving[ask.id] = arriving
         until, again_at = time.monotonic() + SECONDS, 0.0
         try:
             while (now := time.monotonic()) < until and self._is_up():
@@ -67,10 +79,7 @@ class Texts:
                 del self._arriving[ask.id]
         if not arriving.parts or not arriving.is_over:
             return None
-        text = "".join(arriving.found[number] for number in range(arriving.parts))
-        with self._news:
-            self._keep(key, text)
-        return text
+        return "".join(arriving.found[number] for number in range(arriving.parts))
 
     def take(self, reply: Reply) -> None:
         """A part of an answer has arrived."""

@@ -89,7 +89,7 @@ class Follower:
 
 def _backend(transcript: RunTranscript) -> Backend:
     """What tells when one of the files changes."""
-    if sys.platform == "linux":
+    if sys.platform == "linux" and transcript.watched:
         # Not everywhere, so it is loaded where it is.
         from agentwatch.sources.files.inotify_backend import InotifyBackend
 
