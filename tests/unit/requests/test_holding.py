@@ -13,6 +13,7 @@ import pytest
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.requests import holding
 from agentwatch.requests.box import Offer
 from agentwatch.requests.holding import Holder
 from tests.unit.requests.asked import ANSWERED, Place, question, request
@@ -141,12 +142,20 @@ def test_an_answer_that_has_expired_is_none(place: Place) -> None:
         assert holder.look(offer) is None
 
 
-def test_an_answer_from_the_future_is_none_and_it_is_said_why(place: Place) -> None:
+def test_an_answer_from_the_future_is_none_for_ever_and_it_is_said_why(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holding, "_LOOK_ANYWAY_SECONDS", 0.0)
+    later = time.time() + 2 * 3600 + 5
     holder, asked, soon = place.holder(), request(place.workspace), request(place.workspace)
     with holder.offer(asked) as offer, holder.offer(soon) as other:
         place.answer(asked, now=datetime.now(UTC) + timedelta(hours=2))
         assert holder.look(offer) is None
         assert "ahead of the clock here" in holder.trouble
+        # The clock has caught up, and the answer has not expired.
+        with monkeypatch.context() as clock:
+            clock.setattr(time, "time", lambda: later)
+            assert holder.look(offer) is None
         place.answer(soon, now=datetime.now(UTC) + timedelta(seconds=30))
         assert holder.look(other) is not None
 

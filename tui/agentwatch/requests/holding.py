@@ -65,6 +65,8 @@ class Holder:
         self._looked: dict[str, tuple[tuple[int, int, int] | None, float]] = {}
         self._before: dict[str, int] = {}
         """By request, how many decisions there were before it was offered."""
+        self._seen: dict[str, float] = {}
+        """By the digest of an answer, when it was found."""
 
     def offer(self, request: Request) -> Offer:
         """Offer a request. What was decided before that is no answer to it. Raises BoxError."""
@@ -133,7 +135,8 @@ class Holder:
         )
         if is_older or is_late:
             return None
-        if made > time.time() + _AHEAD_SECONDS:
+        # For ever: it does not begin to count once the clock here has caught up.
+        if made > self._seen.setdefault(entry.sha256, time.time()) + _AHEAD_SECONDS:
             self.trouble = f"the answer is dated {entry.record.created_at}, ahead of the clock here: set both clocks"
             return None
         if not offer.is_whole():
