@@ -187,7 +187,10 @@ async def test_it_says_what_a_denial_ends_and_where_there_is_an_always(tmp_path:
 
 @pytest.mark.parametrize(
     ("stage", "words"),
-    [(RequestStage.ELSEWHERE, "answered in the program"), (RequestStage.GONE, "gone: its program stopped waiting")],
+    [
+        (RequestStage.ELSEWHERE, "answered in the program"),
+        (RequestStage.GONE, "gone: nothing here waits for it any more"),
+    ],
 )
 async def test_one_that_ends_while_it_is_looked_at_cannot_be_answered_any_more(
     stage: RequestStage, words: str, tmp_path: Path

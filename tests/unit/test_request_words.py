@@ -23,6 +23,8 @@ from tests.unit.delegation.observations import Recorder, returned, tree_of
 OPEN = RequestStage.OFFERED
 GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
 
+LEFT = "nothing here waits for it any more; if its program still asks, answer it there"
+
 
 def task_of(*observations: Observation) -> Task:
     return tree_of([ran(session()), *observations]).tasks["s1"]
@@ -41,8 +43,8 @@ def task_of(*observations: Observation) -> Task:
             [requested(request()), decided(request(), stage=Stage.DELIVERED)],
             "allowed and delivered; what came of it is not known yet",
         ),
-        ([requested(GONE)], "gone: its program stopped waiting"),
-        ([requested(GONE), decided(request())], "gone: its program stopped waiting; your answer came too late"),
+        ([requested(GONE)], f"gone: {LEFT}"),
+        ([requested(GONE), decided(request())], f"gone: {LEFT}; your answer came too late"),
         ([requested(replace(GONE, stage=RequestStage.ELSEWHERE))], "answered in the program"),
         (
             [requested(request()), decided(request(), stage=Stage.DELIVERED), ran(session(permit()), 5)],
@@ -165,7 +167,7 @@ def test_the_json_has_the_request_as_it_was_asked() -> None:
     [
         (request(actions=(), why_not="only there"), [], "only there"),
         (request(), [decided(request())], "it is decided already"),
-        (GONE, [], "it has ended: gone"),
+        (GONE, [], LEFT),
     ],
 )
 def test_the_json_says_why_a_request_cannot_be_answered(one: Request, more: list[Observation], why_not: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from agentwatch.decisions.amend import UNSTATED, AmendError
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.proposal import report_problems
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
-from agentwatch.delegation.decision import OF_ATTEMPTS
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
 from tests.unit.decisions.made import record
@@ -91,6 +92,17 @@ def test_an_abort_carries_a_sound_final_report() -> None:
     assert report is not None
     assert report_problems(report) == []
     assert "- Enough." in report
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [(RESPOND, {"answers": ("Blue.", "TEXT")}), (RETRY, {"note": "TEXT"}), (ESCALATE, {"mode": "MODE"})],
+)
+def test_a_word_of_a_printed_line_that_stands_for_the_operators_is_refused(
+    action: Action, words: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError, match=r"not recorded: (TEXT|MODE) stands for"):
+        Wish(action, **words)
 
 
 def test_answers_go_to_the_blockers_in_their_order() -> None:

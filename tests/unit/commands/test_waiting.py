@@ -189,4 +189,10 @@ def test_who_gives_the_same_name_again_may_claim_again(operator: Operator, capsy
     operator.decide("x", created_at=datetime.now(UTC))
     claimed = operator.chain().entries[0].record.decision_id
     assert [claim(operator.workspace, Settings(), claimed, by) for by in ("w3", "w3", "w4")] == [0, 0, 6]
-    assert "already yours: w3 claimed it" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "already yours: w3 claimed it" in told.err
+    assert [(one["won"], one["again"]) for one in map(json.loads, told.out.splitlines())] == [
+        (True, False),
+        (True, True),
+        (False, False),
+    ]

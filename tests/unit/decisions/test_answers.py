@@ -218,9 +218,9 @@ def test_an_answer_from_before_is_not_taken_for_one_to_an_equal_request(place: P
 @pytest.mark.parametrize(
     ("changes", "action", "given", "words"),
     [
-        ({"actions": ()}, Action.ALLOW, (Params(), ""), "not possible"),
+        ({"actions": ()}, Action.ALLOW, (Params(), ""), "does not take allow here"),
         ({"actions": (), "why_not": "only in its terminal"}, Action.ALLOW, (Params(), ""), "only in its terminal"),
-        ({}, Action.ANSWER, (Params(), ""), "not possible"),
+        ({}, Action.ANSWER, (Params(), ""), "does not take answer here; it takes allow and deny"),
         ({}, Action.ALLOW, (Params(), "words"), "no words"),
         ({"words": False}, Action.DENY, (Params(), "words"), "no words"),
         ({}, Action.ALLOW, (Params(rule="Bash(*)"), ""), "none of the rules"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch import exit_codes
-from agentwatch.commands.confirming import confirmed
+from agentwatch.commands.confirming import PLACEHOLDER, confirmed, refuse_placeholder
 from agentwatch.composition import desk_of, inbox_of, scanned
 from agentwatch.config import Settings
 from agentwatch.decisions.answering import refusal
@@ -36,8 +36,6 @@ _WIDTH: Final = 10
 _DELIVERED_SECONDS: Final = 3.0
 _LONGEST_OPTION: Final = 2_000
 _PAUSE_SECONDS: Final = 0.05
-PLACEHOLDER: Final = "TEXT"
-"""What stands in a printed line for words of the operator."""
 _ASKS: Final = "Passphrase of the key that signs decisions: "
 
 
@@ -97,8 +95,8 @@ def found(inbox: Inbox, start: str) -> Request:
 def params_of(request: Request, wish: Wish) -> Params:
     """What the answer brings along. Raises UsageError where the options are not those of its questions."""
     labels = {option.label for query in request.queries for option in query.options}
-    if PLACEHOLDER in (wish.note, *wish.options) and PLACEHOLDER not in labels:
-        raise UsageError(f"not recorded: {PLACEHOLDER} stands for words of yours; write them in its place")
+    if PLACEHOLDER not in labels:
+        refuse_placeholder(wish.note, *wish.options)
     if wish.action is not Action.ANSWER:
         return Params(rule=wish.rule)
     queries = request.queries

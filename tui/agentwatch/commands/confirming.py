@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import sys
 import termios
+from typing import Final
 
+from agentwatch.errors import UsageError
 from agentwatch.text import say
+
+PLACEHOLDER: Final = "TEXT"
+"""What stands in a printed line for words of the operator."""
+
+
+def refuse_placeholder(*words: str) -> None:
+    """Raises UsageError where one of the operator's words is the one that stands for them in a printed line."""
+    if PLACEHOLDER in words:
+        raise UsageError(f"not recorded: {PLACEHOLDER} stands for words of yours; write them in its place")
 
 
 def confirmed(question: str) -> bool:

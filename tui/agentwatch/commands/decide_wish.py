@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agentwatch.commands.confirming import refuse_placeholder
 from agentwatch.decisions.amend import AmendError
 from agentwatch.decisions.proposal import cautions, final_report, goes_to_fitter, handoff_check, next_handoff
 from agentwatch.decisions.record import Answer, Mitigation, Params, Record, Subject
@@ -25,6 +26,8 @@ _DIGITS: Final = 12
 _WIDTH: Final = 11
 _MOST_LINES: Final = 40
 _LONGEST: Final = 300
+PLACE_OF_MODE: Final = "MODE"
+"""What stands in a printed line for a mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,9 @@ class Wish:
             raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
         if self.handoff is not None and self.action not in (Action.RETRY, Action.ESCALATE):
             raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
+        refuse_placeholder(self.note, *self.answers)
+        if self.mode == PLACE_OF_MODE:
+            raise UsageError(f"not recorded: {PLACE_OF_MODE} stands for a mode; name one in its place")
 
 
 def agrees(wish: Wish, record: Record) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 
 from agentwatch import exit_codes
 from agentwatch.commands.answer import DIGITS, command, options_of, ways_of
+from agentwatch.commands.confirming import PLACEHOLDER
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.face import OperatorDesk
@@ -39,7 +40,7 @@ from agentwatch.view.words import (
 
 SCHEMA_VERSION: Final = 1
 
-_ALSO: Final = {Action.RESPOND: ("TEXT",), Action.ACCEPT: ("--note", "TEXT")}
+_ALSO: Final = {Action.RESPOND: (PLACEHOLDER,), Action.ACCEPT: ("--note", PLACEHOLDER)}
 _TOLD: Final = frozenset({"task_id", "attempt", "state", "error_code", "error_message", "errors"})
 
 

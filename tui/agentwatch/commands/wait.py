@@ -129,11 +129,12 @@ def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None)
         _complain_of(answer)
         return _code(answer)
     made = asker.claim(answer.record, by or f"{operator_name()}, process {os.getppid()}")
-    if by and not made.won and made.by == by:
+    again = bool(by) and not made.won and made.by == by
+    if again:
         # The same name is the same agent: it may have crashed after its claim.
         made = made._replace(won=True)
         complain(f"already yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}")
-    say(json.dumps({"decision_id": decision_id, **made._asdict()}))
+    say(json.dumps({"decision_id": decision_id, **made._asdict(), "again": again}))
     if not made.won:
         complain(f"not yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}; do not carry it out again")
     return exit_codes.DONE if made.won else exit_codes.TAKEN

@@ -24,7 +24,9 @@ def answers(record: Record, request: Request) -> bool:
 def refusal(request: Request, action: Action, params: Params, note: str = "") -> str | None:
     """Why a request does not take this answer, in one sentence; None where it does."""
     if action not in request.actions:
-        return request.why_not or f"{action} is not possible here"
+        taken = " and ".join(request.actions)
+        why = f": {request.why_not}" if request.why_not else ""
+        return f"it does not take {action} here{why}{f'; it takes {taken}' if taken else ''}"
     if note and not (action is Action.DENY and request.words):
         return "no words get to the program with this: leave them out"
     if params.rule is not None and params.rule not in request.rules:

@@ -39,6 +39,7 @@ AUTH: Final = "auth-required"
 INPUT: Final = "input-required"
 
 _THERE: Final = "answer in its terminal"
+_LEFT: Final = "nothing here waits for it any more; if its program still asks, answer it there"
 
 _INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
 """The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
@@ -80,7 +81,7 @@ def standing_words(request: Request, now: float) -> str:
         case RequestStage.UNKNOWN:
             return f"{did} by you; whether that counted is not known: the connection to its program broke"
     late = "; your answer came too late" if request.allowed is not None else ""
-    return f"gone: its program stopped waiting{late}"
+    return f"gone: {_LEFT}{late}"
 
 
 def ended_words(request: Request) -> str:
@@ -183,6 +184,8 @@ def _why_not(request: Request) -> str | None:
         return None
     if request.waits_for_operator:
         return request.why_not or _THERE
+    if request.stage is RequestStage.GONE:
+        return _LEFT
     return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
 
 
