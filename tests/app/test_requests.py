@@ -85,7 +85,7 @@ async def test_three_keys_allow_exactly_what_was_shown_once(tmp_path: Path) -> N
         assert entry.record.request is not None
         assert entry.record.request.input_sha256 == wanted.input_sha256
         assert entry.record.params.rule is None
-        assert s.toasts == "Allowed for claude: “touch x”"
+        await s.until(lambda: s.toasts == "Allowed for claude: “touch x”")
         await s.until(lambda: "allowed, not delivered yet" in s.text())
 
 
@@ -254,7 +254,7 @@ async def test_marks_say_yes_to_no_request(tmp_path: Path) -> None:
             await s.press("m")
         await s.press("R")
         await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
-        assert "1 request left out" in s.toasts
+        await s.until(lambda: "1 request left out" in s.toasts)
         assert "1 of 2" not in s.text()
         await s.press("escape")
         assert opened(s) is None
@@ -285,7 +285,7 @@ async def test_one_that_cannot_be_answered_here_says_where(tmp_path: Path) -> No
         await s.press("a")
         await s.pilot.pause()
         assert opened(s) is None
-        assert "Answer “shop.api”: approve the plan in its terminal." in s.toasts
+        await s.until(lambda: "Answer “shop.api”: approve the plan in its terminal." in s.toasts)
         assert "approve the plan in its terminal" in s.text()
 
 
