@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
-_BATCH: Final = 256
+_BATCH: Final = 1_000
+_LARGEST_BATCH: Final = 16 * 1024 * 1024
+"""Bytes: a server gives up a connection on which 64 MiB wait."""
 _EXPIRES: Final = 30.0
 _HEARTBEAT: Final = 5.0
 _SILENCE: Final = 3 * _HEARTBEAT
@@ -45,7 +47,7 @@ async def follow(
         if status is None:
             left -= 1
             await take(message)
-        elif status in _OVER:
+        elif status in _OVER or (status == "409" and "MaxBytes" in (message.headers or {}).get("Description", "")):
             left = 0
         elif status != "100":
             gone = f"{status} {(message.headers or {}).get('Description', '')}"
@@ -62,7 +64,8 @@ async def follow(
                 left = int(str(wish["batch"]))
                 subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
                 await client.publish(subject, json.dumps(wish).encode(), reply=inbox)
-                wish = {"batch": _BATCH, "expires": int(_EXPIRES * 1e9), "idle_heartbeat": int(_HEARTBEAT * 1e9)}
+                wish = {"batch": _BATCH, "max_bytes": _LARGEST_BATCH}
+                wish |= {"expires": int(_EXPIRES * 1e9), "idle_heartbeat": int(_HEARTBEAT * 1e9)}
             try:
                 async with asyncio.timeout(silence):
                     await news.wait()
