@@ -14,6 +14,8 @@ from tests.unit.decisions.made import NOON, Quick
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
+from agentwatch.commands.answer import Wish, answer
+from agentwatch.config import Settings
 from agentwatch.decisions.clerk import Clerk
 from agentwatch.decisions.envelope import seal
 from agentwatch.decisions.errors import (
@@ -31,9 +33,13 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.observation import Requested
+from agentwatch.monitor import Monitor
 from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.frames import Result
+from agentwatch.sources.health import Batch, Health
+from agentwatch.sources.source import CombinedSource
 
 MINUTE = timedelta(minutes=1)
 
@@ -464,3 +470,25 @@ def test_all_errors_are_sentences(host: Host, line: Line, kim: RemoteDesk) -> No
         kim.decide(subject, Action.ESCALATE, returned=lambda: None)
     assert "needs the mode" in str(error.value)
     assert letters(kim) == []
+
+
+def test_the_command_answers_a_request_that_is_on_a_host(
+    host: Host, line: Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.now = datetime.now(UTC).replace(microsecond=0)
+    asked = request(host.workspace, asked_at=time.time())
+    given: dict[str, Any] = {"open_desk": lambda: line.desk(tmp_path / "kim"), "host": "build1"}
+    monitor = Monitor(Path("/ssh:build1:/shop"), Settings(), CombinedSource([]), time.time, **given)
+    monitor.clerk = monitor._make_clerk()
+    monitor.load(Batch([Requested(1, time.time(), asked.request_id, asked)], Health("live", "")))
+    wish, holder = Wish(Action.DENY, "Use build/."), host.holder()
+    with holder.offer(asked) as offer:
+        code = answer(monitor.workspace, asked.request_id[:8], wish, settings=Settings(), yes=True, far=monitor)
+        assert code == 0
+        record = holder.look(offer)
+        assert record is not None
+        assert (record.operator, record.note) == ("kim", "Use build/.")
+    assert "its host hands it to the program" in capsys.readouterr().out
+    line.lost_since = time.time()
+    with pytest.raises(DecisionError, match="cannot be reached"):
+        answer(monitor.workspace, asked.request_id[:8], wish, settings=Settings(), yes=True, far=monitor)

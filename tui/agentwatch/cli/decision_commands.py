@@ -127,7 +127,7 @@ def _decide(options: argparse.Namespace) -> int:
 
 @_DECIDE(
     "answer REQUEST", "answer what a program asks: allow, deny, choose",
-    argument("request", "REQUEST", "its id, or the first 8 digits of it", offers="requests"), PATH,
+    argument("request", "REQUEST", "its id, or the first 8 digits of it", offers="requests"), PLACE,
     *one_of(flag("--allow", "allow it, once"),
             argument("--deny", "TEXT", "deny it, with words to the model where it takes any", nargs="?", const=""),
             argument("--option", "TEXT", "answer its question, with an option of it or your own words; again for the"
@@ -139,13 +139,20 @@ def _answer(options: argparse.Namespace) -> int:
     """Answer a permission or a question of a program that waits for it, after one more question."""
     if options.rule is not None and not options.allow:
         raise UsageError("--rule belongs to --allow: it is what else is allowed")
-    workspace = workspace_at(options.path)
+    settings = load()
+    target = target_of(options.path, settings)
     from agentwatch.commands.answer import Wish, answer
+    from agentwatch.commands.decide import passphrase
+    from agentwatch.composition import far_off
     from agentwatch.delegation.decision import Action
 
     action = Action.ALLOW if options.allow else Action.ANSWER if options.option is not None else Action.DENY
     wish = Wish(action, options.deny or "", tuple(options.option or ()), options.rule)
-    return answer(workspace, options.request, wish, settings=load(), yes=options.yes)
+    if isinstance(target, tuple):
+        with far_off([target]) as far:
+            monitor = far.scanned(far.only(target), settings, passphrase=passphrase())
+            return answer(monitor.workspace, options.request, wish, settings=settings, yes=options.yes, far=monitor)
+    return answer(target, options.request, wish, settings=settings, yes=options.yes)
 
 
 @_DECIDE(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from getpass import getpass
@@ -17,12 +17,15 @@ from agentwatch.commands.confirming import PLACEHOLDER, confirmed, refuse_placeh
 from agentwatch.composition import desk_of, inbox_of, scanned
 from agentwatch.config import Settings
 from agentwatch.decisions.answering import refusal
-from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
+from agentwatch.decisions.errors import DecisionError, NotAllowedError, RequestGoneError
+from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestStage
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import UsageError
+from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
 from agentwatch.text import clean, complain, exact, quoted, say, whole
 from agentwatch.view.requests import denial_words, whole_input
@@ -48,20 +51,27 @@ class Wish(NamedTuple):
     rule: str | None = None
 
 
-def answer(workspace: Path, start: str, wish: Wish, *, settings: Settings, yes: bool) -> int:
-    """Answer the request whose id starts so. Returns one of `exit_codes`. Raises DecisionError and UsageError."""
+def answer(
+    workspace: Path, start: str, wish: Wish, *, settings: Settings, yes: bool, far: Monitor | None = None
+) -> int:
+    """Answer the request whose id starts so; `far` has looked at the workspace where it is on a host, which looks after
+    the request itself. Returns one of `exit_codes`. Raises DecisionError and UsageError."""
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to ask on; say --yes")
-    inbox = inbox_of(workspace)
-    request = found(inbox, start)
+    inbox = inbox_of(workspace) if far is None else None
+    desk: OperatorDesk | None = far.clerk.desk if far is not None and far.clerk is not None else None
+    desk = desk or desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
+    if (unreachable := desk.unreachable) is not None:
+        raise DecisionError(f"not recorded: {unreachable}")
+    request = found(_known(inbox, far), start)
     params = params_of(request, wish)
-    desk = desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
+    gone = partial(inbox.gone, request) if inbox is not None else lambda: None
     entry = desk.read().latest.get(request.request_id)
     before = None if entry is None or entry.record.is_expired(datetime.now(UTC)) else entry.record
     if before is not None and (before.action, before.params, before.note) != (wish.action, params, wish.note):
         raise AlreadyDecidedError(before)
     # What was answered in the same way is so, however the request ended.
-    why = None if before is not None else inbox.gone(request)
+    why = None if before is not None else gone()
     if why is not None:
         raise RequestGoneError(f"not recorded: {why}")
     if (why := refusal(request, wish.action, params, wish.note)) is not None:
@@ -71,18 +81,25 @@ def answer(workspace: Path, start: str, wish: Wish, *, settings: Settings, yes: 
     if not yes and not confirmed("Record this answer?"):
         say("nothing is recorded")
         return exit_codes.NOT
-    task_id, attempt = _place(workspace, settings, request)
+    tree = scanned(workspace, settings, inspects=False, requests=True).tree if far is None else far.tree
+    task_id, attempt = _place(tree, request)
     given = {"task_id": task_id, "attempt": attempt, "note": wish.note}
-    _tell(inbox, desk.answer(request, wish.action, params, gone=partial(inbox.gone, request), **given))  # type: ignore[arg-type]
+    _tell(inbox, desk.answer(request, wish.action, params, gone=gone, **given))  # type: ignore[arg-type]
     return exit_codes.DONE
 
 
-def found(inbox: Inbox, start: str) -> Request:
-    """The request whose id starts so; raises UsageError where it is none, or one of several."""
-    word = start.lower()
+def _known(inbox: Inbox | None, far: Monitor | None) -> list[Request]:
+    if inbox is None:
+        return [one for task in far.tree.tasks.values() for one in task.requests if one.is_open] if far else []
     requests = inbox.box.read()
     for problem in inbox.box.problems:
         complain(clean(problem))
+    return requests
+
+
+def found(requests: Iterable[Request], start: str) -> Request:
+    """The request whose id starts so; raises UsageError where it is none, or one of several."""
+    word = start.lower()
     fitting = [one for one in requests if one.request_id.startswith(word)] if len(word) >= DIGITS else []
     if len(fitting) == 1:
         return fitting[0]
@@ -186,19 +203,21 @@ def _barred(text: str) -> Iterator[str]:
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
 
 
-def _place(workspace: Path, settings: Settings, request: Request) -> tuple[str, int]:
+def _place(tree: DelegationTree, request: Request) -> tuple[str, int]:
     """The task that asks it, and its attempt."""
-    tree = scanned(workspace, settings, inspects=False, requests=True).tree
     asked = tree.request(request.request_id)
     return (asked.task_id, max(tree.tasks[asked.task_id].attempt, 1)) if asked is not None else (request.session_id, 1)
 
 
-def _tell(inbox: Inbox, made: DecisionMade) -> None:
+def _tell(inbox: Inbox | None, made: DecisionMade) -> None:
     record = made.record
     before = "" if made.fresh else f"before: {clean(record.operator, 60)} said so at {record.created_at}; "
     say(f"recorded: {before}request {record.decision_id}")
     if made.doubt is not None:
         complain(clean(made.doubt))
+    if inbox is None:
+        say("its host hands it to the program: `agentwatch pending` says when that was")
+        return
     end = time.monotonic() + _DELIVERED_SECONDS
     while True:
         request = inbox.box.find(record.decision_id)
