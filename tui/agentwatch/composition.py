@@ -177,6 +177,12 @@ class Far(NamedTuple):
         """What each is called."""
         return {workspace: place.name or "" for workspace, place in self.places.items()}
 
+    def source(self, workspace: Path) -> Source:
+        """What one of them tells, which it must be."""
+        if self.fleet is None:
+            raise KeyError(workspace)
+        return self.fleet.source(workspace)
+
     def scanned(
         self,
         workspace: Path,

@@ -13,6 +13,7 @@ from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChange, StateChanges, changes, document, line
 from agentwatch.history.story import story
+from tests.unit.delegation.observations import Recorder, handoff, returned
 from tests.unit.history.recorded import META, Workspace, meta, packet
 
 ERROR = "## Status\nstate: ERROR\nsummary: no\n"
@@ -209,3 +210,18 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
     (first,) = (one for one in StateChanges(DelegationTree(), tells_activity=True).tell(observations[:2]) if one.at)
     assert document(first)["activity"]["about"] == make.about
     assert json.dumps(document(first))
+
+
+def test_a_tree_that_is_made_anew_tells_what_is_different_and_no_more() -> None:
+    see = Recorder().seen
+    before = [see("a.json", handoff("a")), see("b.json", handoff("b")), see("c.json", handoff("c"))]
+    tree, anew = DelegationTree(), DelegationTree()
+    changes = StateChanges(tree)
+    list(changes.tell(before))
+    for one in (*before[:2], see("b.md", returned("failed", task_id="b"))):
+        anew.apply(one)
+    told = [one for one in changes.turn(anew, 2_000.0) if isinstance(one, StateChange)]
+    assert {(one.task_id, one.before, one.after) for one in told} == {
+        ("b", State.SUBMITTED, State.FAILED),
+        ("c", State.SUBMITTED, None),
+    }

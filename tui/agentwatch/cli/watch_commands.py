@@ -18,6 +18,7 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import (
     COMMANDS,
     PATH,
+    PLACE,
     PLACES,
     Argument,
     Command,
@@ -28,6 +29,7 @@ from agentwatch.cli.command import (
     one_of,
     scanned,
     seconds,
+    target_of,
     targets_of,
 )
 from agentwatch.errors import UsageError
@@ -212,7 +214,7 @@ def _tree(options: argparse.Namespace) -> int:
 
 
 @_PRINT(
-    "log [PATH]", "print every state change of files and sessions; --follow goes on", PATH,
+    "log [PATH]", "print every state change of files and sessions; --follow goes on", PLACE,
     flag("--json", "one JSON object a line"),
     flag("--activity", "also what working tasks do: each call, words and todo"),
     *one_of(flag("--follow", "go on with each change as it happens, until ctrl+c", short="-f"),
@@ -221,8 +223,19 @@ def _tree(options: argparse.Namespace) -> int:
 )  # fmt: skip
 def _log(options: argparse.Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
-    workspace = workspace_at(options.path)
-    from agentwatch.commands.log import export_log, print_log
+    target = target_of(options.path, load())
+    from agentwatch.commands.log import export_log, follow_host, print_log
+
+    if isinstance(target, tuple):
+        if not options.follow or selection_of(options) is not None:
+            raise UsageError(
+                f"{target.written}: its host has the past: run `agentwatch log` there, or say --follow only"
+            )
+        from agentwatch.composition import far_off
+
+        with far_off([target]) as far:
+            return follow_host(far.source(far.only(target)), load(), as_json=options.json, activity=options.activity)
+    workspace = target
 
     if options.export is not None:
         return export_log(workspace, load(), selection_of(options), options.export)

@@ -78,6 +78,20 @@ def print_log(
     return 1 if problems else 0
 
 
+def follow_host(source: Source, settings: Settings, *, as_json: bool, activity: bool) -> int:
+    """Print what changes from now on in a workspace on another machine, until nobody reads the output any more."""
+    signal.signal(signal.SIGTERM, _end)
+    log, is_first = _Log(settings, None, as_json=as_json, activity=activity), True
+    for batch in _batches(source, ()):
+        observations = [*batch.observations, Tick(0, time.time())]
+        if batch.anew:
+            log.turn(observations, quiet=is_first)
+        else:
+            (log.know if is_first else log.take)(observations)
+        is_first = is_first and batch.health.mode == "starting"
+    return 0
+
+
 def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
     """Write what is known of a workspace's past into a new file. Raises WorkspaceError if there is nothing."""
     with past_of(workspace, settings, selection) as past:
@@ -170,6 +184,16 @@ class _Log:
         """Take these in as what was so before: nothing is printed."""
         for observation in observations:
             self._changes.after(self._tree.apply(observation), observation.at)
+
+    def turn(self, observations: Iterable[Observation], *, quiet: bool) -> None:
+        """All that is known is this; print what that changes."""
+        self._tree = DelegationTree(rules_of(self._settings), remembers=True)
+        for observation in observations:
+            self._tree.take(observation)
+        self._tree.settle()
+        changes = self._changes.turn(self._tree, time.time())
+        if not quiet:
+            self._print(changes)
 
     def returned(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""

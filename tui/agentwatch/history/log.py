@@ -83,6 +83,11 @@ class StateChanges:
             changed = set[str]().union(*map(self._tree.apply, together))
             yield from self.after(changed, max(one.at for one in together))
 
+    def turn(self, tree: DelegationTree, at: float) -> list[Change]:
+        """Another tree of the same workspace takes the place of the one before. Returns the changes that this makes."""
+        before, self._tree = self._tree, tree
+        return self.after({*before.tasks, *tree.tasks}, at)
+
     def after(self, changed: Iterable[str], at: float) -> list[Change]:
         """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
         tasks = self._tree.tasks
