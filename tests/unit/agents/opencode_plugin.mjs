@@ -82,7 +82,10 @@ const program = () => {
       hasFailed ||= chance < 0.1
       if (chance < 0.02) throw new Error("no answer")
       if (chance < 0.1) return { error: { name: "BadRequest" }, response: { status: 400 } }
-      if (url.startsWith("/session/")) return { data: chance < 0.2 ? null : { parts: [{ callID: "call_1", state: { status: any(["running", "running", "pending"]), input: { command: "x" } } }] } }
+      if (url.startsWith("/session/")) {
+        const [tool, status] = [any(["rig_ask", "execute"]), any(["running", "running", "pending"])]
+        return { data: chance < 0.2 ? null : { parts: [{ callID: "call_1", tool, state: { status, input: { command: "x", of: tool } } }] } }
+      }
       const kind = url.slice(1)
       return { data: [...pending.values()].filter((one) => one.kind === kind).map(({ asked, isReplaced }) => ({
         // Kilo adds a field.
@@ -126,7 +129,8 @@ for (let round = 0; round < rounds; round++) {
       const id = random() < 0.1 && ids.length ? any(ids) : `${kind}_${round}_${step}`
       if (here.pending.has(id)) continue
       const asked = { id, sessionID: any(["ses_1", "ses_2"]), tool: random() < 0.9 ? { messageID: "msg_1", callID: "call_1" } : undefined }
-      Object.assign(asked, kind === "permission" ? { permission: "bash", patterns: [`touch ${step}`], metadata: { command: `touch ${step}`, none: undefined } } : { questions: [{ question: `Which ${step}?`, options: [] }] })
+      const isBare = random() < 0.2
+      Object.assign(asked, kind === "permission" ? isBare ? { permission: "rig_ask", patterns: ["*"], metadata: {} } : { permission: "bash", patterns: [`touch ${step}`], metadata: { command: `touch ${step}`, none: undefined } } : { questions: [{ question: `Which ${step}?`, options: [] }] })
       here.pending.set(id, { kind, asked, isReplaced: random() < 0.05 })
       ids.push(id)
       done.asked++
@@ -136,6 +140,7 @@ for (let round = 0; round < rounds; round++) {
       const told = child?.lines[0]
       if (!told?.asked || child.isOver) continue
       const { id } = told.asked
+      if (told.asked.permission === "rig_ask" && told.call && told.call.of !== "rig_ask") wrong.push(`${id} has another tool's arguments`)
       const others = child.lines.reduce((most, line) => line.others ?? most, 0)
       const right = told.kind === "question" ? any([{ answers: [["One"]] }, { reply: "reject", others }]) : any([{ reply: "once" }, { reply: "reject", others }, { reply: "reject", message: "no", others }])
       if (child.hasSpoken) continue

@@ -131,6 +131,11 @@ def test_the_models_words_are_left_out_only_where_they_stand_apart() -> None:
     assert (asked.said, list(map(str, asked.beside))) == ("", ['description: ["x"]'])
 
 
+def test_where_a_command_runs_is_shown_if_that_is_not_the_workspace() -> None:
+    beside = [request(call(tool), ASK._replace(cwd="/etc")).beside for tool in ("Bash", "Read")]
+    assert [list(map(str, one)) for one in beside] == [['cwd: "/etc"'], []]
+
+
 def test_a_plan_is_shown_with_what_it_would_allow() -> None:
     plan = request(call("ExitPlanMode", {"allowedPrompts": ["run tests"]}), ASK._replace(plan="1. Make it."))
     assert (plan.shown, list(map(str, plan.beside))) == ("1. Make it.", ['allowedPrompts: ["run tests"]'])

@@ -219,15 +219,23 @@ def test_what_the_program_answers_or_ends_itself_is_no_longer_offered(
     assert held.process.stdout.read() == b""
 
 
-@pytest.mark.parametrize("result", ["elsewhere", ""])
-def test_an_answer_that_came_too_late_is_no_receipt(operator: Operator, result: str) -> None:
+@pytest.mark.parametrize(
+    ("result", "stage"),
+    [
+        ("elsewhere", RequestStage.ELSEWHERE),
+        ("gone", RequestStage.GONE),
+        ("unknown", RequestStage.UNKNOWN),
+        ("", RequestStage.UNKNOWN),
+    ],
+)
+def test_an_answer_that_came_too_late_is_no_receipt(operator: Operator, result: str, stage: RequestStage) -> None:
     held = operator.holds(told(operator.workspace))
     operator.decides(operator.sees(), Action.ALLOW)
     assert held.reads()["reply"] == "once"
     if result:
         held.say({"result": result})
     held.close()
-    assert operator.ends(RequestStage.ELSEWHERE if result else RequestStage.GONE).by == ""
+    assert operator.ends(stage).by == ""
 
 
 def test_the_same_id_after_a_restart_does_not_get_the_answer_of_before(operator: Operator) -> None:
@@ -329,6 +337,14 @@ def test_the_patch_the_path_or_the_arguments_themselves_are_shown() -> None:
     assert read_of(permission="tracker_close", patterns=["*"], metadata={}, call=call) == (shown, [])
     globs = {"permission": "read", "patterns": ["a", "b"], "metadata": {}}
     assert json.loads(read_of(**globs)[0]) == {"patterns": ["a", "b"]}
+
+
+def test_the_arguments_of_a_tool_of_a_server_are_shown_and_where_a_session_was_begun_below(tmp_path: Path) -> None:
+    asked = BASH | {"permission": "rig_ask", "patterns": ["*"], "metadata": {"mcpInput": {"what": "color"}}}
+    request = request_of(told(tmp_path, asked, call={"what": "color"}), tmp_path)
+    assert (json.loads(request.shown), request.beside) == ({"what": "color"}, ())
+    below = request_of(told(tmp_path / "shop", BASH), tmp_path)
+    assert list(map(str, below.beside)) == [f'cwd: "{tmp_path}/shop"']
 
 
 def test_no_value_passes_for_another_field_or_for_a_part_of_the_command() -> None:

@@ -24,12 +24,12 @@ def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[st
     if not texts or len(texts) < len(parts) or not texts[0]:
         return json.dumps(given, ensure_ascii=False, indent=2), ()
     # Each name and value is in one line, and a text in quotation marks.
-    beside = (
-        Given(name if _NAME.fullmatch(name) else _json(name), _json(value))
-        for name, value in given.items()
-        if name not in known
-    )
+    beside = (given_as(name, value) for name, value in given.items() if name not in known)
     return "\n".join([*map(in_line, texts[:-1]), texts[-1]]), tuple(beside)
+
+
+def given_as(name: str, value: object) -> Given:
+    return Given(name if _NAME.fullmatch(name) else _json(name), _json(value))
 
 
 def in_line(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Given, Option, Query, Request, RequestKind, input_text, request_id_of
-from agentwatch.requests.reading import read
+from agentwatch.requests.reading import given_as, read
 from agentwatch.sources.claude_code.claude_code_reader import NAME
 from agentwatch.sources.claude_code.hooks import ASKS, HookCall
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
@@ -48,7 +48,8 @@ Rules = Mapping[str, dict[str, str]]
 class Ask(NamedTuple):
     """When it was asked, and until when the program is held (epoch seconds; None: as long as the program lets it).
 
-    `plan` is that of an ExitPlanMode, whose payload lacks it. `hidden`: the program shows nothing meanwhile.
+    `plan` is that of an ExitPlanMode, whose payload lacks it. `cwd` is where a command runs, if not in the workspace.
+    `hidden`: the program shows nothing meanwhile.
     `unattended`: it has no prompt at all, and denies what nobody answers.
     """
 
@@ -59,6 +60,7 @@ class Ask(NamedTuple):
     unattended: bool = False
     call_id: str | None = None
     plan: str = ""
+    cwd: str = ""
 
 
 def request_of(call: HookCall, workspace_id: str, ask: Ask) -> Request:
@@ -76,6 +78,8 @@ def request_of(call: HookCall, workspace_id: str, ask: Ask) -> Request:
     elif tool == PLAN:
         actions, why_not = (Action.DENY,), _IN_TERMINAL
     shown, beside = _read(tool, {**call.given, "plan": ask.plan} if ask.plan else call.given)
+    if ask.cwd and tool == _SHELL:
+        beside = (given_as("cwd", ask.cwd), *beside)
     return Request(
         request_id=request_id_of(workspace_id, NAME, session, ask.nonce, digest),
         source=NAME,

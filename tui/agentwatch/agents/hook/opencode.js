@@ -60,7 +60,12 @@ export default async ({ client, directory }, options) => {
       child.stdout.setEncoding("utf8").on("data", (data) => {
         said += data
         if (said.length > LONGEST) child.kill()
-        else if (!isWhole && (isWhole = said.includes("\n"))) answer(one, said.split("\n", 1)[0]).catch(() => child.stdin.end())
+        else if (!isWhole && (isWhole = said.includes("\n")))
+          answer(one, said.split("\n", 1)[0]).catch(() => {
+            if (one.child === child) tell(one, { result: one.isReplied ? "unknown" : "gone" })
+            one.isReplied = false
+            child.stdin.end()
+          })
       })
     } catch {
       return again()
@@ -74,11 +79,13 @@ export default async ({ client, directory }, options) => {
     })
   }
   // The arguments of the call, as the program keeps them: what it asks does not always say what would be done.
-  const callOf = async ({ sessionID, tool }) => {
+  const callOf = async ({ sessionID, tool, permission, patterns, metadata }) => {
+    const isBare = permission && !Object.keys(metadata ?? {}).length && patterns?.every((one) => one === "*")
     for (let look = 0; look < 10; look++) {
       const { data } = await client._client.get({ url: `/session/${sessionID}/message/${tool.messageID}` })
-      const { state } = data.parts.find((part) => part.callID === tool.callID) ?? {}
-      if (state?.status === "running") return state.input
+      const { state, tool: name } = data.parts.find((part) => part.callID === tool.callID) ?? {}
+      // A tool that calls others asks for them with its own call: what they are given is not in there.
+      if (state?.status === "running") return isBare && name !== permission ? undefined : state.input
       // It asks a moment before it writes down that it does.
       await new Promise((done) => setTimeout(done, 100))
     }
@@ -98,7 +105,8 @@ export default async ({ client, directory }, options) => {
     one.isReplied = true // the event of our own reply comes before the program's word that it was taken
     const headers = { "Content-Type": "application/json" }
     const post = client._client.post({ url: `/${one.kind}/${id}/${url}`, body, headers })
-    const { response } = await post.finally(() => (one.isReplied = false))
+    const { response } = await post
+    if (response) one.isReplied = false
     if (response?.status === 200) end(id, "delivered")
     else if (response?.status === 404) end(id, "elsewhere")
     else throw new Error("it was not taken")

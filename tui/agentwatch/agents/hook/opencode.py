@@ -32,7 +32,7 @@ from agentwatch.place import state_directory, workspace_id
 from agentwatch.presence import is_shown
 from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import in_line, read
+from agentwatch.requests.reading import given_as, in_line, read
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, object_in, text
 from agentwatch.text import clean, complain
 
@@ -43,7 +43,8 @@ _REST_SECONDS: Final = 0.5
 
 _LARGEST: Final = 16 * 1024 * 1024
 _SHOWN_IF_TOO_LARGE: Final = 4_000
-_ENDS: Final = {"delivered": RequestStage.DELIVERED, "elsewhere": RequestStage.ELSEWHERE}
+_ENDS: Final = {one.value: one for one in (RequestStage.DELIVERED, RequestStage.UNKNOWN, RequestStage.GONE)}
+_ENDS["elsewhere"] = RequestStage.ELSEWHERE
 _IN_DIFFS: Final = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
 """What is said of a call whose effect the program shows as a diff."""
 _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
@@ -107,7 +108,9 @@ def _answered(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> 
     try:
         plugin.say(_answer(record, offer.request))
     except OSError:
+        # Nobody read it.
         plugin.is_over = True
+        return
     while not plugin.is_over:
         for line in plugin.wait(None):
             stage = _ENDS.get(str(line.get("result")))
@@ -115,6 +118,8 @@ def _answered(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> 
                 holder.delivered(record)
             if stage is not None:
                 offer.end(stage, record.operator if stage is RequestStage.DELIVERED else "")
+    # The program has ended, or the plugin, and the answer may have counted before that.
+    offer.end(RequestStage.UNKNOWN)
 
 
 def _answer(record: Record, request: Request) -> Fields:
@@ -163,6 +168,8 @@ def request_of(told: Fields, workspace: Path) -> Request:
     metadata = inner(asked, "metadata")
     said = text(metadata, "description") or text(call, "description") or ""
     shown, beside = _read(asked, call, said)
+    if (begun := text(told, "directory")) is not None and os.path.realpath(begun) != os.path.realpath(workspace):
+        beside = (given_as("cwd", begun), *beside)
     why = "" if shown else f"{_program(told)} does not tell what the call would do: answer it there."
     return _request(
         told,
@@ -205,7 +212,10 @@ def _request(told: Fields, workspace: Path, whole: object, **rest: object) -> Re
 
 def _read(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Given, ...]]:
     """The command, the patch or the path itself, and what the call is given besides; "" where nothing says that."""
-    metadata, patterns = inner(asked, "metadata"), [one for one in _words(asked, "patterns") if one != "*"]
+    metadata = inner(asked, "metadata")
+    if metadata.keys() == {"mcpInput"}:
+        return read(inner(metadata, "mcpInput"))
+    patterns = [one for one in _words(asked, "patterns") if one != "*"]
     # What the program says of a call, and what the model gave it, are mostly the same.
     twice = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
     given = {**call, **metadata, **twice}

@@ -75,6 +75,7 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
             unattended=_started_as() == _PRINTING,
             call_id=transcript.call_id,
             plan=plan if isinstance(plan, str) else "",
+            cwd="" if os.path.realpath(call.cwd or workspace) == os.path.realpath(workspace) else call.cwd or "",
         )
         request = _request(call, workspace, ask, holder.box)
         if request is None:
