@@ -111,6 +111,10 @@ class NatsHub:
         self._seen = 0
         """The number in the stream up to which all links have everything; 0 where one of them has not."""
         self._anew = False
+        self._unread = 0
+        """How many messages of before are still to be read, until the links are told that they are up."""
+        self._up: set[str] = set()
+        """The hosts whose links were told."""
 
     def link(self, host_key: PublicKey) -> NatsLink:
         """A link to the host with this key."""
@@ -126,7 +130,7 @@ class NatsHub:
                 self._connection.start(self._tell)
                 return
             connection, joined, state = self._connection, self._joined, self._state
-        if state.words or state.up:
+        if state.words and not state.up:
             connection.soon(lambda: link.change(state))
         if joined is not None:
             connection.soon(joined.set)
@@ -135,6 +139,7 @@ class NatsHub:
         with self._lock:
             if self._links.get(link.host) is link:
                 del self._links[link.host]
+                self._up.discard(link.host)
             connection = None if self._links else self._connection
             if connection is not None:
                 self._connection = None
@@ -152,9 +157,18 @@ class NatsHub:
     def _tell(self, state: LinkState) -> None:
         with self._lock:
             self._state = state
-            links = list(self._links.values())
+            # Who is up is told once it has all of before: what it asks then is answered behind that.
+            links = [] if state.up else list(self._links.values())
+            self._up.clear()
         for link in links:
             link.change(state)
+
+    def _caught_up(self) -> None:
+        with self._lock:
+            links = [link for host, link in self._links.items() if host not in self._up]
+            self._up.update(link.host for link in links)
+        for link in links:
+            link.change(LinkState(True))
 
     async def _serve(self, client: Client) -> None:
         """All that there is to do on a connection, until it breaks."""
@@ -198,6 +212,8 @@ class NatsHub:
             await self._make_queues(stream, queues)
             consumer = await self._make_reader(client)
             connection.up()
+            if not self._unread:
+                self._caught_up()
             with suppress(ConsumerGoneError):
                 await together(follow(client, STREAM, consumer, self._hear), _wait(joined))
             with suppress(Exception):
@@ -240,11 +256,22 @@ class NatsHub:
         if self._seen:
             config.deliver_policy = api.DeliverPolicy.BY_START_SEQUENCE
             config.opt_start_seq = self._seen + 1
-        return str((await client.jetstream().add_consumer(STREAM, config)).name)
+        made = await client.jetstream().add_consumer(STREAM, config)
+        self._unread = made.num_pending or 0
+        return str(made.name)
 
     async def _hear(self, message: Msg) -> None:
-        if message.reply and not self._anew:
-            self._seen = max(self._seen, message.metadata.sequence.stream)
+        self._give(message)
+        if message.reply:
+            if not self._anew:
+                self._seen = max(self._seen, message.metadata.sequence.stream)
+            if self._unread:
+                self._unread -= 1
+                if not self._unread or not message.metadata.num_pending:
+                    self._unread = 0
+                    self._caught_up()
+
+    def _give(self, message: Msg) -> None:
         host = host_in(message.subject)
         link = self._links.get(host)
         if link is None:
@@ -254,6 +281,7 @@ class NatsHub:
             if whole is not None:
                 link.take(self._unsealer.open(whole))
         except SealedError as error:
+            self._up.add(host)
             link.change(LinkState(False, f"what this host says cannot be read: {error}"))
         except ValueError:
             # Not of ours: who has put it there can do no more than that.
