@@ -539,3 +539,20 @@ def test_one_decision_of_a_ledger_that_cannot_be_read_is_told(operator: Operator
     operator.ledger.directory.write_text("no directory")
     with pytest.raises(LedgerError, match="cannot be read"):
         found(operator)
+
+
+def test_what_is_refused_is_written_down_unless_it_is_recorded(tmp_path: Path) -> None:
+    host, written = Operator(tmp_path), list[str]()
+    host.trust_kim()
+    text = host.signed()
+    assert host.ledger.refuse(text, host.trust, lambda: written.append("refused")) is None
+    made = host.decide_from_afar()
+    assert host.ledger.refuse(text, host.trust, lambda: written.append("again")) == made.entry
+    assert written == ["refused"]
+    assert host.chain().asked_for(host.signed("b")) is None
+
+    def fail() -> None:
+        raise OSError(28, "no space left")
+
+    with pytest.raises(LedgerError, match="free space, then try again"):
+        host.ledger.refuse(host.signed("b"), host.trust, fail)

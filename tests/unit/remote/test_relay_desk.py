@@ -394,7 +394,7 @@ def test_a_request_of_a_program_is_answered_and_its_holder_takes_that(host: Host
         ("ended", Outcome.GONE, "nobody waits"),
         ("too late", Outcome.GONE, "its time is over"),
         ("a rule of its own", Outcome.NOT_ALLOWED, "none of the rules"),
-        ("an action that it does not take", Outcome.NOT_ALLOWED, "not possible here"),
+        ("an action that it does not take", Outcome.NOT_ALLOWED, "does not take allow here"),
     ],
 )
 def test_an_answer_that_the_request_does_not_take_is_refused(
@@ -431,3 +431,12 @@ def test_agents_are_not_told_what_was_signed_a_second_time(host: Host) -> None:
     assert document["pending"] is False
     assert document["operator"] == "kim"
     assert "signed_request" not in document
+
+
+def test_a_relay_of_what_is_on_another_host_records_nothing(host: Host) -> None:
+    text = host.signed()
+    clerk = host.monitor().clerk
+    assert clerk is not None
+    clerk.desk = object()  # type: ignore[misc,assignment]
+    result = host.record(text)
+    assert (result.outcome, "on another host" in result.words) == (Outcome.FAILED, True)
