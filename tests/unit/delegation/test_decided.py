@@ -349,6 +349,17 @@ def test_a_retry_is_used_up_though_the_return_was_rewritten_while_nobody_watched
     assert "no retry left" in task.ask
 
 
+@pytest.mark.parametrize(("action", "remaining"), [(Action.RESPOND, 1), (Action.RETRY, 0)])
+def test_an_answer_to_an_attempt_that_nothing_is_seen_of_any_more_is_no_retry(action: Action, remaining: int) -> None:
+    record, _, decision = failed()
+    second = [
+        record.seen("b.handoff.json", handoff("a", attempt=2)),
+        record.seen("b.return.md", returned("failed", task_id="a", attempt=2)),
+    ]
+    task = tree_of([*second, decided(replace(decision, action=action))]).tasks["a"]
+    assert ([one.number for one in task.attempts], task.retry.remaining) == ([2], remaining)
+
+
 def test_what_was_accepted_and_rewritten_since_is_asked_about_anew() -> None:
     for outcome in ("completed", "partial"):
         record, observations, decision = failed()

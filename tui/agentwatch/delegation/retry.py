@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
@@ -32,7 +32,7 @@ def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: Coll
     retried exactly once more, however many retries it had not used. One that was decided counts as used, also before
     the next attempt is seen.
     """
-    allowed = 1 + _begun(task.attempts, max(restored)) if restored else max_retries
+    allowed = 1 + _begun(task, max(restored)) if restored else max_retries
     result = task.result
     return _shared(
         allowed,
@@ -119,17 +119,21 @@ def _used(task: Task) -> int:
     # One that was decided about a return that was rewritten since is used up as well: the ledger keeps it.
     rewritten = sum(one.action is Action.RETRY and not one.expired for one in latest.superseded)
     decided = latest.binding is not None and is_retry(latest.binding.action, latest)
-    return _begun(task.attempts) + decided + rewritten
+    return _begun(task) + decided + rewritten
 
 
-def _begun(attempts: Sequence[Attempt], until: float = math.inf) -> int:
-    """How many retries were begun until then."""
+def _begun(task: Task, until: float = math.inf) -> int:
+    """How many retries were begun until then. An attempt of which nothing is seen any more was followed by one, unless
+    the operator answered it."""
+    attempts = task.attempts
     begun = [attempt for attempt in attempts if _began_at(attempt) <= until]
     if not begun:
         # Attempts whose files were rewritten before anybody looked are known by their number only.
         return max(attempts[0].number - 2, 0) if attempts else 0
     *before, last = begun
-    return max(last.number - 1 - sum(map(_was_none, before)), 0)
+    unseen = task.answered.difference(attempt.number for attempt in attempts)
+    answered = sum(number < last.number for number in unseen)
+    return max(last.number - 1 - sum(map(_was_none, before)) - answered, 0)
 
 
 def _began_at(attempt: Attempt) -> float:

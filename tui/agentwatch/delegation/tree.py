@@ -17,7 +17,7 @@ from agentwatch.delegation.aside import Asides, is_aside
 from agentwatch.delegation.asks import ask, ask_to_mend, is_past
 from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
 from agentwatch.delegation.claims import overall
-from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.effects import Aborts, Decisions, Fitters, Overruns
 from agentwatch.delegation.files import Files, Unread, counting
 from agentwatch.delegation.fold import fold
@@ -415,6 +415,7 @@ class DelegationTree(TaskTree):
         self._own_findings.pop(task.task_id, None)
         if own:
             self._own_findings[task.task_id] = own
+        task.answered = frozenset(one.attempt for one in decisions if one.action is Action.RESPOND and not one.expired)
         task.retry = budget(task, max_retries=self._rules.max_retries, restored=self._fitters.restored(task.task_id))
 
     def _hang(self, task_ids: set[str]) -> set[str]:
