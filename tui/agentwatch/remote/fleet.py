@@ -150,6 +150,9 @@ class Fleet:
             host.hold()
         while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
             time.sleep(_PAUSE_SECONDS)
+        for one in hosts:
+            # Of who does not answer, what was kept is all there is.
+            one.tick()
         return self.find()
 
     def source(self, place: Path) -> RemoteSource:
