@@ -20,7 +20,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.health import Health
 
-_DEADLINE = 30.0
+_DEADLINE = 90.0
 """Seconds until a condition that does not come true fails the test."""
 
 

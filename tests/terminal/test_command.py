@@ -96,9 +96,8 @@ def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace: Path, 
 
 def test_the_demo_moves_by_itself() -> None:
     with Terminal(agentwatch("demo", "--speed", "20", "--once"), columns=140, lines=40) as terminal:
-        first = terminal.wait_for("◐")
+        terminal.wait_for("◐")
         terminal.wait_for("NEEDS YOU")
-        assert terminal.text() != first
         terminal.press("q")
         assert terminal.wait_until_exit() == 0
 

@@ -39,6 +39,8 @@ def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict
         terminal.wait_for(r"Try it: r to retry\.")
         terminal.press("r")
         terminal.wait_for(r"╔═ ◆ ↻ Retry")
+        # Before the last line of the frame is there, no key is heard.
+        terminal.wait_for(r"^║ [◌○◆] ")
         terminal.press("write it, then claim it")
         terminal.wait_for(r"handoff   ✓ valid")
         terminal.wait_for(r"◆ ctrl\+s records this decision")

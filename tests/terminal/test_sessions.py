@@ -186,8 +186,9 @@ def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, w
             terminal.wait_for(r"✓ cart\.page")
             terminal.press(",,")
             terminal.wait_for(r"◐ cart\.page")
-            terminal.press("]j3")
+            terminal.press("]")
             terminal.wait_for(r"✓ cart\.page")
+            terminal.press("j3")
             terminal.wait_for(r"Do cart\.page")
             terminal.press("q")
             assert terminal.wait_until_exit() == 0
