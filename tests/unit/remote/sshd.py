@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -110,14 +111,16 @@ class Sshd:
 
     def relays(self) -> list[int]:
         """The relays that run there, by their process ids."""
-        found, looking = [], [self.process.pid]
-        while looking:
-            command = ["ps", "-o", "pid=,args=", "--ppid", str(looking.pop())]
-            said = subprocess.run(command, capture_output=True, text=True, check=False)
-            for pid, _, words in (line.strip().partition(" ") for line in said.stdout.splitlines()):
-                looking.append(int(pid))
-                found += [int(pid)] if "relay --stdio" in words and "python" in words else []
-        return found
+        parents, words = dict[int, int](), dict[int, str]()
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError, ValueError):
+                pid = int(place.name)
+                parents[pid] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+                words[pid] = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        below = {self.process.pid}
+        for _ in parents:
+            below |= {pid for pid, parent in parents.items() if parent in below}
+        return [pid for pid in sorted(below) if "relay --stdio" in words.get(pid, "") and "python" in words[pid]]
 
     def stop(self) -> None:
         self.process.kill()
