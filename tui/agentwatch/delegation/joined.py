@@ -101,6 +101,8 @@ class JoinedTree(DelegationTree):
     def swap(self, scope: str, tree: DelegationTree) -> None:
         """Another tree of the same workspace takes the place of one; `update` is told which tasks that changes."""
         branch = self._branches[scope]
+        if branch.tree is tree:
+            return
         branch.tree = tree
         if branch.top is not None:
             branch.top.children = cast("list[str]", _Keys(scope, tree.roots))
