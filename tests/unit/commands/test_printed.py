@@ -113,14 +113,15 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
             # What stands for words of the operator's is refused until they are in its place.
             for place, word in enumerate(words[:-1]):
                 if word in ("--escalate", "--respond", "--note") and words[place + 1] in ("MODE", "TEXT"):
-                    words[place + 1] = "filled in"
+                    words[place + 1] = "filled"
             with called("decide", "decide") as heard:
                 COMMANDS["decide"].start(words[1:])
             load, task_id, wish, more = heard[0]
             where = load.args[0]
             returned_digest = task.latest.returned.digest if task.latest and task.latest.returned else None
             assert (where, task_id, wish.action) == (workspace, task.task_id, action)
-            assert (wish.note, wish.handoff, wish.mitigation) == ("filled in" if action is Action.ACCEPT else "", None, None)
+            note = "filled" if action is Action.ACCEPT else ""
+            assert (wish.note, wish.handoff, wish.mitigation) == (note, None, None)
             assert (more["seen"], more["yes"]) == ((task.attempt, returned_digest or "none"), False)
 
 
