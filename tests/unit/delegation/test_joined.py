@@ -171,6 +171,10 @@ def test_runs_that_are_history_stand_apart_and_a_top_row_heeds_only_what_is_not_
     assert (top.state, top.past, top.below.tasks if top.below else 0) == (State.SUBMITTED, False, 1)
     assert (old.parent_id, old.title, old.own_id, old.past) == (None, "one › old", "old", True)
     assert joined.totals.tasks == 2
+    # The same tree, told of again, takes no place.
+    joined.swap(scope, tree)
+    joined.update(scope, (), moved=False)
+    assert list(top.children) == [f"{scope}new"]
     # A sign of life brings it back.
     joined.update(scope, tree.apply(see.seen("old.md", returned("failed", task_id="old"))), moved=False)
     assert joined.roots == [scope]

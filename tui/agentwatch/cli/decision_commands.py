@@ -58,8 +58,9 @@ def _pending(options: argparse.Namespace) -> int:
     workspaces, addresses = targets_of(options.paths, load())
     from agentwatch.commands.pending import print_pending
     from agentwatch.commands.several import print_each
-    from agentwatch.composition import far_off, shown_worktrees
+    from agentwatch.composition import shown_worktrees
     from agentwatch.decisions.desk import Desk
+    from agentwatch.far import far_off
     from agentwatch.monitors import Places
 
     if options.past and options.acknowledged:
@@ -105,9 +106,10 @@ def _decide(options: argparse.Namespace) -> int:
     target = target_of(options.path, settings)
     from agentwatch.commands.decide import decide, passphrase
     from agentwatch.commands.decide_wish import Wish
-    from agentwatch.composition import desk_of, far_off
+    from agentwatch.composition import desk_of
     from agentwatch.decisions.record import Mitigation
     from agentwatch.delegation.decision import OF_ATTEMPTS
+    from agentwatch.far import far_off
 
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
     mitigation = Mitigation(options.mitigation) if options.mitigation else None
@@ -143,8 +145,8 @@ def _answer(options: argparse.Namespace) -> int:
     target = target_of(options.path, settings)
     from agentwatch.commands.answer import Wish, answer
     from agentwatch.commands.decide import passphrase
-    from agentwatch.composition import far_off
     from agentwatch.delegation.decision import Action
+    from agentwatch.far import far_off
 
     action = Action.ALLOW if options.allow else Action.ANSWER if options.option is not None else Action.DENY
     wish = Wish(action, options.deny or "", tuple(options.option or ()), options.rule)

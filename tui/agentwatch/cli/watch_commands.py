@@ -193,7 +193,8 @@ def _tree(options: argparse.Namespace) -> int:
     workspaces, addresses = targets_of(options.paths, load())
     from agentwatch.commands.several import print_each
     from agentwatch.commands.tree import print_tree
-    from agentwatch.composition import far_off, shown_worktrees
+    from agentwatch.composition import shown_worktrees
+    from agentwatch.far import far_off
     from agentwatch.monitors import Places
 
     def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
@@ -231,7 +232,7 @@ def _log(options: argparse.Namespace) -> int:
             raise UsageError(
                 f"{target.written}: its host has the past: run `agentwatch log` there, or say --follow only"
             )
-        from agentwatch.composition import far_off
+        from agentwatch.far import far_off
 
         with far_off([target]) as far:
             return follow_host(far.source(far.only(target)), load(), as_json=options.json, activity=options.activity)
