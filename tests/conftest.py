@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("AGENTWATCH_EXAMPLES", str(_QUICK_EXAMPLES))
     settings.register_profile(
         "agentwatch",
-        max_examples=int(os.environ.get("AGENTWATCH_EXAMPLES", "100")),
+        max_examples=int(os.environ.get("AGENTWATCH_EXAMPLES", "50")),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )

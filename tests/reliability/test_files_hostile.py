@@ -59,9 +59,10 @@ PIECES = [
 @pytest.mark.parametrize("seed", ROUNDS)
 def test_every_hostile_file_is_read_or_refused_and_none_ends_the_scan(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    for number in range(COUNT):
+    # To trace memory takes six times as long, so one workspace that is a fifth as large is traced.
+    count = COUNT if seed else COUNT // 5
+    for number in range(count):
         make(tmp_path, chance, number)
-    # Tracing takes four times as long, and what one of these workspaces needs they all do.
     if seed == 0:
         tracemalloc.start()
     try:
@@ -69,9 +70,9 @@ def test_every_hostile_file_is_read_or_refused_and_none_ends_the_scan(tmp_path: 
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 64_000_000
+    assert peak < 32_000_000
     assert peak > 0 or seed
-    assert len(batch.observations) > COUNT / 10
+    assert len(batch.observations) > count / 10
     assert len({item.path for item in batch.observations if isinstance(item, Seen | Unreadable)}) == len(
         batch.observations
     )
