@@ -1,6 +1,6 @@
 """A long watch: forty changes a second, and neither memory nor files nor threads pile up.
 
-Half a minute of it runs always; `AGENTWATCH_SOAK=7200` takes two hours, in which at most a megabyte an hour may be added.
+Half a minute of it runs always; `AGENTWATCH_SOAK=7200` takes two hours, in which a megabyte an hour may be added.
 """
 
 from __future__ import annotations
