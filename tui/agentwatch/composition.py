@@ -19,7 +19,7 @@ from agentwatch.monitors import Monitors, Place, Places, has_row, names_of
 from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.presence import first_watched, note_first_watch
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
-from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.sources.source import CombinedSource, Source
@@ -28,6 +28,7 @@ from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktr
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
+    from agentwatch.evidence.claims import ParsedOnce
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
@@ -166,13 +167,19 @@ def scanned(
     nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
     unless it says `dates`.
     """
-    state = state_directory(workspace)
+    state, parsed = state_directory(workspace), None
+    if inspects:
+        # The models of the contracts take a while to load.
+        from agentwatch.evidence.claims import ParsedOnce
+
+        parsed = ParsedOnce()
     monitor = Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, selection, sessions, dates=inspects or dates),
+        source_of(workspace, settings, selection, sessions, dates=inspects or dates, parsed=parsed),
         time.time,
         inspects=inspects,
+        parsed=parsed,
         # A database takes a while to load.
         remembers=is_there(state / schema.NAME),
         open_desk=None if desk is None else lambda: desk,
@@ -228,10 +235,11 @@ def source_of(
     sessions: Source | None = None,
     *,
     dates: bool = False,
+    parsed: ParsedOnce | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
 
-    With `dates`, what is there at first is as old as it says itself, or git.
+    With `dates`, what is there at first is as old as it says itself, or git. `parsed` reads the documents for one look.
     """
     files = FilesSource(
         workspace,
@@ -240,7 +248,9 @@ def source_of(
             max_bytes=settings.max_bytes,
             force_polling=settings.poll,
         ),
+        read_document=None if parsed is None else parsed.read,
         committed=Commits(workspace).time_of if dates else None,
+        text_bytes=MOST_TEXT_BYTES if parsed is None else ONE_LOOK_BYTES,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
+    from agentwatch.evidence.claims import ParsedOnce
     from agentwatch.history.keeper import Keeper
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
@@ -66,8 +67,9 @@ class _Turn(Enum):
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents.
 
-    With `inspects`, the claims of the returns are held against the disk and git. With `remembers`, the history of the
-    workspace, which lies in the user's state directory, comes first: `updates` records in it, `scan` only reads it.
+    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
+    With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
+    records in it, `scan` only reads it.
     With `keeps_deleted`, tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
@@ -84,6 +86,7 @@ class Monitor:
         clock: Callable[[], float],
         *,
         inspects: bool = False,
+        parsed: ParsedOnce | None = None,
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
@@ -111,7 +114,7 @@ class Monitor:
         """Is called with every observation that the tree has taken."""
         self._source = source
         self._clock = clock
-        self._inspector = Inspector(workspace, self.content) if inspects else None
+        self._inspector = Inspector(workspace, self.content, parsed) if inspects else None
         self._remembers = remembers
         self._keeper: Keeper | None = None
         self._has_recalled = False
@@ -386,8 +389,11 @@ class Monitor:
         self.tree.apply(Tick(len(batch.observations), self._clock()))
 
     def _take_all(self, observations: Iterable[Observation]) -> None:
-        for observation in observations:
-            self._apply(observation)
+        observations = tuple(observations)
+        self.tree.take_all(observations)
+        if self.tap is not None:
+            for observation in observations:
+                self.tap(observation)
 
     def _apply(self, observation: Observation) -> None:
         (self._next or self.tree).take(observation)

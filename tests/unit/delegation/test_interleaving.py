@@ -288,6 +288,17 @@ def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int
     assert tree_document(applied(interleaved(observations, order)), "/w") == expected
 
 
+@given(histories, st.booleans())
+def test_many_observations_taken_in_at_once_give_the_tree_that_they_give_one_by_one(
+    steps: list[Step], remembers: bool
+) -> None:
+    observations = record(steps)
+    tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
+    tree.take_all(observations)
+    tree.settle()
+    assert tree_document(tree, "/w") == tree_document(applied(observations, remembers=remembers), "/w")
+
+
 @given(histories, st.booleans(), st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
 def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, ticks: list[float | None]) -> None:
     tree = DelegationTree(Rules(history_before=LINE, stale_after=3.0), remembers=remembers)

@@ -7,7 +7,7 @@ and their `seq`: any interleaving that keeps each file's own order gives the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import partial
 
 from agentwatch.delegation import identity, reasons, standing
@@ -131,9 +131,7 @@ class DelegationTree(TaskTree):
         for task in old:
             self._left_out.add(task, self._files.versions(task.task_id))
         for task in reversed(old):
-            dirty = self._drop(task.task_id) if task.task_id in self.left_out else set()
-            while dirty:
-                dirty |= self._rebuild(dirty.pop())
+            self._rebuild_all(self._drop(task.task_id) if task.task_id in self.left_out else set())
         return self.settle()
 
     def take_over(self, other: DelegationTree) -> None:
@@ -146,13 +144,23 @@ class DelegationTree(TaskTree):
         self.take(observation)
         return self.settle()
 
+    def take_all(self, observations: Iterable[Observation]) -> None:
+        """Take many in. Of the files that are seen one after the other, each task is made once."""
+        seen: set[str] = set()
+        for observation in observations:
+            if isinstance(observation, Seen):
+                seen |= self._see(observation)
+                continue
+            self._rebuild_all(seen)
+            self.take(observation)
+        self._rebuild_all(seen)
+
     def take(self, observation: Observation) -> None:
         """Take one of many in: what depends on several tasks is not up to date until `settle` is called."""
         dirty: set[str] = set()
         match observation:
-            case Seen(path=path):
-                # The tasks from before count too: a file may speak of another task now.
-                dirty = self._files.tasks_of(path) | self._unread.clear(path) | self._files.see(observation)
+            case Seen():
+                dirty = self._see(observation)
             case Gone(path=path):
                 dirty = self._files.tasks_of(path) | self._unread.clear(path)
                 dirty |= self._files.forget(path, undone=observation.undone)
@@ -187,8 +195,7 @@ class DelegationTree(TaskTree):
                 self._lose(None)
             case observed.Ruled(rules=rules):
                 dirty = self._rule(rules)
-        while dirty:
-            dirty |= self._rebuild(dirty.pop())
+        self._rebuild_all(dirty)
 
     def settle(self) -> set[str]:
         """Bring what depends on several tasks up to date for all that were touched. Returns what `apply` does."""
@@ -301,6 +308,16 @@ class DelegationTree(TaskTree):
             latest = [self.tasks[task_id].latest for task_id in concerned & self.tasks.keys()]
             self._checks.take(checked, {one.returned.digest for one in latest if one and one.returned})
         return concerned
+
+    def _see(self, seen: Seen) -> set[str]:
+        """A file holds this now. Returns the tasks that have to be made anew."""
+        # The tasks from before count too: it may speak of another one now.
+        return self._files.tasks_of(seen.path) | self._unread.clear(seen.path) | self._files.see(seen)
+
+    def _rebuild_all(self, dirty: set[str]) -> None:
+        """Make these tasks anew, and others because of them, until there is none."""
+        while dirty:
+            dirty |= self._rebuild(dirty.pop())
 
     def _rebuild(self, task_id: str) -> set[str]:
         """Make a task anew from its documents. Returns other tasks that have to be made anew because of it."""

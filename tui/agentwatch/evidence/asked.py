@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Verdict
@@ -66,34 +66,51 @@ _BELOW: Final = (
 )
 
 
+class Demands(NamedTuple):
+    """What a packet asks for that can be looked for: the paths of the files that it wants `created` and of the evidence
+    that has to be read, and its sentences."""
+
+    created: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+
+
+def demands_of(packet: HandoffPacket) -> Demands:
+    """What a packet asks for."""
+    return Demands(
+        tuple(one.path for one in packet.deliverables or () if one.must_create and one.path),
+        tuple(one.path for one in packet.evidence or () if one.required and one.path and one.path.strip()),
+        tuple(one for one in packet.success_criteria or () if one.strip()),
+        tuple(packet.constraints or ()),
+    )
+
+
 def assertions_of(
-    packet: HandoffPacket,
+    demands: Demands,
     evidence: Sequence[str] | None,
     outcome: Outcome | None,
     returned_text: str,
     made: Sequence[str],
 ) -> Iterator[Assertion]:
-    """What the packet demands of this return.
+    """What the handoff demands of this return.
 
     `evidence` is what it cites, None where its contract has no section for that; `made` are the paths that it claims to
     have made.
     """
     unfinished = outcome is not Outcome.COMPLETED
-    for deliverable in packet.deliverables or ():
-        if deliverable.must_create and deliverable.path:
-            yield Assertion(ClaimKind.MUST_CREATE, deliverable.path, unfinished=unfinished)
+    for path in demands.created:
+        yield Assertion(ClaimKind.MUST_CREATE, path, unfinished=unfinished)
     looked_at = returned_text[:_LOOKED_AT]
     cited = None if evidence is None else "\n".join(evidence)
-    for pointer in packet.evidence or ():
-        if pointer.required and pointer.path and pointer.path.strip():
-            settled = _cited(pointer.path.strip(), cited, looked_at, outcome)
-            yield Assertion(ClaimKind.REQUIRED_EVIDENCE, pointer.path, settled=settled)
-    stems = {word[:_STEM] for word in _WORD.findall(looked_at.casefold())}
-    for criterion in packet.success_criteria or ():
-        if criterion.strip():
+    for path in demands.evidence:
+        yield Assertion(ClaimKind.REQUIRED_EVIDENCE, path, settled=_cited(path.strip(), cited, looked_at, outcome))
+    if demands.criteria:
+        stems = {word[:_STEM] for word in _WORD.findall(looked_at.casefold())}
+        for criterion in demands.criteria:
             words = MENTIONED if _has_trace(criterion, stems) else NO_TRACE
             yield Assertion(ClaimKind.CRITERION, criterion, settled=(Verdict.UNVERIFIABLE, words))
-    for constraint in packet.constraints or ():
+    for constraint in demands.constraints:
         limit, below = limit_of(constraint)
         if limit is not None:
             yield Assertion(ClaimKind.CONSTRAINT, constraint, limit=limit, below=below, made=tuple(made))

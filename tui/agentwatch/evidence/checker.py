@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim, Verdict
 from agentwatch.evidence import verdicts
-from agentwatch.evidence.claims import claims_of
+from agentwatch.evidence.claims import Tell, claims_of, told_in
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts, GitHistory, GitView, look, renames
 from agentwatch.evidence.paths import ClaimedPlace, beside, place_of
@@ -179,9 +179,11 @@ def _handed(one: _Prepared, state: _Round) -> Handed:
 
 
 class Checker:
-    """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread."""
+    """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread. `tell` may know already
+    what a file says."""
 
-    def __init__(self, workspace: Path, *, git_seconds: float = SECONDS) -> None:
+    def __init__(self, workspace: Path, *, git_seconds: float = SECONDS, tell: Tell | None = None) -> None:
+        self._tell = tell or told_in
         self._workspace = str(workspace.resolve())
         self._git_seconds = git_seconds
         self._disk = Disk(self._workspace)
@@ -234,7 +236,7 @@ class Checker:
 
     def _prepare(self, request: Request) -> _Prepared:
         returned, handoff = (request.returned_text, request.returned_name), (request.handoff_text, request.handoff_name)
-        assertions = claims_of(*returned, *handoff, stored=request.stored)
+        assertions = claims_of(*returned, *handoff, stored=request.stored, tell=self._tell)
         places = tuple(place_of(one.path, self._workspace) if one.names_file else None for one in assertions)
         relatives = frozenset(place.relative for place in places if place is not None and place.relative is not None)
         place = place_of(to_name(request.handoff_name), self._workspace).relative if request.handoff_name else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Opened, Outcome, Reading, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import asked
 from agentwatch.evidence.pointers import Likeness, likeness, pointers
@@ -38,6 +38,63 @@ _NOTHING: Final = frozenset({"(none)", "none", "(none).", "none.", "n/a", "(n/a)
 _REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
 
 
+class Told(NamedTuple):
+    """What one document says that is held against the evidence. Of what is no return, `summary` is None and nothing is
+    `stated`; of what is no packet, `demands` is None. `cited` is the evidence that a return cites, None where its
+    contract has no section for that."""
+
+    summary: Return | None = None
+    stated: tuple[Assertion, ...] = ()
+    cited: tuple[str, ...] | None = None
+    demands: asked.Demands | None = None
+
+
+def told_by(opened: Opened | None) -> Told:
+    """What a document says, by its full model: most of that is needed for nothing else, and large."""
+    if opened is None:
+        return Told()
+    document, model = opened.reading.document, opened.model
+    if isinstance(document, Return):
+        is_cited = document.contract is Contract.RETURN_FORMAT
+        cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None
+        return Told(document, tuple(_stated(document, model)), cited)
+    is_packet = opened.reading.contract is Contract.HANDOFF_PACKET
+    return Told(demands=asked.demands_of(cast("HandoffPacket", model)) if is_packet else None)
+
+
+Tell = Callable[[str, str], Told]
+"""The text of a file and its name to what it says."""
+
+
+def told_in(text: str, name: str) -> Told:
+    """What the text of a file says. Never raises."""
+    return told_by(read_and_open(text, name))
+
+
+class ParsedOnce:
+    """Reads the documents of files, and remembers of each what the evidence asks for later, while they fit into
+    `room` characters: for one look at a workspace, where parsing all of them takes a third of the time."""
+
+    def __init__(self, room: int = 64 * 1024 * 1024) -> None:
+        self._room = room
+        self._known: dict[str, tuple[str, Told]] = {}
+
+    def read(self, text: str, name: str) -> Reading | None:
+        """Recognise a text, as `read_document` does."""
+        opened = read_and_open(text, name)
+        if opened is None:
+            return None
+        self._room -= len(text)
+        if self._room > 0:
+            self._known[name] = text, told_by(opened)
+        return opened.reading
+
+    def tell(self, text: str, name: str) -> Told:
+        """What the text of a file says."""
+        known = self._known.get(name)
+        return known[1] if known is not None and known[0] == text else told_in(text, name)
+
+
 def claims_of(
     returned_text: str,
     returned_name: str,
@@ -45,40 +102,38 @@ def claims_of(
     handoff_name: str | None = None,
     *,
     stored: bool = False,
+    tell: Tell = told_in,
 ) -> tuple[Assertion, ...]:
     """What a return claims, and what its handoff demands of it; nothing where the text is no return.
 
-    Names are paths relative to the workspace. `stored`: both are what a session handed over and back. Never raises.
+    Names are paths relative to the workspace. `stored`: both are what a session handed over and back. `tell` may know
+    already what a file says. Never raises.
     """
-    # The text of a transcript has prose or a fence around the return.
-    ways = (read_and_open(returned_text, returned_name, embedded=way) for way in ((True,) if stored else (False, True)))
-    opened = next((way for way in ways if way is not None and isinstance(way.reading.document, Return)), None)
-    if opened is None:
+    told = Told() if stored else tell(returned_text, returned_name)
+    if told.summary is None:
+        # The text of a transcript has prose or a fence around the return.
+        told = told_by(read_and_open(returned_text, returned_name, embedded=True))
+    if told.summary is None:
         return ()
-    summary, model = cast("Return", opened.reading.document), opened.model
+    demands = _demands(handoff_text, handoff_name or "handoff.json", tell) if handoff_text is not None else None
     assertions: dict[tuple[object, ...], Assertion] = {}
-    for one in _all(summary, model, returned_text, handoff_text, handoff_name or "handoff.json"):
+    for one in _all(told, told.summary, returned_text, demands):
         assertions.setdefault((one.kind, one.path, one.lines), one)
         if len(assertions) > MAX_ASSERTIONS:
             return (*islice(assertions.values(), MAX_ASSERTIONS), _unchecked(one.kind, "", _TOO_MANY))
     return tuple(assertions.values())
 
 
-def _all(
-    summary: Return, model: Contracted, text: str, handoff_text: str | None, handoff_name: str
-) -> Iterator[Assertion]:
-    stated = list(_stated(summary, model))
-    yield from stated
-    if handoff_text is None:
-        return
-    handoff = read_and_open(handoff_text, handoff_name)
-    if handoff is None or handoff.reading.contract is not Contract.HANDOFF_PACKET:
-        handoff = read_and_open(handoff_text, handoff_name, handed_over=True)
-    if handoff is not None:
-        is_cited = summary.contract is Contract.RETURN_FORMAT
-        evidence = (cast("ReturnFormat", model).evidence or ()) if is_cited else None
-        made = [one.path for one in stated if one.kind.is_made and one.settled is None]
-        yield from asked.assertions_of(cast("HandoffPacket", handoff.model), evidence, summary.outcome, text, made)
+def _demands(text: str, name: str, tell: Tell) -> asked.Demands | None:
+    demands = tell(text, name).demands
+    return demands or told_by(read_and_open(text, name, handed_over=True)).demands
+
+
+def _all(told: Told, summary: Return, text: str, demands: asked.Demands | None) -> Iterator[Assertion]:
+    yield from told.stated
+    if demands is not None:
+        made = [one.path for one in told.stated if one.kind.is_made and one.settled is None]
+        yield from asked.assertions_of(demands, told.cited, summary.outcome, text, made)
 
 
 def _stated(summary: Return, model: Contracted) -> Iterator[Assertion]:

@@ -18,6 +18,7 @@ from agentwatch.sources.files.names import to_name
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
     from agentwatch.evidence.checker import Checker, Request
+    from agentwatch.evidence.claims import ParsedOnce
 
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
@@ -70,13 +71,15 @@ class _Checked(NamedTuple):
 class Inspector(Background[Sequence[Checks]]):
     """Checks claims in its own thread, from `start` to `stop`.
 
-    `text_of` gives the text of a version, None where it is lost; any thread may call it.
+    `text_of` gives the text of a version, None where it is lost; any thread may call it. `parsed` may know already what
+    a file says.
     """
 
     thread_name = "agentwatch-evidence"
 
-    def __init__(self, workspace: Path, text_of: TextOf) -> None:
+    def __init__(self, workspace: Path, text_of: TextOf, parsed: ParsedOnce | None = None) -> None:
         super().__init__()
+        self._parsed = parsed
         self.idle = True
         """Whether all that was wanted has been checked and told."""
         self._workspace = workspace
@@ -117,7 +120,7 @@ class Inspector(Background[Sequence[Checks]]):
             # In the inspector's thread: the models of the contracts take as long to load as a screen to appear.
             from agentwatch.evidence.checker import Checker
 
-            self._checker = Checker(self._workspace)
+            self._checker = Checker(self._workspace, tell=None if self._parsed is None else self._parsed.tell)
         requests = [(target, request) for target in targets if (request := self._request(target)) is not None]
         # A look before the check: a file that changes during it looks different the next time. A return that is new
         # has no such look yet, because only its check tells which files it names: it is checked once more.

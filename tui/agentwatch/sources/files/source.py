@@ -27,8 +27,10 @@ from agentwatch.sources.source import Source
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05
 
-_MOST_TEXT_BYTES: Final = 4 * 1024 * 1024
+MOST_TEXT_BYTES: Final = 4 * 1024 * 1024
 """What a file does not hold any more is in the history, too: this is for what is looked at now."""
+ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
+"""For a process that looks once and ends: then each text is needed once more, for its evidence."""
 _MOST_PLACES: Final = 200_000
 _TEXT_OVERHEAD: Final = 280
 """Bytes that a text costs beside itself: key and links of the dictionary."""
@@ -37,7 +39,7 @@ _TEXT_OVERHEAD: Final = 280
 class ContentStore:
     """Texts of the files below `root`, of at most `limit` bytes: the others are read again. Any thread may call it."""
 
-    def __init__(self, root: str, limit: int = _MOST_TEXT_BYTES, places: int = _MOST_PLACES) -> None:
+    def __init__(self, root: str, limit: int = MOST_TEXT_BYTES, places: int = _MOST_PLACES) -> None:
         self._root = root
         self._limit = limit
         self._limit_of_places = places
@@ -101,7 +103,7 @@ class FilesSource(Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     `read_document` recognises a document in a text, given with its path; by default that of the contracts. `committed`
-    tells of what is there at first when it was committed.
+    tells of what is there at first when it was committed. So much text is kept, in bytes.
     """
 
     def __init__(
@@ -112,11 +114,12 @@ class FilesSource(Source):
         read_document: Reader | None = None,
         open_backend: OpenBackend = open_backend,
         committed: Committed | None = None,
+        text_bytes: int = MOST_TEXT_BYTES,
     ) -> None:
         self._root = os.path.realpath(root)
         self._settings = settings or FilesSettings()
         self._open_backend = open_backend
-        self._contents = ContentStore(self._root)
+        self._contents = ContentStore(self._root, text_bytes)
         recognise, self._dating = read_document or _recognise, Dating(committed)
         self._documents = Documents(self._root, self._settings, recognise, self._contents.put, self._dating)
         self._watcher: Watcher | None = None
