@@ -65,7 +65,7 @@ def test_agentwatch_that_is_not_there_is_named_with_how_to_install_it(tmp_path: 
         seen.until(lambda: seen.health.mode == "degraded")
         assert seen.health.detail == (
             f"build1 cannot be reached: agentwatch is not installed on 127.0.0.1:{bare.port}, or not where ssh finds"
-            " it: `pipx install agentwatch` there"
+            " it: `pipx install .` in a clone of it there"
         )
         assert seen.told == ["Lost"]
     finally:

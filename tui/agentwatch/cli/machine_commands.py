@@ -26,13 +26,14 @@ _DECIDE: Final = partial(Command, "decide")
 @_DECIDE(
     "keys", "show the key that signs your decisions, or change it; trust keys of others",
     argument("what", "WHAT",
-             "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it; trust,"
-             " distrust: the key of an operator who decides from another machine; authorized: list those",
+             "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it; send:"
+             " have hosts trust it, over ssh; trust, distrust: the key of an operator who decides from another machine;"
+             " authorized: list those",
              nargs="?", default="show",
-             choices=("show", "create", "rotate", "passphrase", "trust", "distrust", "authorized")),
-    argument("key", "KEY", "with trust: what `agentwatch keys` prints there; with distrust: that, or its name",
-             nargs="?"),
-    argument("--name", "NAME", "with trust: what you call who has the key"),
+             choices=("show", "create", "rotate", "passphrase", "send", "trust", "distrust", "authorized")),
+    argument("whose", "KEY|HOST", "with send: hosts, as ssh knows them; with trust: what `agentwatch keys` prints"
+             " there; with distrust: that, or its name", nargs="*", offers="hosts"),
+    argument("--name", "NAME", "with trust: what you call who has the key; with send: what the hosts call you"),
     flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
     flag("--keyring",
          "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"),
@@ -40,8 +41,11 @@ _DECIDE: Final = partial(Command, "decide")
 )  # fmt: skip
 def _keys(options: argparse.Namespace) -> int:
     """Show the key that signs your decisions, or change it; say whose keys are trusted."""
-    is_other = options.what in ("trust", "distrust")
-    if is_other != (options.key is not None) or (options.what == "trust") != (options.name is not None):
+    is_other, sends = options.what in ("trust", "distrust"), options.what == "send"
+    if sends and not options.whose:
+        raise UsageError("`keys send HOST ...`: it takes the hosts that shall trust your key, as ssh knows them")
+    is_named = options.name is not None
+    if not sends and (is_other, options.what == "trust") != (len(options.whose) == 1, is_named):
         raise UsageError("`keys trust KEY --name NAME`, `keys distrust KEY`: these two take a key, and no other")
     if options.host and not is_other:
         raise UsageError("--host belongs to trust and distrust")
@@ -50,13 +54,18 @@ def _keys(options: argparse.Namespace) -> int:
     from agentwatch.commands import keys as keyring
     from agentwatch.decisions.keys import Keys
 
+    if sends:
+        from agentwatch.commands.keys_send import send
+        from agentwatch.remote.address import ssh_addresses
+
+        return send(Keys(), ssh_addresses(options.whose, load().hosts), options.name)
     if is_other:
         from agentwatch.decisions.others import Role
 
         role = Role.HOST if options.host else Role.OPERATOR
         if options.what == "trust":
-            return keyring.trust(Keys(), options.key, options.name, role)
-        return keyring.distrust(Keys(), options.key, role)
+            return keyring.trust(Keys(), options.whose[0], options.name, role)
+        return keyring.distrust(Keys(), options.whose[0], role)
     if options.what == "passphrase":
         return keyring.passphrase(Keys(), in_keyring=options.keyring)
     others = {"create": keyring.create, "rotate": keyring.rotate, "authorized": keyring.authorized}
@@ -74,6 +83,8 @@ _CREDS: Final = argument(
     flag("--stdio", "through input and output, as ssh runs it for `agentwatch ssh://HOST/PATH`"),
     argument("--nats", "URL", "through this NATS server, for `agentwatch nats://SERVER/NAME`"), _CREDS,
     flag("--seal", "with --nats: only operators whose keys are trusted here can read it, and not the server"),
+    argument("--trust", "NAME=KEY", "trust the key of this operator first; again for the next one", action="append",
+             default=[]),
     argument("--name", "NAME", "what this host calls itself (default: its name)", default=""),
     stays=True,
 )  # fmt: skip
@@ -85,10 +96,11 @@ def _relay(options: argparse.Namespace) -> int:
             "say how it is told: --stdio, as ssh runs it for `agentwatch ssh://HOST/PATH`, or --nats URL for"
             " `agentwatch nats://SERVER/NAME`"
         )
-    if options.nats is None and (options.creds or options.seal):
-        raise UsageError("--creds and --seal belong to --nats")
-    from agentwatch.commands.relay import key_of_host, nats, relay, stdio
+    if options.nats is None and (options.creds or options.seal or options.trust):
+        raise UsageError("--creds, --seal and --trust belong to --nats")
+    from agentwatch.commands.relay import key_of_host, nats, relay, stdio, trust
 
+    trust(options.trust)
     # Before anything can be written to what the screen reads.
     end: RelayEnd | None = stdio() if options.stdio else None
     # No shell has seen the ~ of an address.
@@ -98,7 +110,7 @@ def _relay(options: argparse.Namespace) -> int:
     settings = load()
     key = key_of_host(next(iter(asked)), settings)
     if end is None:
-        end = nats(options.nats, key, options.creds, seals=options.seal)
+        end = nats(options.nats, key, options.creds, seals=options.seal, name=options.name)
     return relay(asked, settings, end, key, name=options.name)
 
 
@@ -106,6 +118,8 @@ def _relay(options: argparse.Namespace) -> int:
     "fleet", "prepare a NATS server for hosts that only dial out",
     argument("what", "WHAT", "config: print its configuration; init: make its streams", choices=("config", "init")),
     argument("server", "URL", "with init: the server, such as nats://hub:4222", nargs="?"),
+    argument("--trust", "NAME=KEY", "with config: trust the key of this host first; again for the next one",
+             action="append", default=[]),
     argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
     _CREDS, flag("--yes", "do not ask"), codes=exit_codes.OF_CHECKS,
 )  # fmt: skip
@@ -113,11 +127,13 @@ def _fleet(options: argparse.Namespace) -> int:
     """Prepare a NATS server: print its configuration, and make the streams of a fleet."""
     if (options.what == "init") != (options.server is not None):
         raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config > FILE`")
+    if options.trust and options.what != "config":
+        raise UsageError("--trust belongs to config")
     from agentwatch.commands import fleet
     from agentwatch.decisions.keys import Keys
 
     if options.what == "config":
-        return fleet.config(Keys())
+        return fleet.config(Keys(), options.trust)
     from agentwatch.shell import FLEET, needing
 
     with needing(*FLEET):

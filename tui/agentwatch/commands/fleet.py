@@ -11,12 +11,15 @@ from agentwatch import exit_codes
 from agentwatch.commands.confirming import confirmed
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.others import Role, introduced
 from agentwatch.errors import UsageError
+from agentwatch.remote.address import is_host
 from agentwatch.remote.nats_names import accounts, nkey_of
-from agentwatch.text import clean, complain, say
+from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nats.aio.client import Client
 
     from agentwatch.decisions.envelope import PublicKey
@@ -40,8 +43,11 @@ _NO_SYNC: Final = "  # With nats-server 2.10 or later, add: sync_interval: alway
 _SYNC_SINCE: Final = (2, 10)
 
 
-def config(keys: Keys) -> int:
-    """Print the configuration of a server for the keys that are trusted here. Raises KeyProblemError."""
+def config(keys: Keys, introductions: Sequence[str] = ()) -> int:
+    """Print the configuration of a server for the keys that are trusted here, once hosts that are introduced as
+    NAME=KEY are, too. Raises KeyProblemError and UsageError."""
+    for name, public in list(map(_host_of, introductions)):
+        keys.trust_other(Role.HOST, public, name)
     operators: list[tuple[str, PublicKey]] = []
     try:
         operators.append(("you", keys.show()))
@@ -54,14 +60,24 @@ def config(keys: Keys) -> int:
     version = _installed()
     sync = _NO_SYNC if version is not None and version < _SYNC_SINCE else _SYNC
     sys.stdout.write(_CONFIGURATION.format(sync=sync, accounts=accounts(operators, hosts)))
-    if not hosts:
-        complain("no host is trusted here yet: `agentwatch keys trust KEY --name NAME --host`, then print it again")
+    if hosts:
+        complain("next: nats-server -c FILE, and once that runs: agentwatch fleet init nats://SERVER")
+    else:
+        complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
     if keys.is_encrypted() and not keys.in_keyring:
         complain(
             "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
             f" {nkey_of(operators[0][1])[:12]}…, and name its file in NATS_NKEY"
         )
     return exit_codes.DONE
+
+
+def _host_of(introduction: str) -> tuple[str, PublicKey]:
+    """The name and the key of a host. Raises KeyProblemError and UsageError."""
+    name, public = introduced(introduction)
+    if not is_host(name):
+        raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
+    return name, public
 
 
 def _installed() -> tuple[int, int] | None:
@@ -79,7 +95,7 @@ def _installed() -> tuple[int, int] | None:
 
 def init(server: str, creds: str | None, replicas: int, keys: Keys, *, yes: bool) -> int:
     """Show which streams a fleet needs on a server, ask, and make them. Raises KeyProblemError and UsageError."""
-    from agentwatch.remote.nats_connection import TroubleError, asked
+    from agentwatch.remote.nats_connection import TroubleError, asked, shown
     from agentwatch.remote.nats_fleet import Planned, login_of, make, planned
 
     login = login_of(creds, keys)
@@ -119,5 +135,5 @@ def init(server: str, creds: str | None, replicas: int, keys: Keys, *, yes: bool
         asked(server, login, do)
     except TroubleError as error:
         raise UsageError(clean(str(error), 600)) from error
-    say("made")
+    say(f"made; next, to watch and decide there: agentwatch {clean(shown(server))}")
     return exit_codes.DONE

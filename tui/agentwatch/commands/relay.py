@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.others import Role, introduced
 from agentwatch.errors import UsageError
 from agentwatch.monitors import names_of
+from agentwatch.remote.address import is_host
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.remote.stdio import StdioEnd
@@ -26,6 +28,7 @@ from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
     from agentwatch.decisions.envelope import PublicKey, SigningKey
+    from agentwatch.decisions.others import OtherKey
     from agentwatch.monitor import Monitor
     from agentwatch.remote.frames import Decide, Result
     from agentwatch.remote.link import LinkState, RelayEnd
@@ -38,25 +41,44 @@ def stdio() -> StdioEnd:
     return StdioEnd(0, outgoing)
 
 
-def nats(server: str, key: SigningKey, creds: str | None, *, seals: bool) -> RelayEnd:
-    """The end on a NATS server. With `seals`, only operators who may decide here can read what is told. Its state is
-    told on standard error. Raises UsageError, and KeyProblemError for keys that cannot be read."""
+def trust(introductions: Sequence[str]) -> None:
+    """Trust operators who are introduced as NAME=KEY. Raises KeyProblemError."""
+    for name, key in list(map(introduced, introductions)):
+        Keys().trust_other(Role.OPERATOR, key, name)
+
+
+def nats(server: str, key: SigningKey, creds: str | None, *, seals: bool, name: str = "") -> RelayEnd:
+    """The end on a NATS server, of a host with this name. With `seals`, only operators who may decide here can read
+    what is told. Its state is told on standard error. Raises UsageError, and KeyProblemError for keys that cannot be
+    read."""
     with needing(*FLEET):
         from agentwatch.remote.nats_connection import Login, shown
         from agentwatch.remote.nats_end import NatsEnd
         from agentwatch.remote.nats_fleet import file_of
 
+    def deciding() -> list[OtherKey]:
+        return [one for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
+
     def readers() -> list[PublicKey]:
-        return [one.public for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
+        return [one.public for one in deciding()]
 
     if seals and not readers():
-        raise UsageError("nobody could read it: `agentwatch keys trust KEY --name NAME` says who may")
+        raise UsageError("nobody could read it: `--trust NAME=KEY` says who may")
+    names = ", ".join(dict.fromkeys(clean(one.name) for one in deciding()))
     say(f"relaying over {clean(shown(server))} as {key.public.text}")
+    say(f"may decide here: {names or 'nobody yet; `--trust NAME=KEY` says who may'}")
+    say(f"next, unless the server knows this host: {_introduction(name or socket.gethostname(), key)}")
     return NatsEnd(server, key, login=Login(key, file_of(creds)), readers=readers if seals else None, note=_note)
 
 
 def _note(state: LinkState) -> None:
     complain("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
+
+
+def _introduction(name: str, key: SigningKey) -> str:
+    """The command by which an operator makes this host known to a server."""
+    called = name if is_host(name) else "NAME"
+    return f"agentwatch fleet config --trust {called}={key.public.text} > nats.conf"
 
 
 def key_of_host(workspace: Path, settings: Settings) -> SigningKey:

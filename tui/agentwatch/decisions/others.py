@@ -17,7 +17,7 @@ from agentwatch.decisions.envelope import PublicKey, TrustedKey, parse_public
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.record import time_of
 from agentwatch.disk import Directory
-from agentwatch.text import exact
+from agentwatch.text import exact, quoted
 
 _LARGEST: Final = 4096
 _LONGEST: Final = 60
@@ -53,6 +53,14 @@ def checked_name(name: str) -> str:
     if not name.strip() or name != name.strip() or len(name) > _LONGEST or exact(name) != name:
         raise KeyProblemError(f"a name of a key is a word or two, {_LONGEST} characters at most")
     return name
+
+
+def introduced(text: str) -> tuple[str, PublicKey]:
+    """The name and the key in a `NAME=KEY`. Raises KeyProblemError."""
+    name, between, key = text.partition("=")
+    if not between:
+        raise KeyProblemError(f"{quoted(text)}: write NAME=KEY, with a key that `agentwatch keys` prints")
+    return checked_name(name), parse_public(key)
 
 
 def others(keys: Directory, role: Role) -> list[OtherKey]:

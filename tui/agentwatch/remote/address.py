@@ -129,13 +129,30 @@ def named(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Addr
     known: dict[str, tuple[Address, ...]] = {}
     for name, addresses in hosts:
         place = where(f"hosts.{name}")
-        if not _NAME.fullmatch(name) or name == HERE:
+        if not is_host(name):
             raise ConfigError(f"{place}: {name!r} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
         try:
             known[name] = tuple(parse(one, name) for one in addresses)
         except UsageError as error:
             raise ConfigError(f"{place}: {error}") from error
     return known
+
+
+def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]]]) -> list[Address]:
+    """The hosts that are reached over ssh by these words, each once: names of the settings, addresses, and what ssh
+    takes for a host. Raises UsageError and ConfigError."""
+    known, found = named(hosts), dict[str, Address]()
+    for word in words:
+        for address in known.get(word) or [parse(word if is_address(word) else f"ssh://{word}/{HOME}")]:
+            if address.kind != "ssh":
+                raise UsageError(f"{word}: ssh does not reach it; there, run `agentwatch keys trust KEY --name NAME`")
+            found.setdefault(address.target, address)
+    return [*found.values()]
+
+
+def is_host(name: str) -> bool:
+    """Whether an address can name a host so."""
+    return _NAME.fullmatch(name) is not None and name != HERE
 
 
 def meant(word: str) -> str:

@@ -38,7 +38,10 @@ _WORKING_SECONDS: Final = 2.0
 """How often the server is told that a decision is being recorded."""
 _LATER_NANOSECONDS: Final = 5_000_000_000
 """When a decision comes again that could not be recorded."""
-_UNCONFIRMED: Final = "the server does not confirm what this host says: `agentwatch doctor --nats` tells why"
+_UNCONFIRMED: Final = (
+    "the server does not confirm what this host says: its streams are not made yet (`agentwatch fleet init`), or its"
+    " disk is full; `agentwatch doctor --nats` on an operator's machine tells which"
+)
 _MOST_PASSING: Final = 1_000
 
 
@@ -126,7 +129,6 @@ class NatsEnd(RelayEnd):
         try:
             await client.subscribe(said_to(self.host), cb=self._hear)
             await client.flush()
-            self._connection.up()
             await together(self._publish(client, self._news), self._queue(client), self._connection.obey())
         finally:
             self._news = None
@@ -146,6 +148,7 @@ class NatsEnd(RelayEnd):
             except Exception as error:  # noqa: BLE001  it is raised where it is waited for
                 failed = error
             else:
+                self._connection.up()
                 if kept is not None:
                     kept.parts -= 1
                     with self._lock:
@@ -173,10 +176,11 @@ class NatsEnd(RelayEnd):
                     on_the_way[reply] = kept
                     subject = f"{kept.subject}.{at}" if at else kept.subject
                     await client.publish(subject, part, reply=reply, headers=header)
-            if on_the_way and time.monotonic() - next(iter(on_the_way.values())).sent_at > _ACK_SECONDS:
-                raise TroubleError(
-                    "the server does not confirm what this host says: `agentwatch doctor --nats` tells why"
-                )
+            if not on_the_way:
+                # Else it is so once the server has confirmed something.
+                self._connection.up()
+            elif time.monotonic() - next(iter(on_the_way.values())).sent_at > _ACK_SECONDS:
+                raise TroubleError(_UNCONFIRMED)
 
     def _next(self) -> _Kept | None:
         """What is to be sent next, noted as sent."""

@@ -20,14 +20,12 @@ from agentwatch.remote.stdio import CutError, Writer, messages
 
 _OPTIONS: Final = (
     "-T",
-    *("-o", "BatchMode=yes"),
     *("-o", "ConnectTimeout=15"),
     *("-o", "ServerAliveInterval=5"),
     *("-o", "ServerAliveCountMax=3"),
 )
-_SCRIPT: Final = (
-    'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch relay --stdio -- "$@"'
-)
+_ASKS_NOBODY: Final = ("-o", "BatchMode=yes")
+_SCRIPT: Final = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
 """What is run there. A shell that nobody logs in to often has no other way to know where programs of the user are."""
 _SILENT_SECONDS: Final = 30.0
 """A relay says something every five seconds: one that has not for so long hangs."""
@@ -46,7 +44,7 @@ class SshLink(Link):
 
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)) -> None:
         self._target = address.target
-        self._command = command(address, paths, program)
+        self._command = command(address, ["relay", "--stdio", "--", *paths], (*program, *_ASKS_NOBODY))
         self._pauses = Pauses()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -159,11 +157,11 @@ class _Said:
                     self.lines.append(line.decode("utf-8", "replace").strip())
 
 
-def command(address: Address, paths: Sequence[str], program: Sequence[str] = ("ssh",)) -> list[str]:
-    """What is started here. The shell there gets the paths quoted; all other words are ours, or are no options."""
+def command(address: Address, words: Sequence[str], program: Sequence[str] = ("ssh",)) -> list[str]:
+    """What is started here to run agentwatch there with these words, which the shell there gets quoted."""
     port = ["-p", str(address.port)] if address.port is not None else []
     user = ["-l", address.user] if address.user else []
-    there = ["exec", "sh", "-c", shlex.quote(_SCRIPT), "agentwatch", *map(shlex.quote, paths)]
+    there = ["exec", "sh", "-c", shlex.quote(_SCRIPT), "agentwatch", *map(shlex.quote, words)]
     return [*program, *_OPTIONS, *port, *user, "--", address.host.strip("[]"), " ".join(there)]
 
 
@@ -172,7 +170,7 @@ def reason(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
     said = [line for line in lines if line and not line.startswith(_NO_NEWS)]
     last, all_said = (said[-1] if said else ""), " ".join(said)
     if code == _NOT_FOUND or "agentwatch: not found" in last:
-        install = "`pipx install agentwatch` there"
+        install = "`pipx install .` in a clone of it there"
         return f"agentwatch is not installed on {target}, or not where ssh finds it: {install}"
     if code == _WRONG_USAGE and ("--stdio" in all_said or "relay: no such" in all_said):
         return f"agentwatch on {target} is too old to be watched from here: update it there"
