@@ -55,7 +55,7 @@ def in_bash(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
         (["--theme", "agentwatch-d"], {"agentwatch-dark"}),
         (["demo", "--theme", "agentwatch-l"], {"agentwatch-light"}),
         (["init", "--agent", "c"], {"claude-code", "codex"}),
-        (["keys", ""], {"show", "create", "rotate", "passphrase", "trust", "distrust", "authorized"}),
+        (["keys", ""], {"show", "create", "rotate", "passphrase", "send", "trust", "distrust", "authorized"}),
         (["completion", ""], {"bash", "zsh", "fish"}),
         (["decide", "a", "--retry", "--ab"], set()),
         (["log", "--follow", "--e"], set()),

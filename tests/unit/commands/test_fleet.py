@@ -56,6 +56,18 @@ def test_the_configuration_is_one_that_the_server_takes(
     assert host_of(keys.others(Role.HOST)[0].public) in text
 
 
+def test_hosts_are_introduced_by_name_and_key(keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key = Keys(tmp_path / "web" / "agentwatch").create().public
+    assert run(["fleet", "config", "--trust", f"web={key.text}"]) == 0
+    told = capsys.readouterr()
+    assert nkey_of(key) in told.out
+    assert "next: nats-server -c FILE" in told.err
+    assert {one.name for one in keys.others(Role.HOST)} == {"box", "web"}
+    for words, why in (("web", "write NAME=KEY"), (f"a b={key.text}", "cannot be the name"), ("x=y", "looks like")):
+        assert run(["fleet", "config", "--trust", words]) == 2
+        assert why in capsys.readouterr().err
+
+
 def test_init_shows_what_it_would_make_and_makes_it_once_that_is_allowed(
     broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,7 +78,7 @@ def test_init_shows_what_it_would_make_and_makes_it_once_that_is_allowed(
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "✗ streams: AGENTWATCH and AGENTWATCH_DECISIONS are not there" in capsys.readouterr().out
     assert run(["fleet", "init", broker.url, "--yes"]) == 0
-    assert capsys.readouterr().out.endswith("made\n")
+    assert capsys.readouterr().out.endswith(f"made; next, to watch and decide there: agentwatch {broker.url}\n")
     assert run(["fleet", "init", broker.url]) == 0
     assert capsys.readouterr().out.count("is there, as it has to be") == 2
 
@@ -125,6 +137,8 @@ def test_doctor_calls_it_wrong_where_a_host_may_speak_for_others(
         (["fleet", "init"], "fleet init nats://SERVER"),
         (["fleet", "config", "nats://hub"], "fleet init nats://SERVER"),
         (["doctor", "--creds", "x"], "belong to --nats"),
+        (["fleet", "init", "nats://hub", "--trust", "x=y"], "--trust belongs to config"),
+        (["relay", "--stdio", "--trust", "x=y"], "belong to --nats"),
     ],
 )
 def test_wrong_usage_is_told(words: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
 from agentwatch.errors import UsageError
 from agentwatch.remote.ssh import command, reason
+from agentwatch.shell import command_line
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def send(keys: Keys, addresses: Sequence[Address], name: str | None, program: Se
     if not failed:
         watched = " ".join(f"ssh://{one.target}/PATH" for one in addresses)
         say(f"next, to watch and decide there: agentwatch {watched}")
-        say(f"a sandbox that only dials out:   agentwatch relay --nats nats://SERVER --trust {name}={key.text}")
+        relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
+        say(f"a sandbox that only dials out: {relay}")
     return exit_codes.NOT if failed else exit_codes.DONE
 
 

@@ -1,0 +1,77 @@
+"""`agentwatch keys send`: hosts behind a real sshd trust the operator's key, or it is said why they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentwatch.cli import run
+from agentwatch.commands.keys_send import send
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.others import Role
+from agentwatch.remote.address import parse
+from tests.unit.remote.sshd import Sshd, needs_sshd
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    running = Sshd(tmp_path / "there")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "kim"))
+    return Keys()
+
+
+@needs_sshd
+def test_hosts_trust_the_key_that_it_makes_and_it_says_what_comes_next(
+    sshd: Sshd, keys: Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = parse(f"ssh://127.0.0.1:{sshd.port}/~")
+    assert send(keys, [address], "kim o'hara", sshd.program) == 0
+    said, key = capsys.readouterr().out, keys.show()
+    assert f"{address.target}: you may decide there, as kim o'hara\n" in said
+    assert f"agentwatch relay --nats nats://SERVER --trust 'kim o'\"'\"'hara={key.text}'\n" in said
+    there = Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR)
+    assert [(one.name, one.public) for one in there] == [("kim o'hara", key)]
+    # Once more changes nothing.
+    assert send(keys, [address], "kim o'hara", sshd.program) == 0
+    assert Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR) == there
+
+
+@needs_sshd
+def test_a_host_that_cannot_be_told_is_named_and_the_others_are_told(
+    sshd: Sshd, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = Sshd(tmp_path / "bare", path="/usr/bin:/bin")
+    try:
+        program = (*sshd.program, "-o", f"IdentityFile {bare.place / 'user'}")
+        addresses = [parse(f"ssh://127.0.0.1:{one.port}/~") for one in (bare, sshd)]
+        assert send(keys, addresses, "kim", program) == 1
+    finally:
+        bare.stop()
+    told = capsys.readouterr()
+    assert f"{addresses[0].target}: agentwatch is not installed on {addresses[0].target}" in told.err
+    assert f"{addresses[1].target}: you may decide there" in told.out
+    assert "next" not in told.out
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], "it takes the hosts"),
+        (["-oProxyCommand=x"], "unrecognized arguments"),
+        (["ssh://build1"], "it names no directory"),
+        (["nats://broker/box"], "ssh does not reach it"),
+        (["build1", "--host"], "--host belongs to trust and distrust"),
+    ],
+)
+def test_what_is_no_host_is_said(words: list[str], error: str, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["keys", "send", *words]) == 2
+    assert error in capsys.readouterr().err
+    assert not (keys.directory / "decisions.key").exists()
