@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 SILENT_SECONDS: Final = 15.0
 """A host that has not answered for so long is lost."""
@@ -12,13 +12,6 @@ _TOLERATED: Final = 2.0
 """Seconds by which the clocks may differ: nobody sees it."""
 _MOST_SENT: Final = 16
 _STEP: Final = 0.001
-
-
-class _Sent(NamedTuple):
-    """When something was said, in epoch seconds and by a clock that nobody sets."""
-
-    at: float
-    steady: float
 
 
 class Pulse:
@@ -31,7 +24,8 @@ class Pulse:
         """When it has answered last, in epoch seconds."""
         self._clock, self._steady = clock, steady
         self._heard_steady = float("-inf")
-        self._sent: dict[float, _Sent] = {}
+        self._sent: dict[float, float] = {}
+        """By what was said, when that was, by a clock that nobody sets."""
         self._measured: deque[tuple[float, float]] = deque(maxlen=8)
         """Round trips in seconds, and by how much the host's clock was ahead in each."""
 
@@ -44,7 +38,7 @@ class Pulse:
         """What to say now: it is said only once."""
         steady = self._steady()
         sent = max(steady, max(self._sent, default=0.0) + _STEP)
-        self._sent[sent] = _Sent(self._clock(), steady)
+        self._sent[sent] = steady
         if len(self._sent) > _MOST_SENT:
             del self._sent[next(iter(self._sent))]
         return sent
@@ -53,16 +47,20 @@ class Pulse:
         """The host answers to what was said, at its time `now`; whether it has just said so, and nobody has kept that
         for long. It counts only where it `is_known` who speaks."""
         sent, steady = self._sent.get(-1.0 if echo is None else echo), self._steady()
-        if sent is None or steady - sent.steady >= SILENT_SECONDS:
+        if sent is None or steady - sent >= SILENT_SECONDS:
             return False
         if is_known:
             self.heard_at, self._heard_steady = self._clock(), steady
             self._measure(now, sent, steady)
         return True
 
-    def _measure(self, now: float, sent: _Sent, steady: float) -> None:
+    def _measure(self, now: float, sent: float, steady: float) -> None:
         """How far the host's clock is ahead, as this round trip shows it, within half of what it took."""
-        self._measured.append((steady - sent.steady, now - (sent.at + self._clock()) / 2))
+        took = steady - sent
+        ahead = now - (self._clock() - took / 2)
+        # What differs by more than the way can explain is from before somebody set a clock, here or there.
+        kept = [one for one in self._measured if abs(one[1] - ahead) <= _TOLERATED + (one[0] + took) / 2]
+        self._measured = deque([*kept, (took, ahead)], maxlen=self._measured.maxlen)
         took, ahead = min(self._measured)
         if abs(ahead - self.offset) > _TOLERATED + took / 2:
             self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0

@@ -1,0 +1,70 @@
+"""By how much a host's clock is ahead, whoever sets one, here or there, and whenever."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentwatch.remote.pulse import SILENT_SECONDS, Pulse
+
+HOUR = 3600.0
+
+
+class Clocks:
+    """Ours, the host's, and one that nobody sets."""
+
+    def __init__(self) -> None:
+        self.steady, self.here, self.there = 100.0, 1e9, 1e9
+        self.pulse = Pulse(lambda: self.here, lambda: self.steady)
+
+    def passes(self, seconds: float) -> None:
+        self.steady, self.here, self.there = self.steady + seconds, self.here + seconds, self.there + seconds
+
+    def beat(self, way: float = 0.01, back: float = 0.01) -> None:
+        """Something is said, and answered."""
+        sent = self.pulse.send()
+        self.passes(way)
+        now = self.there
+        self.passes(back)
+        assert self.pulse.hear(sent, now, is_known=True)
+        self.passes(5)
+
+
+@pytest.mark.parametrize("ahead", [HOUR, -HOUR])
+def test_a_clock_that_is_set_counts_with_the_next_answer_however_slow_that_is(ahead: float) -> None:
+    for there in (True, False):
+        clocks = Clocks()
+        for _ in range(8):
+            clocks.beat()
+        if there:
+            clocks.there += ahead
+        else:
+            clocks.here -= ahead
+        clocks.beat(way=1.0, back=1.0)
+        assert clocks.pulse.offset == ahead
+
+
+def test_our_clock_that_is_set_while_an_answer_is_under_way_makes_no_half_of_it() -> None:
+    clocks = Clocks()
+    sent = clocks.pulse.send()
+    clocks.here += HOUR
+    assert clocks.pulse.hear(sent, clocks.there, is_known=True)
+    assert clocks.pulse.offset == -HOUR
+
+
+def test_a_slow_way_makes_no_difference_of_clocks() -> None:
+    clocks = Clocks()
+    for way, back in ((0.0, 14.0), (14.0, 0.0), (0.01, 0.01), (5.0, 0.1), (0.0, 9.0)):
+        clocks.beat(way, back)
+        # Half of what the quickest of them took is all that can be said.
+        assert abs(clocks.pulse.offset) <= 7
+    assert clocks.pulse.offset == 0.0
+
+
+def test_what_was_answered_too_late_or_never_said_is_no_answer() -> None:
+    clocks = Clocks()
+    sent = clocks.pulse.send()
+    assert not clocks.pulse.hear(sent + 1, clocks.there, is_known=True)
+    assert not clocks.pulse.hear(None, clocks.there, is_known=True)
+    clocks.passes(SILENT_SECONDS)
+    assert not clocks.pulse.hear(sent, clocks.there, is_known=True)
+    assert clocks.pulse.heard_at is None
