@@ -14,7 +14,6 @@ from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Place
 from agentwatch.place import state_directory
-from agentwatch.sources.source import Source
 
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.desk import RemoteDesk
     from agentwatch.remote.fleet import Fleet
     from agentwatch.remote.said import Host
+    from agentwatch.remote.source import RemoteSource
     from agentwatch.sources.sessions.selection import Selection
 
 
@@ -82,7 +82,7 @@ class Far(NamedTuple):
         """What each is called."""
         return {workspace: place.name or "" for workspace, place in self.places.items()}
 
-    def source(self, workspace: Path) -> Source:
+    def source(self, workspace: Path) -> RemoteSource:
         """What one of them tells, which it must be."""
         if self.fleet is None:
             raise KeyError(workspace)

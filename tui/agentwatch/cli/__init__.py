@@ -8,7 +8,12 @@ import sys
 from collections.abc import Sequence
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.cli import decision_commands, machine_commands, watch_commands  # noqa: F401  they define the commands
+from agentwatch.cli import (  # noqa: F401  they define the commands
+    decision_commands,
+    machine_commands,
+    print_commands,
+    watch_commands,
+)
 from agentwatch.cli.command import COMMANDS, load
 from agentwatch.errors import AgentwatchError, UsageError
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -207,6 +208,12 @@ PLACES: Final = argument(
 )  # fmt: skip
 
 
+SESSIONS: Final = (
+    argument("--since", "TIME", "only what was active in this time: 90m, 12h, 7d", type=seconds),
+    argument("--session", "ID", "of the agents' sessions, only the one whose id begins so"),
+)
+
+
 def load() -> Settings:
     """The operator's settings. Raises ConfigError."""
     # Like all that no argument needs, imported where it is used.
@@ -228,6 +235,17 @@ def scanned(
     from agentwatch.composition import scanned
 
     return scanned(workspace, settings, selection, desk=desk, inspects=inspects, requests=requests)
+
+
+def selection_of(options: argparse.Namespace, addresses: Sequence[Address] = ()) -> Selection | None:
+    """What `SESSIONS` say, for workspaces here and behind these addresses. Raises UsageError."""
+    if options.since is None and options.session is None:
+        return None
+    if options.session is not None and addresses:
+        raise UsageError("--session is about sessions of this machine: a host tells of all of its own")
+    from agentwatch.sources.sessions.selection import Selection
+
+    return Selection(None if options.since is None else time.time() - options.since, options.session)
 
 
 def _overview() -> str:

@@ -14,6 +14,7 @@ from agentwatch.cli.command import (
     PATH,
     PLACE,
     PLACES,
+    SESSIONS,
     Command,
     argument,
     flag,
@@ -21,10 +22,10 @@ from agentwatch.cli.command import (
     one_of,
     scanned,
     seconds,
+    selection_of,
     target_of,
     targets_of,
 )
-from agentwatch.cli.watch_commands import SESSIONS, selection_of
 from agentwatch.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _pending(options: argparse.Namespace) -> int:
 
     def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
         if workspace in far.places:
-            monitor = far.scanned(workspace, load(), selection_of(options))
+            monitor = far.scanned(workspace, load(), selection_of(options, addresses))
         else:
             monitor = scanned(workspace, load(), selection_of(options), desk=Desk(workspace, read_only=True))
         wishes = {"as_json": options.json, "past": options.past, "acknowledged": options.acknowledged}
@@ -210,7 +211,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 @_AGENTS(
-    "wait TASK", "wait for your decision, and print it as JSON", _TASK, PATH,
+    "wait TASK", "wait for your decision, and print it as JSON", _TASK, PLACE,
     argument("--timeout", "S", f"how long to wait at most; 0 looks once (default: {_WAIT_SECONDS:g})",
              type=float, default=_WAIT_SECONDS),
     argument("--attempt", "N", "which attempt (default: the latest that is seen)", type=int),
@@ -222,11 +223,18 @@ def _wait(options: argparse.Namespace) -> int:
         raise UsageError(f"a time-out of {options.timeout} s cannot be waited; give 0 or more")
     if options.attempt is not None and options.attempt < 1:
         raise UsageError(f"there is no attempt {options.attempt}; they count from 1")
-    workspace = workspace_at(options.path)
-    from agentwatch.commands.wait import wait
+    settings = _settings_in_sight()
+    target = target_of(options.path, settings)
+    from agentwatch.commands.wait import wait, wait_for_host
 
-    settings, indent = _settings_in_sight(), None if options.json else 2
-    return wait(workspace, settings, _FOR_AGENTS, options.task, options.attempt, timeout=options.timeout, indent=indent)
+    about: tuple[str, int | None] = options.task, options.attempt
+    wishes: dict[str, Any] = {"timeout": options.timeout, "indent": None if options.json else 2}
+    if isinstance(target, tuple):
+        from agentwatch.far import far_off
+
+        with far_off([target]) as far:
+            return wait_for_host(far.source(far.only(target)), target.written, *about, **wishes)
+    return wait(target, settings, _FOR_AGENTS, *about, **wishes)
 
 
 @_AGENTS(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Observation, Requested, Tick
+from agentwatch.delegation.observation import Checked, Lost, Observation, Reached, Requested, Ruled, Tick
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
@@ -33,6 +33,7 @@ from agentwatch.text import clean, complain, say
 from agentwatch.view.words import older_words
 
 if TYPE_CHECKING:
+    from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.files.documents import KnownFile
     from agentwatch.sources.sessions.selection import Selection
@@ -78,25 +79,48 @@ def print_log(
     return 1 if problems else 0
 
 
-def follow_host(source: Source, settings: Settings, *, as_json: bool, activity: bool) -> int:
-    """Print what changes from now on in a workspace on another machine, until nobody reads the output any more."""
+def print_log_of_host(
+    source: RemoteSource, settings: Settings, since: float | None, *, as_json: bool, follow: bool, activity: bool
+) -> int:
+    """The same of a workspace on another machine, of what its relay knows. Who asks without `follow` is not told
+    either that a claim was false before."""
     signal.signal(signal.SIGTERM, _end)
-    log, is_first = _Log(settings, None, as_json=as_json, activity=activity), True
-    for batch in _batches(source, ()):
-        observations = [*batch.observations, Tick(0, time.time())]
-        if batch.anew:
-            log.turn(observations, quiet=is_first)
+    batch, log = source.scan(), _Log(settings, since, as_json=as_json, activity=activity)
+    log.know(one for one in batch.observations if isinstance(one, Ruled))
+    log.take_past(list(story(_past_in(batch), time.time())))
+    log.know(one for one in batch.observations if isinstance(one, Checked | Lost))
+    complain_of(batch.health.problems)
+    if not follow:
+        log.tell_left_out()
+        return 1 if batch.health.problems else 0
+    for news in _batches(source, batch.health.problems):
+        observations = [*news.observations, Tick(0, time.time())]
+        if news.anew:
+            log.turn(observations)
         else:
-            (log.know if is_first else log.take)(observations)
-        is_first = is_first and batch.health.mode == "starting"
+            log.take(observations)
     return 0
+
+
+def _past_in(batch: Batch) -> list[Observation]:
+    """What a relay has told of files, sessions, decisions and requests."""
+    return [one for one in batch.observations if not isinstance(one, Ruled | Checked | Lost | Reached)]
+
+
+def export_log_of_host(source: RemoteSource, name: str, file: str) -> int:
+    """Write what the relay of a workspace on another machine knows into a new file. Raises UsageError."""
+    batch = source.scan()
+    return _tell_export(file, write(Path(file), lines(name, _past_in(batch), source.content)), batch.health.problems)
 
 
 def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
     """Write what is known of a workspace's past into a new file. Raises WorkspaceError if there is nothing."""
     with past_of(workspace, settings, selection) as past:
         count = write(Path(file), lines(workspace.name, past.observations, past.text))
-        problems = past.problems
+    return _tell_export(file, count, past.problems)
+
+
+def _tell_export(file: str, count: int, problems: Sequence[Problem]) -> int:
     words = "The texts of documents and sessions are in it: read it before you send it."
     say(f"{count:,} observations in {clean(file)}. {words}")
     complain_of(problems)
@@ -185,15 +209,13 @@ class _Log:
         for observation in observations:
             self._changes.after(self._tree.apply(observation), observation.at)
 
-    def turn(self, observations: Iterable[Observation], *, quiet: bool) -> None:
+    def turn(self, observations: Iterable[Observation]) -> None:
         """All that is known is this; print what that changes."""
         self._tree = DelegationTree(rules_of(self._settings), remembers=True)
         for observation in observations:
             self._tree.take(observation)
         self._tree.settle()
-        changes = self._changes.turn(self._tree, time.time())
-        if not quiet:
-            self._print(changes)
+        self._print(self._changes.turn(self._tree, time.time()))
 
     def returned(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""

@@ -1,4 +1,7 @@
-"""`agentwatch wait` and `agentwatch claim`: an agent asks for the operator's decision, and who carries it out."""
+"""`agentwatch wait` and `agentwatch claim`: an agent asks for the operator's decision, and who carries it out.
+
+What `wait` says is one document, wherever it is made: the exit code and what stands on standard error come from it.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agentwatch import exit_codes
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import NOTHING_ASKED, Asker, go_on, is_needless, question_about
+from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
 from agentwatch.decisions.desk import operator_name
-from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Question, Verified
+from agentwatch.decisions.reader import Expired, Found, Question, Verified
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
@@ -23,8 +27,14 @@ if TYPE_CHECKING:
     from agentwatch.composition import Load
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
+    from agentwatch.remote.source import RemoteSource
 
-_NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
+_BY: Final = "agentwatch wait"
+_FINAL: Final = (exit_codes.DONE, exit_codes.EXPIRED, exit_codes.UNASKED)
+"""Waiting any longer changes nothing."""
+_AGAIN_SECONDS: Final = 0.5
+"""Between two questions to a host."""
+_MOST_REFUSED: Final = 10
 
 
 def wait(
@@ -41,40 +51,76 @@ def wait(
 
     Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
     """
-    task = quoted(task_id)
     asker = Asker(workspace, settings, "wait")
-    answer, seen = _decided(asker, partial(load, workspace), settings, task_id, attempt, timeout=timeout)
-    document = asker.answer(answer)
-    is_unasked = isinstance(answer, Pending) and is_needless(seen)
-    if not isinstance(answer, Verified | Expired):
-        document |= {"task_id": task_id, "state": seen.own_state.value if seen is not None else None}
-        document["unasked"] = is_unasked
-        if seen is not None and is_unasked:
-            document["detail"] = NOTHING_ASKED
-            document["do_now"] = go_on(seen)
-        elif seen is None:
-            document["do_now"] = f"{_NOT_SEEN} If both: {document['do_now']}"
+    found, task = _decided(asker, partial(load, workspace), settings, task_id, attempt, timeout=timeout)
+    handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
+    document = waited(found, task, task_id, handoff_path=handoff_path)
+    _print(document, indent)
+    # Only now somebody has it.
+    trouble = asker.note_read(found, _BY) if isinstance(found, Verified) else None
+    return _tell(document, task_id, str(workspace), trouble)
+
+
+def wait_for_host(
+    source: RemoteSource, written: str, task_id: str, attempt: int | None, *, timeout: float, indent: int | None
+) -> int:
+    """The same about a task of a workspace on another machine, with this address: its host looks, again and again, and
+    says what `wait` says there. Whether it has decided while it cannot be reached nobody knows: that is pending."""
+    end = time.monotonic() + timeout
+    source.scan()
+    while True:
+        document = _said(source, "wait", task_id, "" if attempt is None else str(attempt))
+        left = end - time.monotonic()
+        if (document is not None and _code(document) in _FINAL) or left <= 0:
+            break
+        time.sleep(min(_AGAIN_SECONDS, left))
+    if document is None:
+        host = source.host
+        why = host.why if host.lost_since is not None else "it does not answer"
+        detail = f"{host.label} cannot be reached: {why}"
+        unknown = {"unreachable": True, "task_id": task_id, "state": None, "unasked": False}
+        _print({"pending": True, "detail": detail, "do_now": CALL_AGAIN, **unknown}, indent)
+        complain(f"pending: nobody knows what is decided about {quoted(task_id)}: {clean(detail)}; call again")
+        return exit_codes.PENDING
+    _print(document, indent)
+    trouble = None
+    if _code(document) == exit_codes.DONE:
+        read = _said(source, "read", str(document.get("decision_id")))
+        trouble = f"{source.host.label} was not told that it was read" if read is None else read.get("trouble")
+    return _tell(document, task_id, written, trouble)
+
+
+def _said(source: RemoteSource, what: Literal["wait", "read"], key: str, place: str = "") -> dict[str, Any] | None:
+    """The document that the host answers with; None where it does not."""
+    with suppress(ValueError, RecursionError):
+        document = json.loads(source.ask(what, key, place) or "null")
+        if isinstance(document, dict) and isinstance(document.get("pending"), bool):
+            return document
+    return None
+
+
+def _print(document: Mapping[str, object], indent: int | None) -> None:
     # ASCII only: foreign characters reach the reader as escapes, the terminal never.
     say(json.dumps(document, indent=indent))
     if sys.stdout is not None:
         sys.stdout.flush()
-    if isinstance(answer, Verified):
-        # Only now somebody has it.
-        trouble = asker.note_read(answer, "agentwatch wait")
-        if trouble is not None:
-            complain(clean(trouble))
-    elif isinstance(answer, Expired):
+
+
+def _tell(document: Mapping[str, Any], task_id: str, place: str, trouble: object) -> int:
+    """Say on standard error what a document says. Returns its exit code."""
+    task, code = quoted(task_id), _code(document)
+    if trouble:
+        complain(clean(str(trouble)))
+    if code == exit_codes.EXPIRED:
         complain(f"the decision about {task} has expired: the operator must decide again")
-    elif is_unasked:
-        complain(clean(document["do_now"]))
-        return exit_codes.UNASKED
-    else:
+    elif code == exit_codes.UNASKED:
+        complain(clean(str(document.get("do_now"))))
+    elif code != exit_codes.DONE:
         complain(f"pending: the operator has not decided about {task} yet; call again")
-        _complain_of(answer)
-    if isinstance(answer, Pending) and seen is None:
-        place = clean(str(workspace))
-        complain(f"no task {task} is seen in the files of {place}: if no session has it either, check its id")
-    return _code(answer)
+        _complain_of(document)
+    if code == exit_codes.PENDING and document.get("state") is None:
+        complain(f"no task {task} is seen in the files of {clean(place)}: if no session has it either, check its id")
+    return code
 
 
 def _decided(
@@ -92,23 +138,23 @@ def _decided(
     """
     end = time.monotonic() + timeout
     question, task = Question(task_id, attempt), None
-    answer = asker.reader.wait(question, 0.0)
-    if not isinstance(answer, Verified | Expired):
+    found = asker.reader.wait(question, 0.0)
+    if not isinstance(found, Verified | Expired):
         task = _seen(load, settings, task_id)
         left = end - time.monotonic()
         if left > 0 and not is_needless(task):
-            answer = asker.reader.wait(question, left)
-            if not isinstance(answer, Verified | Expired):
+            found = asker.reader.wait(question, left)
+            if not isinstance(found, Verified | Expired):
                 # It may have returned meanwhile.
                 task = _seen(load, settings, task_id)
-    if not isinstance(answer, Verified | Expired):
-        return answer, task
+    if not isinstance(found, Verified | Expired):
+        return found, task
     question = question_about(load(settings, inspects=False).tree, task_id, attempt)
-    answer = asker.reader.wait(question, 0.0)
-    if not isinstance(answer, Verified | Expired) and not is_needless(_seen(load, settings, task_id)):
+    found = asker.reader.wait(question, 0.0)
+    if not isinstance(found, Verified | Expired) and not is_needless(_seen(load, settings, task_id)):
         # One of before was decided; this one asks, or has not returned.
-        answer = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
-    return answer, None if isinstance(answer, Verified | Expired) else _seen(load, settings, task_id)
+        found = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
+    return found, None if isinstance(found, Verified | Expired) else _seen(load, settings, task_id)
 
 
 def _seen(load: Callable[..., Monitor], settings: Settings, task_id: str) -> Task | None:
@@ -122,13 +168,14 @@ def _seen(load: Callable[..., Monitor], settings: Settings, task_id: str) -> Tas
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
     """Claim a decision before it is carried out, and print who has it. Returns an exit code. Raises ReceiptError."""
     asker = Asker(workspace, settings, "claim")
-    answer = asker.reader.find(Question(None, decision_id=decision_id))
-    if not isinstance(answer, Verified):
-        known = "has expired: the operator must decide again" if isinstance(answer, Expired) else "is not there (yet)"
+    found = asker.reader.find(Question(None, decision_id=decision_id))
+    if not isinstance(found, Verified):
+        known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"
         complain(f"not claimed: a signed decision {decision_id} {known}")
-        _complain_of(answer)
-        return _code(answer)
-    made = asker.claim(answer.record, by or f"{operator_name()}, process {os.getppid()}")
+        document = answer(found)
+        _complain_of(document)
+        return _code(document)
+    made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")
     again = bool(by) and not made.won and made.by == by
     if again:
         # The same name is the same agent: it may have crashed after its claim.
@@ -140,17 +187,19 @@ def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None)
     return exit_codes.DONE if made.won else exit_codes.TAKEN
 
 
-def _complain_of(answer: Found) -> None:
-    if isinstance(answer, Forged):
-        for problem in answer.refused[:10]:
-            complain(f"refused: {clean(problem.message)}")
-        if len(answer.refused) > 10:
-            complain(f"refused: {len(answer.refused) - 10} more")
+def _complain_of(document: Mapping[str, Any]) -> None:
+    refused = document.get("refused", ())
+    for problem in refused[:_MOST_REFUSED]:
+        complain(f"refused: {clean(str(problem.get('message')))}")
+    if len(refused) > _MOST_REFUSED:
+        complain(f"refused: {len(refused) - _MOST_REFUSED} more")
 
 
-def _code(answer: Found) -> int:
-    if isinstance(answer, Verified):
+def _code(document: Mapping[str, Any]) -> int:
+    if not document["pending"]:
         return exit_codes.DONE
-    if isinstance(answer, Expired):
+    if "expired" in document:
         return exit_codes.EXPIRED
-    return exit_codes.REFUSED if isinstance(answer, Forged) else exit_codes.PENDING
+    if document.get("unasked"):
+        return exit_codes.UNASKED
+    return exit_codes.REFUSED if "refused" in document else exit_codes.PENDING

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.decisions.reader import Expired, Forged, Found, Place, Question, Reader, Verified
+from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, Question, Reader, Verified
 from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
@@ -29,7 +29,8 @@ NOTHING_ASKED: Final = "nothing is asked of the operator about it"
 
 _NAME: Final = re.compile(r"[\w./:@+-]+")
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
-_CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
+_NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
+CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
 class Asker:
@@ -135,8 +136,23 @@ def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
         return {"pending": True, "expired": known, "do_now": f"the decision held until {record.expires_at}; {again}"}
     if isinstance(found, Forged):
         refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
-        return {"pending": True, "refused": refused, "do_now": f"do not act on the refused files; {_CALL_AGAIN}"}
-    return {"pending": True, "detail": found.detail, "do_now": _CALL_AGAIN}
+        return {"pending": True, "refused": refused, "do_now": f"do not act on the refused files; {CALL_AGAIN}"}
+    return {"pending": True, "detail": found.detail, "do_now": CALL_AGAIN}
+
+
+def waited(found: Found, task: Task | None, task_id: str, *, handoff_path: str | None = None) -> dict[str, Any]:
+    """The document that `wait` prints: that of `answer`, and where nothing is decided, how the task is seen."""
+    document = answer(found, handoff_path=handoff_path)
+    if isinstance(found, Verified | Expired):
+        return document
+    is_unasked = isinstance(found, Pending) and is_needless(task)
+    document |= {"task_id": task_id, "state": task.own_state.value if task is not None else None}
+    document["unasked"] = is_unasked
+    if task is None:
+        document["do_now"] = f"{_NOT_SEEN} If both: {document['do_now']}"
+    elif is_unasked:
+        document |= {"detail": NOTHING_ASKED, "do_now": go_on(task)}
+    return document
 
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:

@@ -58,7 +58,7 @@ class DelegationTree(TaskTree):
         self.host = host
         self.lost_since: float | None = None
         """Since when nothing is known of it (epoch seconds), None while it is."""
-        self._rules = rules
+        self.rules = rules
         self._due = Deadlines()
         """When a task has to be looked at again because time has passed."""
         self.asides = Asides(self.tasks, self._due)
@@ -294,9 +294,9 @@ class DelegationTree(TaskTree):
 
     def _rule(self, rules: Rules) -> set[str]:
         """Judge by these rules from now on. Returns the tasks that have to be made anew."""
-        if rules == self._rules:
+        if rules == self.rules:
             return set()
-        self._rules, self.history_before, self._changes.silence = rules, rules.history_before, rules.stale_after
+        self.rules, self.history_before, self._changes.silence = rules, rules.history_before, rules.stale_after
         self._alarms.limit(rules.limits)
         return set(self.tasks)
 
@@ -356,9 +356,7 @@ class DelegationTree(TaskTree):
         hidden = self._unread.hidden(versions) if task.own_state is not State.CANCELED else {}
         used = task.tokens
         with self._sums.changing(task):
-            task.question = (
-                ask_to_mend(next(iter(hidden))) if hidden else ask(task, verdict, self._rules.low_confidence)
-            )
+            task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, verdict, self.rules.low_confidence)
             task.alarms = ()
             task.verdict, task.tokens = verdict, standing.tokens_of(task)
             if not task.inferred:
@@ -385,7 +383,7 @@ class DelegationTree(TaskTree):
     def _mark(self, task: Task) -> None:
         """What follows from the time and from what is below a task: it is silent, or, where it is only named, past."""
         past = is_past(task, self.history_before) if task.inferred else task.past
-        silent_from = standing.silent_from(task, self._rules.stale_after)
+        silent_from = standing.silent_from(task, self.rules.stale_after)
         if silent_from is not None and self.now < silent_from:
             self._due.put(task.task_id, silent_from)
         stale = silent_from is not None and self.now >= silent_from
@@ -418,7 +416,7 @@ class DelegationTree(TaskTree):
         """Everything about a task that its own documents and runs say."""
         decisions = self._decisions.of(task.task_id, self.now)
         versions = counting(versions, decisions)
-        attempts = self._fold(versions, runs, decisions, strict=self._rules.strict, demands=self._rules.demands)
+        attempts = self._fold(versions, runs, decisions, strict=self.rules.strict, demands=self.rules.demands)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(version.path) for version in versions)
         standing.fill(task, attempts, versions, runs)
         latest = task.latest
@@ -433,7 +431,7 @@ class DelegationTree(TaskTree):
         if own:
             self._own_findings[task.task_id] = own
         task.answered = frozenset(one.attempt for one in decisions if one.action is Action.RESPOND and not one.expired)
-        task.retry = budget(task, max_retries=self._rules.max_retries, restored=self._fitters.restored(task.task_id))
+        task.retry = budget(task, max_retries=self.rules.max_retries, restored=self._fitters.restored(task.task_id))
 
     def _hang(self, task_ids: set[str]) -> set[str]:
         """Put tasks where their links say. Returns the tasks that an abort above may end now, or no more."""

@@ -165,14 +165,18 @@ class Decide(NamedTuple):
     request: str
 
 
+Wish = Literal["text", "transcript", "wait", "read"]
+
+
 class Ask(NamedTuple):
     """Somebody at this screen looks at a text: the one with the digest `key`, or the transcript of the run with this
-    key, and there at the `place`. `id` is random."""
+    key, and there at the `place`. Or waits for the decision about the task `key`, in the attempt `place` ("": the
+    latest); or has read the decision with this id. `id` is random."""
 
     id: str
     screen: str
     workspace: str
-    what: Literal["text", "transcript"]
+    what: Wish
     key: str
     place: str = ""
 

@@ -18,7 +18,7 @@ from agentwatch.delegation.observation import Checked, Decided, Gone, Observatio
 from agentwatch.monitor import Monitor, rules_of
 from agentwatch.place import state_directory, workspace_id
 from agentwatch.presence import shown
-from agentwatch.remote.answers import answers
+from agentwatch.remote.answers import Answers, parts
 from agentwatch.remote.book import Book, key_of
 from agentwatch.remote.frames import (
     PROTOCOL,
@@ -42,7 +42,6 @@ from agentwatch.remote.frames import (
 from agentwatch.remote.link import LinkState, RelayEnd
 from agentwatch.remote.observed import Told, fields_of, is_told, observation_of
 from agentwatch.remote.outcomes import Outcome
-from agentwatch.remote.transcripts import Shown
 from agentwatch.remote.wire import Signer, unpack
 from agentwatch.sources.health import Problem, health_of
 
@@ -63,7 +62,7 @@ class Relayed:
         self.monitor = monitor
         rules = rules_of(monitor.settings, monitor.tree.history_before)
         self.workspace = Workspace(workspace_id(monitor.workspace), str(monitor.workspace), name, rules, tuple(asked))
-        self.transcripts = Shown(monitor)
+        self.answers = Answers(monitor)
         self.book = Book()
         self.new: list[Item] = []
         """What is in the book and was not told yet."""
@@ -328,11 +327,12 @@ class Relay:
 
     def _ask(self, ask: Ask) -> None:
         part = self._parts.get(ask.workspace)
-        if part is not None:
-            self._asked.submit(self._answer, part, ask)
+        # What a workspace that is still being read has to say of a task is not known: it is asked again.
+        if part is not None and (ask.what != "wait" or (part.standing is not None and part.standing.settled)):
+            self._asked.submit(self._answer, ask, part.answers.find(ask))
 
-    def _answer(self, part: Relayed, ask: Ask) -> None:
-        for reply in answers(part.monitor, part.transcripts, ask):
+    def _answer(self, ask: Ask, find: Callable[[], str | None]) -> None:
+        for reply in parts(ask, find()):
             self._say(reply, to=ask.screen)
 
 

@@ -12,7 +12,7 @@ from agentwatch.delegation.run import Run
 from agentwatch.history.shapes import messages
 from agentwatch.remote.codec import shifter
 from agentwatch.remote.copy import Copy
-from agentwatch.remote.frames import Workspace
+from agentwatch.remote.frames import Wish, Workspace
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.observed import Told
 from agentwatch.remote.transcripts import FarTranscript, is_of
@@ -100,8 +100,12 @@ class RemoteSource(Source):
             ran = next(same, None)
         if ran is None:
             return None
-        host, workspace = self.host, self.workspace_id
-        return FarTranscript(lambda place: host.texts.ask(host.screen, workspace, "transcript", ran.path, place))
+        key = ran.path
+        return FarTranscript(lambda place: self.ask("transcript", key, place))
+
+    def ask(self, what: Wish, key: str, place: str = "") -> str | None:
+        """What the host answers about this workspace; None where it has no answer, or gives none now. Blocks."""
+        return self.host.texts.ask(self.host.screen, self.workspace_id, what, key, place)
 
     def scan(self) -> Batch:
         """All that is known of it, once the host has looked at everything; waits for that, at most 20 s."""

@@ -7,9 +7,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
-from agentwatch.remote.frames import LARGEST, Ask, Reply
+from agentwatch.remote.frames import LARGEST, Ask, Reply, Wish
 
 SECONDS: Final = 8.0
 """Nobody waits longer for a text."""
@@ -55,9 +55,7 @@ class Texts:
                 self._keep(key, text)
         return text
 
-    def ask(
-        self, screen: str, workspace: str, what: Literal["text", "transcript"], key: str, place: str = ""
-    ) -> str | None:
+    def ask(self, screen: str, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
         """The answer of the host, None where it has none, or none is to be had now. Blocks."""
         ask = Ask(f"{screen}.{secrets.token_hex(8)}", screen, workspace, what, key, place)
         arriving = _Arriving()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.changes import Unclaimed
@@ -144,6 +145,12 @@ class Account:
     problems: tuple[tuple[str, str, str], ...]
     """What could not be read: (source, place, message) each."""
     worktrees: tuple[Elsewhere, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the workspace is called, with its host where that is another machine."""
+        name = PurePath(self.workspace).name or self.workspace
+        return f"{self.tree.host}: {name}" if self.tree.host else name
 
     def branches_with(self, holds: Callable[[Task], bool]) -> set[str]:
         """Ids of the tasks for which something holds, or for one below them."""

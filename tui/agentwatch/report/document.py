@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from agentwatch.delegation.task import Attempt
 from agentwatch.report.account import Account, TaskLine
 from agentwatch.report.facts import others_say
 from agentwatch.text import indented
-from agentwatch.view.document import Document, tree_document
+from agentwatch.view.document import SCHEMA_VERSION, Document, tree_document
 from agentwatch.view.times import iso
 from agentwatch.view.words import answer, prompt
 
@@ -26,10 +27,20 @@ def document(account: Account) -> str:
 
     Times are ISO 8601 in UTC, null if they are not known. Texts are as the documents have them.
     """
+    return indented(_document(account)) + "\n"
+
+
+def documents(accounts: Iterable[Account]) -> str:
+    """The accounts of several workspaces, as one document."""
+    return indented({"schema_version": SCHEMA_VERSION, "workspaces": [*map(_document, accounts)]}) + "\n"
+
+
+def _document(account: Account) -> Document:
     told = tree_document(account.tree, account.workspace, account.problems)
-    whole = {
+    return {
         "schema_version": told["schema_version"],
         "workspace": account.workspace,
+        **({"host": told["host"]} if "host" in told else {}),
         "generated_at": iso(account.generated_at),
         "verdict": account.verdict,
         "summary": asdict(account.summary),
@@ -42,7 +53,6 @@ def document(account: Account) -> str:
         "complete": told["complete"],
         "problems": told["problems"],
     }
-    return indented(whole) + "\n"
 
 
 def _task(task: Document, line: TaskLine) -> Document:

@@ -1,21 +1,22 @@
-"""`agentwatch report`: makes the account of a workspace and writes it if it was asked for, and nothing else."""
+"""`agentwatch report`: makes the account of each workspace and writes it if it was asked for, and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from agentwatch.delegation.observation import Requested
+from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.errors import UsageError
 from agentwatch.history.export import write_new
 from agentwatch.history.log import StateChange, changes
 from agentwatch.history.store import History
 from agentwatch.history.story import story
-from agentwatch.monitor import Monitor, rules_of
+from agentwatch.monitor import Monitor
 from agentwatch.report.account import Account, DecisionLine, Elsewhere, account_of
-from agentwatch.report.document import document
+from agentwatch.report.document import document, documents
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
 from agentwatch.sources.health import complain_of
@@ -24,11 +25,23 @@ from agentwatch.text import say
 FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": document, "html": html}
 
 
-def write_report(
-    monitor: Monitor, format_: str | None, output: str | None, *, now: float, others: Sequence[Monitor] = ()
-) -> int:
-    """Write the report of a monitor that has loaded, to `output` or, with None, to standard output. It counts what asks
-    in `others`, of other worktrees.
+class Reported(NamedTuple):
+    """A workspace that is reported: a monitor that has loaded, what is known of its past, and monitors of other
+    worktrees, of which only counts are told."""
+
+    monitor: Monitor
+    past: Sequence[Observation]
+    worktrees: Sequence[Monitor] = ()
+
+
+def past_of(workspace: Path) -> Sequence[Observation]:
+    """What the history of a workspace of this machine tells. Blocks."""
+    with closing(History.open_read_only(workspace)) as history:
+        return history.observations()
+
+
+def write_report(reported: Sequence[Reported], format_: str | None, output: str | None, *, now: float) -> int:
+    """Write the report of some workspaces, one behind the other, to `output` or, with None, to standard output.
 
     Returns 1 if not all could be seen, else 0. `format_` is one of `FORMATS`; None goes by the ending of the file,
     and is Markdown where that says nothing. Raises UsageError if the file is there already, or cannot be written.
@@ -36,6 +49,22 @@ def write_report(
     if format_ is None:
         ending = Path(output).suffix.removeprefix(".").lower() if output else ""
         format_ = {"htm": "html"}.get(ending, ending if ending in FORMATS else "md")
+    if len(reported) > 1 and format_ == "html":
+        raise UsageError("a page of HTML is about one workspace: name one, or write Markdown or JSON")
+    accounts = [_account(one, now) for one in reported]
+    is_list = len(accounts) > 1 and format_ == "json"
+    text = documents(accounts) if is_list else "\n".join(map(FORMATS[format_], accounts))
+    if output is None:
+        say(text.removesuffix("\n"))
+    else:
+        write_new(Path(output), [text])
+    problems = [problem for one in reported for problem in one.monitor.problems]
+    complain_of(problems)
+    return 1 if problems else 0
+
+
+def _account(reported: Reported, now: float) -> Account:
+    monitor = reported.monitor
     decided = [
         DecisionLine(
             task_id=task.task_id,
@@ -50,27 +79,27 @@ def write_report(
         for attempt in task.attempts
         for decision in attempt.decisions
     ]
-    workspace = str(monitor.workspace)
-    problems = monitor.problems
-    past = _changes(monitor, now)
-    worktrees = [Elsewhere(str(one.workspace), one.tree.totals.tasks, one.tree.totals.needs_operator) for one in others]
-    account = account_of(
-        monitor.tree, past, workspace=workspace, now=now, decisions=decided, problems=problems, worktrees=worktrees
+    worktrees = [
+        Elsewhere(str(one.workspace), one.tree.totals.tasks, one.tree.totals.needs_operator)
+        for one in reported.worktrees
+    ]
+    return account_of(
+        monitor.tree,
+        _changes(reported, now),
+        workspace=monitor.directory,
+        now=now,
+        decisions=decided,
+        problems=monitor.problems,
+        worktrees=worktrees,
     )
-    text = FORMATS[format_](account)
-    if output is None:
-        say(text.removesuffix("\n"))
-    else:
-        write_new(Path(output), [text])
-    complain_of(monitor.problems)
-    return 1 if problems else 0
 
 
-def _changes(monitor: Monitor, now: float) -> Sequence[StateChange]:
-    """What the history, the sessions, the decisions and the requests tell, by the same settings as the tree."""
-    with closing(History.open_read_only(monitor.workspace)) as history:
-        # The tree has these requests, too, and others.
-        files = [one for one in history.observations() if not isinstance(one, Requested)]
-    told = [*files, *monitor.tree.runs, *monitor.tree.requests, *monitor.tree.decisions]
-    told_changes = changes(story(told, now), DelegationTree(rules_of(monitor.settings), remembers=True))
-    return tuple(one for one in told_changes if one.task_id not in monitor.tree.left_out)
+def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
+    """What the history, the sessions, the decisions and the requests tell, by the same rules as the tree."""
+    tree = reported.monitor.tree
+    # All others the tree has as they are now.
+    files = [one for one in reported.past if isinstance(one, Seen | Gone | Unreadable)]
+    told = [*files, *tree.runs, *tree.requests, *tree.decisions]
+    rules = tree.rules._replace(history_before=float("-inf"))
+    told_changes = changes(story(told, now), DelegationTree(rules, remembers=True))
+    return tuple(one for one in told_changes if one.task_id not in tree.left_out)

@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import PurePath
 from typing import Final
 
 from agentwatch.delegation.task import State, Task
@@ -38,7 +37,6 @@ _LEGEND: Final = (
 def html(account: Account) -> str:
     """The whole page."""
     clock = clock_of(account)
-    name = PurePath(account.workspace).name or account.workspace
     style = files(__package__).joinpath("report.css").read_text(encoding="utf-8") + lanes.cut_style(clock)
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -51,18 +49,18 @@ def html(account: Account) -> str:
             element("meta", name="viewport", content="width=device-width, initial-scale=1"),
             element("meta", name="color-scheme", content="light dark"),
             element("meta", name="referrer", content="no-referrer"),
-            element("title", f"agentwatch report: {name}"),
+            element("title", f"agentwatch report: {account.name}"),
             element("style", Html(style)),
         ),
-        element("body", *_body(account, name, clock)),
+        element("body", *_body(account, clock)),
         lang="en",
     )
     return f"<!doctype html>\n{page.source}\n"
 
 
-def _body(account: Account, name: str, clock: Clock | None) -> Iterator[Html]:
+def _body(account: Account, clock: Clock | None) -> Iterator[Html]:
     numbers = {line.task.task_id: number for number, line in enumerate(account.tasks)}
-    yield _header(account, name)
+    yield _header(account)
     yield element(
         "main",
         _problems(account) if account.problems else None,
@@ -81,7 +79,7 @@ def _body(account: Account, name: str, clock: Clock | None) -> Iterator[Html]:
     )
 
 
-def _header(account: Account, name: str) -> Html:
+def _header(account: Account) -> Html:
     summary = account.summary
     needs = summary.needs_operator + sum(one.needs_operator for one in account.worktrees)
     if needs:
@@ -99,7 +97,7 @@ def _header(account: Account, name: str) -> Html:
     return element(
         "header",
         element("p", "agentwatch report", class_="product"),
-        element("h1", text(name, 200), element("p", verdict, class_=f"pill{color}")),
+        element("h1", text(account.name, 200), element("p", verdict, class_=f"pill{color}")),
         element("p", account.verdict, class_="verdict"),
         element("ul", *counts, class_="counts"),
         lanes.shares(summary),

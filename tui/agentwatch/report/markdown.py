@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from pathlib import PurePath
 from typing import Any, Final
 
 from agentwatch.contracts.shapes import TodoStatus
@@ -60,8 +59,7 @@ _TITLE: Final = 80
 
 def markdown(account: Account) -> str:
     """The whole report; it ends with a line feed and is shorter than `LIMIT`."""
-    name = PurePath(account.workspace).name or account.workspace
-    head = [f"## Agent session: {code(name)}", inline_own(account.verdict), *_problems(account)]
+    head = [f"## Agent session: {code(account.name)}", inline_own(account.verdict), *_problems(account)]
     head += [*_attention(account), *_tree(account)]
     tail = [*_timeline(account), *_changes(account), *_notices(account)]
     tail.append(f"<sub>agentwatch report, {utc(account.generated_at)} UTC</sub>")

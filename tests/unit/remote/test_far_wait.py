@@ -1,0 +1,179 @@
+"""Who waits on another machine is told what `wait` says on the host: the same document, exit code and words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.commands.test_waiting import decide, digest, told
+from tests.unit.decisions.made import Operator
+from tests.unit.decisions.test_policy import returned
+
+from agentwatch.commands.wait import wait, wait_for_host
+from agentwatch.config import Settings
+from agentwatch.decisions.receipts import ReceiptBook
+from agentwatch.decisions.record import Params, Subject
+from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.monitor import Monitor
+from agentwatch.remote.answers import Answers, parts
+from agentwatch.remote.frames import Ask, Wish
+from agentwatch.sources.files.source import FilesSource
+
+
+@pytest.fixture
+def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    operator = Operator(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", operator.key.public.text)
+    monkeypatch.setattr("agentwatch.commands.wait._AGAIN_SECONDS", 0.001)
+    return operator
+
+
+class Behind:
+    """A workspace as its relay answers about it; before the n-th question, `then` may do something."""
+
+    def __init__(self, operator: Operator, tree: DelegationTree, then: Callable[[int], None] = lambda _: None) -> None:
+        self.monitor = Monitor(operator.workspace, Settings(), FilesSource(operator.workspace), clock=lambda: 0.0)
+        self.monitor.tree = tree
+        self.answers = Answers(self.monitor)
+        self.then = then
+        self.asked: list[Wish] = []
+        self.is_up = True
+        self.host = SimpleNamespace(label="build1", why="the cable was cut", lost_since=1.0)
+
+    def scan(self) -> None:
+        assert not self.asked
+
+    def ask(self, what: Wish, key: str, place: str = "") -> str | None:
+        self.then(len(self.asked))
+        self.asked.append(what)
+        if not self.is_up:
+            return None
+        ask = Ask("s.1", "s", "w", what, key, place)
+        return "".join(reply.data for reply in parts(ask, self.answers.find(ask)()))
+
+    def wait(self, timeout: float = 0.0) -> int:
+        source: Any = self
+        return wait_for_host(source, "ssh://build1/srv/shop", "x", None, timeout=timeout, indent=None)
+
+
+def decided(operator: Operator, tree: DelegationTree) -> None:
+    decide(operator, "x", 1, digest(tree, 1))
+
+
+def expired(operator: Operator, tree: DelegationTree) -> None:
+    made = datetime.now(UTC).replace(microsecond=0) - timedelta(days=2)
+    subject = Subject(operator.workspace_id, "x", 1, None, digest(tree, 1))
+    at = {"created_at": made, "expires_at": made + timedelta(days=1)}
+    operator.decide(returned=lambda: digest(tree, 1), subject=subject, **at)
+
+
+def forged(operator: Operator, _tree: DelegationTree) -> None:
+    place = operator.workspace / ".agentwatch" / "decisions"
+    place.mkdir(parents=True)
+    (place / f"{'a' * 32}.json").write_text("{}")
+
+
+def nothing(_operator: Operator, _tree: DelegationTree) -> None:
+    pass
+
+
+CASES = [
+    (decided, told(returned()), 0),
+    (nothing, told(returned()), 3),
+    (nothing, told(None), 3),
+    (nothing, DelegationTree(), 3),
+    (expired, told(returned()), 4),
+    (forged, told(returned()), 5),
+    (nothing, told(returned("SUCCESS")), 8),
+]
+
+
+@pytest.mark.parametrize(("happens", "tree", "code"), CASES)
+def test_it_says_what_wait_says_on_the_host(
+    operator: Operator,
+    capsys: pytest.CaptureFixture[str],
+    happens: Callable[[Operator, DelegationTree], None],
+    tree: DelegationTree,
+    code: int,
+) -> None:
+    happens(operator, tree)
+    behind = Behind(operator, tree)
+    assert behind.wait() == code
+    far = capsys.readouterr()
+
+    def load(_workspace: Path, _settings: Settings, **_: object) -> Monitor:
+        return behind.monitor
+
+    assert wait(operator.workspace, Settings(), load, "x", None, timeout=0.0, indent=None) == code
+    here = capsys.readouterr()
+    assert json.loads(far.out) == json.loads(here.out)
+    assert far.err == here.err.replace(str(operator.workspace), "ssh://build1/srv/shop")
+    assert behind.asked == (["wait", "read"] if code == 0 else ["wait"])
+
+
+def test_the_operator_sees_that_it_was_read_on_another_machine(operator: Operator) -> None:
+    tree = told(returned())
+    decided(operator, tree)
+    assert Behind(operator, tree).wait() == 0
+    record = operator.chain().entries[0].record
+    book = ReceiptBook(operator.workspace, operator.state)
+    (receipts,) = book.read([record]).values()
+    assert [(one.stage, one.by) for one in receipts][-1] == (Stage.READ, "agentwatch wait, on another machine")
+
+
+def test_the_handoff_for_the_next_attempt_is_in_the_answer_and_no_file_of_the_host_is_named(
+    operator: Operator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = told(returned())
+    sha256 = digest(tree, 1)
+    subject = Subject(operator.workspace_id, "x", 1, None, sha256)
+    operator.decide(returned=lambda: sha256, subject=subject, params=Params(handoff="{}"), created_at=datetime.now(UTC))
+    assert Behind(operator, tree).wait() == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["handoff_path"], found["params"]["handoff"]) == (None, "{}")
+    assert found["do_now"].endswith("with the handoff in params.handoff")
+
+
+def test_what_is_decided_while_somebody_waits_ends_the_wait(operator: Operator) -> None:
+    tree = told(returned())
+    behind = Behind(operator, tree, lambda number: decided(operator, tree) if number == 3 else None)
+    assert behind.wait(60.0) == 0
+    assert behind.asked == ["wait"] * 4 + ["read"]
+
+
+def test_what_a_host_that_cannot_be_reached_has_decided_nobody_knows(
+    operator: Operator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = told(returned())
+    decided(operator, tree)
+    behind = Behind(operator, tree)
+    behind.is_up = False
+    assert behind.wait() == 3
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert (found["pending"], found["unreachable"], found["task_id"]) == (True, True, "x")
+    assert found["detail"] == "build1 cannot be reached: the cable was cut"
+    assert "nobody knows what is decided about “x”: build1 cannot be reached: the cable was cut" in said.err
+
+
+def test_a_wait_outlasts_a_cut(operator: Operator) -> None:
+    tree = told(returned())
+    decided(operator, tree)
+    behind = Behind(operator, tree)
+    behind.is_up = False
+    behind.then = lambda number: setattr(behind, "is_up", number >= 3)
+    assert behind.wait(60.0) == 0
+
+
+@pytest.mark.parametrize("said", ["[]", '{"do_now": "go"}', '{"pending": 1}', "{", "9" * 5000])
+def test_an_answer_that_is_none_decides_nothing(operator: Operator, said: str) -> None:
+    behind = Behind(operator, told(returned()))
+    behind.ask = lambda *_: said  # type: ignore[method-assign]
+    assert behind.wait() == 3
