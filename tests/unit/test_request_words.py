@@ -13,10 +13,11 @@ from agentwatch.delegation.observation import Observation
 from agentwatch.delegation.request import Given, Request, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import Task
+from agentwatch.view.a2a import a2a_state
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import look
 from agentwatch.view.query import parse
-from agentwatch.view.requests import a2a_state, denial_words, standing_words, where
+from agentwatch.view.requests import denial_words, standing_words, where
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
 from tests.unit.delegation.observations import Recorder, returned, tree_of
 

@@ -33,6 +33,9 @@ OF_ANSWER: Final = (
     "exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an answer any"
     " more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused"
 )
+OF_ATTEST: Final = (
+    "exit codes: 0 signed, 1 signed, and something could not be read, 2 wrong usage, or the key or the disk refused"
+)
 OF_CHECKS: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
 OF_PENDING: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
 OF_ACK: Final = "exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written"

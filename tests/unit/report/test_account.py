@@ -106,7 +106,7 @@ def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_rea
     }
     api = next(task for task in told["tasks"] if task["task_id"] == "shop.api")
     [as_in_tree] = (one for one in tree_document(small().account().tree, "/w")["tasks"] if one["task_id"] == "shop.api")
-    assert set(api) == {*as_in_tree, "verdict", "below", "waits", "todos"}
+    assert set(api) == {*as_in_tree, "verdict", "below", "waits", "todos", "statement"}
     assert api["attempts"][0]["ended_at"] == "2026-09-21T14:18:20Z"
     assert set(api["attempts"][0]) == {*as_in_tree["attempts"][0], "handoff", "returned", "prompt", "answer"}
     assert set(api["attempts"][0]["handoff"]) == {"path", "objective"}

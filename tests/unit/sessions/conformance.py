@@ -13,7 +13,9 @@ from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.source import SessionsSource
-from agentwatch.view.document import Document, tree_document
+from agentwatch.view.document import tree_document
+from agentwatch.view.documents import Task as TaskDocument
+from agentwatch.view.documents import Tree as Document
 
 NOW: Final = 2_000_000_000.0
 """Later than everything that happens in a story."""
@@ -98,7 +100,7 @@ class Watch:
         return tree_document(self.tree, "workspace")
 
     @property
-    def tasks(self) -> dict[str, Document]:
+    def tasks(self) -> dict[str, TaskDocument]:
         return {task["task_id"]: task for task in self.document["tasks"]}
 
     @property

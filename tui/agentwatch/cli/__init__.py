@@ -12,6 +12,7 @@ from agentwatch.cli import (  # noqa: F401  they define the commands
     decision_commands,
     machine_commands,
     print_commands,
+    proof_commands,
     watch_commands,
 )
 from agentwatch.cli.command import COMMANDS, load

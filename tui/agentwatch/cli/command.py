@@ -60,6 +60,7 @@ def argument(
     metavar: str,
     words: str,
     *,
+    short: str = "",
     offers: str = "",
     choices: Sequence[str] = (),
     also: Mapping[str, str] | None = None,
@@ -69,7 +70,8 @@ def argument(
     if choices:
         wishes["type"] = _one_of_these(choices, also or {})
         metavar = metavar or f"{{{','.join(choices)}}}"
-    return Argument((name,), {"metavar": metavar, "help": words, **wishes}, offers, choices)
+    names = (name, short) if short else (name,)
+    return Argument(names, {"metavar": metavar, "help": words, **wishes}, offers, choices)
 
 
 def flag(name: str, words: str, *, short: str = "", **wishes: Any) -> Argument:

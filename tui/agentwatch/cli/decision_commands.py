@@ -29,7 +29,7 @@ from agentwatch.cli.command import (
 from agentwatch.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from agentwatch.config import Settings
@@ -67,7 +67,7 @@ def _pending(options: argparse.Namespace) -> int:
     if options.past and options.acknowledged:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")
 
-    def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
+    def print_one(workspace: Path, say_document: Callable[[Mapping[str, Any]], None]) -> int:
         if workspace in far.places:
             monitor = far.scanned(workspace, load(), selection_of(options, addresses))
         else:
@@ -183,31 +183,6 @@ def _ack(options: argparse.Namespace) -> int:
     if options.undo:
         return undo(workspace, load())
     return acknowledge(workspace, task, options.where, settings=load(), load=scanned, seconds=wait, yes=options.yes)
-
-
-@_DECIDE(
-    "verify [FILE]", "verify a decision, or all of them",
-    argument("file", "FILE", "a decision file; a directory is taken for PATH", nargs="?"), PATH,
-    flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
-    codes=exit_codes.OF_CHECKS,
-)  # fmt: skip
-def _verify(options: argparse.Namespace) -> int:
-    """Verify a decision file; without one, the whole ledger and what lies in the workspace."""
-    file = options.file
-    if file is not None and os.path.isdir(file):
-        file, options.path = None, file
-    workspace = workspace_at(options.path)
-    from agentwatch.commands.verify import set_aside, verify_all, verify_file
-    from agentwatch.decisions.desk import Desk
-
-    desk = Desk(workspace, read_only=True)
-    if options.set_aside:
-        if file is not None:
-            raise UsageError("--set-aside is about the whole ledger; give no FILE")
-        return set_aside(desk)
-    if file is None:
-        return verify_all(workspace, desk)
-    return verify_file(file, scanned(workspace, load(), inspects=False).tree, desk)
 
 
 @_AGENTS(

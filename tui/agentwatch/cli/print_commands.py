@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,7 +69,7 @@ def _tree(options: argparse.Namespace) -> int:
     from agentwatch.far import far_off
     from agentwatch.monitors import Places
 
-    def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
+    def print_one(workspace: Path, say_document: Callable[[Mapping[str, Any]], None]) -> int:
         is_far = workspace in far.places
         looked = (
             far.scanned(workspace, load(), selection_of(options, addresses))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from agentwatch import exit_codes
 from agentwatch.commands.answer import DIGITS, command, options_of, ways_of
@@ -38,10 +38,12 @@ from agentwatch.view.words import (
     taken_words,
 )
 
-SCHEMA_VERSION: Final = 1
+if TYPE_CHECKING:
+    from agentwatch.view import documents
+
+SCHEMA_VERSION: Final[Literal[1]] = 1
 
 _ALSO: Final = {Action.RESPOND: (PLACEHOLDER,), Action.ACCEPT: ("--note", PLACEHOLDER)}
-_TOLD: Final = frozenset({"task_id", "attempt", "state", "error_code", "error_message", "errors"})
 
 
 def print_pending(
@@ -50,7 +52,7 @@ def print_pending(
     as_json: bool,
     past: bool = False,
     acknowledged: bool = False,
-    say_document: Callable[[view.Document], None] = lambda document: say(indented(document)),
+    say_document: Callable[[documents.Pending], None] = lambda document: say(indented(document)),
 ) -> int:
     """Print what is pending in a monitor that has loaded, with a desk: what asks, or what would if it were not `past`
     or put aside (`acknowledged`). Writes nothing.
@@ -66,7 +68,7 @@ def print_pending(
     forged = [placed for placed in tree.notices if placed.finding.rule == FORGED.id]
     now = time.time()
     if as_json:
-        document = {
+        document: documents.Pending = {
             "schema_version": SCHEMA_VERSION,
             "workspace": monitor.directory,
             "complete": not monitor.problems,
@@ -184,23 +186,22 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspace: Path | str) -> view.Document:
+def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspace: Path | str) -> documents.PendingTask:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told = view.task_document(tree, task)
     options = policy.options(task)
-    suggested = policy.suggested(task)
-    return {
-        **{key: value for key, value in told.items() if key in _TOLD},
-        **{
-            key: value
-            for key, value in (told["attempts"] or [{}])[-1].items()
-            if key in ("return_path", "return_sha256")
-        },
+    document: documents.PendingTask = {
+        "task_id": told["task_id"],
+        "attempt": told["attempt"],
+        "state": told["state"],
+        "error_code": told["error_code"],
+        "error_message": told["error_message"],
+        "errors": told["errors"],
         "ask": task.question,
-        "acknowledged": task.acknowledged,
-        "snoozed": task.snoozed,
+        "acknowledged": told["acknowledged"],
+        "snoozed": told["snoozed"],
         "snoozed_until": told["snoozed_until"],
-        "suggested": suggested.value if suggested else None,
+        "suggested": policy.suggested(task),
         "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
         "requests": [
             {**one, "command": request_line(asked, workspace) or None}
@@ -209,19 +210,23 @@ def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspac
         ],
         "not_possible": {one.value: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
     }
+    if told["attempts"]:
+        latest = told["attempts"][-1]
+        document["return_path"], document["return_sha256"] = latest["return_path"], latest["return_sha256"]
+    return document
 
 
-def _decision_document(decision: Decision, now: float) -> view.Document:
+def _decision_document(decision: Decision, now: float) -> documents.PendingDecision:
     return {
         "decision_id": decision.decision_id,
         "task_id": decision.task_id,
         "attempt": decision.attempt,
-        "action": decision.action.value,
+        "action": decision.action,
         "operator": decision.operator,
         "waits": decision.waits or None,
         "claimed_by": decision.receipt.taken_by or None,
         "receipts": [
-            {"stage": one.stage.value, "by": one.by, "age_seconds": max(round(now - one.at), 0), "claimed": one.claimed}
+            {"stage": one.stage, "by": one.by, "age_seconds": max(round(now - one.at), 0), "claimed": one.claimed}
             for one in decision.receipts
         ],
     }

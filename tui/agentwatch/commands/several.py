@@ -15,7 +15,7 @@ SCHEMA_VERSION: Final = 1
 
 def print_each(
     workspaces: Sequence[Path],
-    print_one: Callable[[Path, Callable[[dict[str, Any]], None]], int],
+    print_one: Callable[[Path, Callable[[Mapping[str, Any]], None]], int],
     *,
     as_json: bool,
     names: Mapping[Path, str] = MappingProxyType({}),
@@ -36,7 +36,7 @@ def print_each(
     for number, workspace in enumerate(workspaces):
         if not as_json and len(workspaces) > 1:
             say(f"{chr(10) if number else ''}{clean(names.get(workspace, str(workspace)))}")
-        codes.append(print_one(workspace, documents.append))
+        codes.append(print_one(workspace, lambda one: documents.append(dict(one))))
     if as_json:
         for document in documents[is_one:]:
             document["tasks"] = [{**task, "workspace": document["workspace"]} for task in document["tasks"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.delegation.sums import sums_of
 from agentwatch.delegation.task import Task
@@ -12,11 +12,14 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, indented, say
 from agentwatch.view.chains import chain_name
-from agentwatch.view.document import Document, tree_document
+from agentwatch.view.document import tree_document
 from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, in_line, older_words, plural, question_at, why_at
+
+if TYPE_CHECKING:
+    from agentwatch.view import documents
 
 _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
@@ -29,7 +32,7 @@ def print_tree(
     fail: bool,
     left_out: int = 0,
     where: str = "",
-    say_document: Callable[[Document], None] = lambda document: say(indented(document)),
+    say_document: Callable[[documents.Tree], None] = lambda document: say(indented(document)),
 ) -> int:
     """Print the tree of a monitor that has loaded. `left_out` tasks are of sessions that were not asked for.
 

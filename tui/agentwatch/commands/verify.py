@@ -1,4 +1,6 @@
-"""`agentwatch verify`: one decision file, or the whole ledger and its mirror, held against the keys. Writes nothing."""
+"""`agentwatch verify`: a decision, statements, or the whole ledger and its mirror, held against the keys. It writes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from typing import Final
 
 from agentwatch import exit_codes
 from agentwatch.checkup import Result, bad, good, note, tell
+from agentwatch.commands.verify_statement import of_statements
 from agentwatch.decisions.chain import Chain, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
 from agentwatch.decisions.delivery import page, why_foreign
@@ -19,6 +22,7 @@ from agentwatch.decisions.envelope import LARGEST, VARIABLE, Trust, given
 from agentwatch.decisions.errors import reason
 from agentwatch.decisions.record import Record
 from agentwatch.decisions.signed import read
+from agentwatch.decisions.statement import is_statement
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.disk import TEMPORARY, Directory
@@ -28,6 +32,8 @@ from agentwatch.errors import UsageError
 from agentwatch.text import clean, quoted, say
 from agentwatch.view.words import plural
 
+_LARGEST: Final = 64 * 1024 * 1024
+"""Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks."""
 _MOST: Final = 1_000
 """Files of the mirror that are told of."""
 
@@ -62,9 +68,13 @@ def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
     file = Path(path)
     try:
         with Directory.open(file.parent) as directory:
-            data = directory.read(file.name, LARGEST)
+            data = directory.read(file.name, _LARGEST)
     except OSError as error:
-        raise UsageError(f"{path}: {reason(error)}; give a decision file, or none to verify the ledger") from error
+        why = f"{path}: {reason(error)}; give a file of a decision or of statements, or none to verify the ledger"
+        raise UsageError(why) from error
+    if is_statement(data):
+        yield from of_statements(data, tree, desk, _trust(desk))
+        return
     try:
         record, keyid = verified(data, _trust(desk), None)
     except RefusedError as error:

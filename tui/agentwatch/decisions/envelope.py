@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 PAYLOAD_TYPE: Final = "application/vnd.agentwatch.decision.v1+json"
 REQUEST_TYPE: Final = "application/vnd.agentwatch.request.v1+json"
 """Of what an operator signs for a host. No signature of one type passes for one of another."""
+STATEMENT_TYPE: Final = "application/vnd.in-toto+json"
+"""Of what is said of a task to others: the type that in-toto gives its statements."""
+
+NAMES: Final = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
+"""What is in an envelope of each type, in a word."""
 
 LARGEST: Final = LARGEST_SIGNED * 4 // 3 + 1024
 """Bytes of an envelope."""
@@ -38,10 +43,10 @@ OPERATOR: Final = "operator:"
 _PUBLIC: Final = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
 # A grammar instead of a JSON parser: what an agent wrote meets no parser before its signature was checked.
-_FORM: Final = re.compile(
-    rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"([a-z0-9.+/]{1,99})",'
-    rb'"signatures":\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}\n\Z'
-)
+_HEAD: Final = rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"([a-z0-9.+/-]{1,99})",'
+_SIGNATURE: Final = rb'\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}'
+_FORM: Final = re.compile(_HEAD + rb'"signatures":\[' + _SIGNATURE + rb"\]\}\n\Z")
+_SEVERAL: Final = re.compile(_HEAD + rb'"signatures":\[' + _SIGNATURE + rb"(?:," + _SIGNATURE + rb")+\]\}\n\Z")
 
 
 class EnvelopeError(DecisionError):
@@ -157,8 +162,12 @@ def opened(data: bytes, keys: Mapping[str, PublicKey], kind: str = PAYLOAD_TYPE)
     bytes that `seal` cannot have written.
     """
     match = _FORM.match(data) if len(data) <= LARGEST else None
-    if match is None or match[2] != kind.encode():
-        raise EnvelopeError("it is not in the form of a signed decision: cut off, edited, or something else")
+    if match is None:
+        if len(data) <= LARGEST and _SEVERAL.match(data):
+            raise EnvelopeError("it has several signatures: agentwatch signs once, and takes what is signed once")
+        raise EnvelopeError(f"it is not in the form of a signed {NAMES[kind]}: cut off, edited, or something else")
+    if match[2] != kind.encode():
+        raise EnvelopeError(f"it is in the form of another type, {match[2].decode()}, and not of a {NAMES[kind]}")
     keyid = match[3].decode()
     try:
         payload, signature = base64.b64decode(match[1], validate=True), base64.b64decode(match[4], validate=True)

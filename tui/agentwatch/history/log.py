@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.observation import Gone, Observation, Seen
 from agentwatch.delegation.request import Request, RequestStage
@@ -17,6 +17,9 @@ from agentwatch.view.requests import document as request_document
 from agentwatch.view.requests import request_words, standing_words
 from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words
+
+if TYPE_CHECKING:
+    from agentwatch.view import documents
 
 _ID: Final = 80
 _REASON: Final = 200
@@ -176,11 +179,19 @@ def line(change: Change) -> str:
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
 
 
-def document(change: Change) -> dict[str, Any]:
+def document(change: Change) -> documents.Logged:
     """The change for programs; the texts are as they were written. A time of no world is null."""
     if isinstance(change, Activity):
         does = activity_document(change.doing, change.at)
         return {"at": iso(change.at), "task_id": change.task_id, "activity": does}
     if isinstance(change, RequestChange):
         return {"at": iso(change.at), "task_id": change.task_id, "request": request_document(change.request)}
-    return {**asdict(change), "at": iso(change.at)}
+    return {
+        "at": iso(change.at),
+        "task_id": change.task_id,
+        "before": change.before,
+        "after": change.after,
+        "attempt": change.attempt,
+        "reason": change.reason,
+        "contradicted": change.contradicted,
+    }

@@ -6,9 +6,10 @@ Times are seconds since the epoch, None if they are not known. Every text is for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.changes import Unclaimed
@@ -50,6 +51,20 @@ class DecisionLine:
     receipt: str
 
 
+class StatementLine(NamedTuple):
+    """What was signed last about a task, for others: the sha256 of the envelope and the key, in hex, and when (UTC).
+
+    `current`: the handoff and the return that it is about are still those of the latest attempt.
+    """
+
+    sha256: str
+    keyid: str
+    made_at: str
+    attempt: int
+    state: str
+    current: bool
+
+
 class AttemptLine(NamedTuple):
     """An attempt and how it is shown. `ended_at` is None while it runs, and if it never came back."""
 
@@ -79,6 +94,7 @@ class TaskLine(NamedTuple):
     spans: tuple[Span, ...]
     look: Look
     took: Took | None
+    statement: StatementLine | None = None
 
     @property
     def below(self) -> int:
@@ -180,10 +196,11 @@ def account_of(
     decisions: Sequence[DecisionLine] = (),
     problems: Sequence[tuple[str, str, str]] = (),
     worktrees: Sequence[Elsewhere] = (),
+    statements: Mapping[str, StatementLine] = MappingProxyType({}),
 ) -> Account:
     """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
 
-    `changes` are the state changes of its past, oldest first.
+    `changes` are the state changes of its past, oldest first; `statements` what was signed about tasks, by their ids.
     """
     summary = _summary(tree)
     outside = tuple(filter(None, (history_words(tree), older_words(len(tree.left_out)))))
@@ -195,7 +212,7 @@ def account_of(
         verdict=" ".join(_verdict(summary, len(problems), outside, asking_there)),
         summary=summary,
         attention=tuple(_attention(tree)),
-        tasks=tuple(_line(tree, task, depth, now) for task, depth in tree.preorder()),
+        tasks=tuple(_line(tree, task, depth, now, statements.get(task.task_id)) for task, depth in tree.preorder()),
         decisions=tuple(decisions),
         changes=changes,
         notices=tuple(tree.notices),
@@ -231,7 +248,7 @@ def _attention(tree: DelegationTree) -> Iterator[Attention]:
             yield Attention(task.task_id, ask, stands_since(task), tree.holds(task))
 
 
-def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
+def _line(tree: DelegationTree, task: Task, depth: int, now: float, statement: StatementLine | None) -> TaskLine:
     return TaskLine(
         task=task,
         depth=depth,
@@ -244,6 +261,7 @@ def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
         spans=tuple(spans_of(task)),
         look=look(task),
         took=took_last(task, now),
+        statement=statement,
     )
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.delegation.task import Attempt
 from agentwatch.report.account import Account, TaskLine
 from agentwatch.report.facts import others_say
 from agentwatch.text import indented
-from agentwatch.view.document import SCHEMA_VERSION, Document, tree_document
+from agentwatch.view.document import SCHEMA_VERSION, tree_document
 from agentwatch.view.times import iso
 from agentwatch.view.words import answer, prompt
+
+if TYPE_CHECKING:
+    from agentwatch.view.documents import Attempt as AttemptDocument
+    from agentwatch.view.documents import Task as TaskDocument
+
+Document = dict[str, Any]
+"""An object of the JSON, by its keys."""
 
 _RETURNED: Final = (
     *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
@@ -55,12 +62,13 @@ def _document(account: Account) -> Document:
     }
 
 
-def _task(task: Document, line: TaskLine) -> Document:
+def _task(task: TaskDocument, line: TaskLine) -> Document:
     attempts = zip(task["attempts"], line.attempts, strict=True)
     return {
         **task,
         "verdict": line.task.verdict,
         "below": line.below,
+        "statement": line.statement._asdict() if line.statement else None,
         "attempts": [_attempt(document, one.attempt) for document, one in attempts],
         "waits": [_plain(one) for one in line.waits],
         "todos": [asdict(one) for one in line.task.todos or ()],
@@ -69,7 +77,7 @@ def _task(task: Document, line: TaskLine) -> Document:
     }
 
 
-def _attempt(document: Document, attempt: Attempt) -> Document:
+def _attempt(document: AttemptDocument, attempt: Attempt) -> Document:
     handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
     told = {name: getattr(result, name) for name in _RETURNED} if result else {}
     return {

@@ -15,7 +15,8 @@ from agentwatch.history.log import StateChange, changes
 from agentwatch.history.store import History
 from agentwatch.history.story import story
 from agentwatch.monitor import Monitor
-from agentwatch.report.account import Account, DecisionLine, Elsewhere, account_of
+from agentwatch.place import is_there, state_directory
+from agentwatch.report.account import Account, DecisionLine, Elsewhere, StatementLine, account_of
 from agentwatch.report.document import document, documents
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
@@ -91,7 +92,32 @@ def _account(reported: Reported, now: float) -> Account:
         decisions=decided,
         problems=monitor.problems,
         worktrees=worktrees,
+        statements={} if monitor.host else _statements(monitor),
     )
+
+
+def _statements(monitor: Monitor) -> dict[str, StatementLine]:
+    """What was signed last about each task, as far as its signature holds."""
+    state = state_directory(monitor.workspace)
+    if not is_there(state / "statements"):
+        return {}
+    # Signatures take a while to load.
+    from agentwatch.decisions.errors import KeyProblemError
+    from agentwatch.decisions.keys import Keys
+    from agentwatch.decisions.statement import subject_of
+    from agentwatch.decisions.statements import kept
+
+    lines = {}
+    tasks = monitor.tree.tasks
+    try:
+        signed = kept(state, tasks, Keys().trust())
+    except KeyProblemError:
+        return {}
+    for task_id, (statement, sha256, keyid) in signed.items():
+        now = tuple((one["name"], one["digest"]["sha256"]) for one in subject_of(tasks[task_id]))
+        is_current = now == statement.subject
+        lines[task_id] = StatementLine(sha256, keyid, statement.made_at, statement.attempt, statement.state, is_current)
+    return lines
 
 
 def _changes(reported: Reported, now: float) -> Sequence[StateChange]:

@@ -52,6 +52,10 @@ def facts(line: TaskLine) -> Iterator[Fact]:
         yield Fact("hint", "prose", (task.retry.hint,))
     if task.deleted:
         yield Fact("files", "own", ("deleted since; the history remembers them",))
+    if (signed := line.statement) is not None:
+        since = "" if signed.current else "; the handoff or the return is another one now"
+        said = f"says {signed.state} of attempt {signed.attempt}, {signed.made_at}, key {signed.keyid[:16]}{since}"
+        yield Fact("statement", "code", (signed.sha256,), said)
     if line.unclaimed.alone:
         yield Fact("changed, and not claimed", "code", line.unclaimed.alone)
     if line.unclaimed.unattributed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
@@ -13,17 +13,17 @@ from agentwatch.delegation.sums import sums_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view import requests
+from agentwatch.view.a2a import a2a_state, a2a_status
 from agentwatch.view.groups import group_of
 from agentwatch.view.pulse import Rates, activity_document, cost_of, rates
 from agentwatch.view.query import Found
 from agentwatch.view.times import ended_at, iso, stands_since
 from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
 
-SCHEMA_VERSION: Final = 1
+if TYPE_CHECKING:
+    from agentwatch.view import documents
 
-
-Document = dict[str, Any]
-"""An object of the JSON, by its keys."""
+SCHEMA_VERSION: Final[Literal[1]] = 1
 
 
 def tree_document(
@@ -32,7 +32,7 @@ def tree_document(
     problems: Iterable[tuple[str, str, str]] = (),
     found: Found | None = None,
     prices: Mapping[str, float] = MappingProxyType({}),
-) -> Document:
+) -> documents.Tree:
     """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them.
 
     `problems` are what could not be read: (source, place, message) each. With `found`, only those tasks are there.
@@ -42,10 +42,9 @@ def tree_document(
     now = sums_of(task for task in tree.tasks.values() if not task.past)
     unseen = problem_documents(problems)
     spent = rates(tree)
-    return {
+    document: documents.Tree = {
         "schema_version": SCHEMA_VERSION,
         "workspace": workspace,
-        **({"host": tree.host} if tree.host else {}),
         "complete": not unseen,
         "problems": unseen,
         "summary": {
@@ -69,7 +68,6 @@ def tree_document(
             "snoozed": sum(task.snoozed for task in tree.tasks.values()),
             "unseen": len(tree.unseen),
         },
-        **({"matches": list(found.matches)} if found is not None else {}),
         "tasks": [
             task_document(tree, task, depth, spent, prices)
             for task, depth in tree.preorder()
@@ -77,17 +75,22 @@ def tree_document(
         ],
         "notices": [finding_document(placed) for placed in tree.notices],
     }
+    if tree.host:
+        document["host"] = tree.host
+    if found is not None:
+        document["matches"] = list(found.matches)
+    return document
 
 
-def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[Document]:
+def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[documents.Problem]:
     return [{"source": source, "place": place, "message": message} for source, place, message in problems]
 
 
-def finding_document(placed: PlacedFinding) -> Document:
+def finding_document(placed: PlacedFinding) -> documents.Finding:
     finding = placed.finding
     return {
         "rule": finding.rule,
-        "severity": finding.severity.value,
+        "severity": finding.severity,
         "message": finding.message,
         "path": placed.path,
         "line": finding.line,
@@ -100,7 +103,7 @@ def task_document(
     depth: int = 0,
     spent: Rates | None = None,
     prices: Mapping[str, float] = MappingProxyType({}),
-) -> Document:
+) -> documents.Task:
     """One task; `depth` is how many are above it, `spent` what all use at the moment."""
     spent = rates(tree) if spent is None else spent
     result = task.result
@@ -109,18 +112,19 @@ def task_document(
     return {
         "task_id": task.task_id,
         "parent_id": task.parent_id,
-        "parent_basis": task.parent_basis.value,
+        "parent_basis": task.parent_basis,
         "depth": depth,
-        "group": None if task.parent_id is not None else group_of(task, tree.now, tree.history_before).value,
+        "group": None if task.parent_id is not None else group_of(task, tree.now, tree.history_before),
         "title": task.title,
         "agent": task.agent,
         "host": task.host or None,
-        "state": task.state.value,
-        "known_state": task.known_state.value,
+        "state": task.state,
+        "known_state": task.known_state,
         "lost_since": iso(task.lost_since),
-        "a2a_state": requests.a2a_state(task),
+        "a2a_state": a2a_state(task),
+        "a2a_status": a2a_status(task),
         "reported_state": task.reported_state,
-        "contract": task.contract.value if task.contract else None,
+        "contract": task.contract,
         "objective": task.packet.objective if task.packet else None,
         "progress": {"done": task.progress[0], "total": task.progress[1]} if task.progress else None,
         "inferred": task.inferred,
@@ -130,7 +134,7 @@ def task_document(
         "needs_operator": task.needs_operator,
         "ask": task.ask,
         "requests": [requests.document(one) for one in task.requests],
-        "alarms": [alarm.value for alarm in task.alarms],
+        "alarms": list(task.alarms),
         "since": iso(stands_since(task)),
         "updated_at": iso(task.updated_at or task.alive_at),
         "activity": activity_document(task.doing, tree.now),
@@ -160,7 +164,7 @@ def task_document(
         "blockers": list(result.blockers) if result else [],
         "findings": [finding_document(placed) for placed in task.findings],
         "claims": [
-            {"kind": claim.kind, "path": claim.path, "verdict": claim.verdict.value, "detail": claim.detail}
+            {"kind": claim.kind, "path": claim.path, "verdict": claim.verdict, "detail": claim.detail}
             for claim in task.claims
         ],
         "unclaimed_changes": list(unclaimed.alone) if unclaimed else None,
@@ -171,36 +175,37 @@ def task_document(
     }
 
 
-def _runtime(task: Task) -> Document:
+def _runtime(task: Task) -> documents.Runtime:
     result = task.result
     model, mode = (result.model, result.mode) if result else (None, None)
     of_model, of_mode = model_of(model, task.run), mode_of(mode, task.packet)
     return {
         "model_reported": model,
         "model_recorded": of_model.known,
-        "model": of_model.agreement.value,
+        "model": of_model.agreement,
         "mode_reported": mode,
         "mode_asked": of_mode.known,
-        "mode": of_mode.agreement.value,
+        "mode": of_mode.agreement,
     }
 
 
-def _decision(decision: Decision) -> Document:
+def _decision(decision: Decision) -> documents.Decided:
     return {
         "decision_id": decision.decision_id,
-        "action": decision.action.value,
-        "receipt": decision.receipt.stage.value,
+        "action": decision.action,
+        "receipt": decision.receipt.stage,
         "claimed": decision.receipt.claimed,
         "claimed_by": decision.receipt.taken_by or None,
     }
 
 
-def _attempt(task: Task, attempt: Attempt) -> Document:
+def _attempt(task: Task, attempt: Attempt) -> documents.Attempt:
     return {
         "number": attempt.number,
-        "state": attempt.state.value,
+        "state": attempt.state,
         "session_id": attempt.session_id,
         "handoff_path": attempt.handoff.path if attempt.handoff else None,
+        "handoff_sha256": attempt.handoff.digest if attempt.handoff else None,
         "return_path": attempt.returned.path if attempt.returned else None,
         "return_sha256": attempt.returned.digest if attempt.returned else None,
         "started_at": iso(attempt.started_at),
@@ -209,7 +214,7 @@ def _attempt(task: Task, attempt: Attempt) -> Document:
     }
 
 
-def _run(attempt: Attempt, run: Run) -> Document:
+def _run(attempt: Attempt, run: Run) -> documents.Run:
     return {
         "source": run.source,
         "place": run.place,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.delegation.run import Doing
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.times import iso
+
+if TYPE_CHECKING:
+    from agentwatch.view import documents
 
 
 class Rates(NamedTuple):
@@ -48,13 +51,13 @@ def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
     return cost
 
 
-def activity_document(doing: Doing | None, now: float) -> dict[str, Any] | None:
+def activity_document(doing: Doing | None, now: float) -> documents.Activity | None:
     """What a task does, for programs; `now` is in epoch seconds. Texts are foreign and unsanitised."""
     if doing is None:
         return None
     return {
         "at": iso(doing.at),
-        "kind": doing.kind.value,
+        "kind": doing.kind,
         "what": doing.what,
         "about": doing.about,
         "over": doing.over,

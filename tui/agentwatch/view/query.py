@@ -16,8 +16,8 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import LINE_LIMIT, quoted
+from agentwatch.view.a2a import AUTH, INPUT, a2a_state
 from agentwatch.view.plain import summary
-from agentwatch.view.requests import AUTH, INPUT, a2a_state
 from agentwatch.view.times import seconds_of
 from agentwatch.view.words import decision_of, is_on_its_way
 

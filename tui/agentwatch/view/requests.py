@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import Action
@@ -14,8 +14,10 @@ from agentwatch.view.plain import shown
 from agentwatch.view.times import duration, iso
 from agentwatch.view.words import plural
 
+if TYPE_CHECKING:
+    from agentwatch.view import documents
+
 __all__ = [
-    "a2a_state",
     "denial_words",
     "document",
     "ended_words",
@@ -25,18 +27,6 @@ __all__ = [
     "where",
     "whole_input",
 ]
-
-_A2A: Final = {
-    State.SUBMITTED: "submitted",
-    State.RETRYING: "working",
-    State.ESCALATED: "working",
-    State.PARTIAL: "completed",
-    State.INVALID: "failed",
-}
-"""Of the states that the protocol has no word of its own for. The others have the same."""
-
-AUTH: Final = "auth-required"
-INPUT: Final = "input-required"
 
 _THERE: Final = "answer in its terminal"
 _LEFT: Final = "nothing here waits for it any more; if its program still asks, answer it there"
@@ -50,17 +40,6 @@ _ELSEWHERE: Final = {
     Permitter.RULE: "by a rule of the program",
     Permitter.UNKNOWN: "elsewhere",
 }
-
-
-def a2a_state(task: Task) -> str:
-    """The state in the words of the protocol A2A. A permission is told apart from other questions."""
-    if task.state is not State.BLOCKED:
-        return _A2A.get(task.state, task.state.value)
-    if task.request is not None:
-        return AUTH if task.request.kind is RequestKind.PERMISSION else INPUT
-    said = (task.reported_state or "").strip().casefold().replace("_", "-")
-    asks_leave = task.run is not None and task.run.waiting.startswith("a permission")
-    return AUTH if asks_leave or said == AUTH else INPUT
 
 
 def standing_words(request: Request, now: float) -> str:
@@ -141,30 +120,30 @@ def where(task: Task) -> str:
     return f"{_THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else _THERE
 
 
-def document(request: Request) -> dict[str, Any]:
+def document(request: Request) -> documents.Request:
     """One request for programs; its texts are as the program gave them."""
     labels = [option.label for query in request.queries for option in query.options]
-    actions = [action.value for action in request.actions]
+    actions = list(request.actions)
     return {
         "request_id": request.request_id,
-        "kind": request.kind.value,
+        "kind": request.kind,
         "source": request.source,
         "session": request.session_id,
         "tool": request.tool,
         "shown": request.shown,
-        "beside": [one._asdict() for one in request.beside],
+        "beside": [{"name": one.name, "value": one.value} for one in request.beside],
         "said": request.said,
         "input_sha256": request.input_sha256,
         "asked_at": iso(request.asked_at),
         "until": iso(request.until),
         "prompt_hidden": request.prompt_hidden,
-        "options": actions if request.kind is RequestKind.PERMISSION else labels,
+        "options": list(map(str, actions)) if request.kind is RequestKind.PERMISSION else labels,
         "actions": actions,
         "queries": [
             {
                 "question": query.question,
                 "header": query.header,
-                "options": [option._asdict() for option in query.options],
+                "options": [{"label": one.label, "description": one.description} for one in query.options],
                 "several": query.several,
             }
             for query in request.queries
@@ -172,7 +151,7 @@ def document(request: Request) -> dict[str, Any]:
         "rules": list(request.rules),
         "answerable": request.can_answer,
         "why_not": _why_not(request),
-        "stage": request.stage.value,
+        "stage": request.stage,
         "allowed": request.allowed,
         "by": request.by or None,
         "ended_at": iso(request.ended_at),

@@ -1,0 +1,225 @@
+"""`agentwatch attest` signs what is seen, `verify` holds it against what is there, and `report` names it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agentwatch
+from agentwatch.cli import run
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.others import Role
+from tests.unit.agents.documents import packet, returned
+from tests.unit.claude_code import building
+from tests.unit.sessions.conformance import packet as asked
+from tests.unit.sessions.conformance import report
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)
+    made = tmp_path / "shop"
+    made.mkdir()
+    for task in ("a", "b"):
+        (made / f"{task}.handoff.json").write_text(packet(task_id=task), "utf-8")
+        (made / f"{task}.return.md").write_text(returned("SUCCESS"), "utf-8")
+    (made / "c.handoff.json").write_text(packet(task_id="c"), "utf-8")
+    return made
+
+
+@pytest.fixture
+def bundle(workspace: Path, tmp_path: Path) -> Path:
+    assert run(["attest", "--all", str(workspace), "-o", str(tmp_path / "all.intoto.jsonl")]) == 0
+    return tmp_path / "all.intoto.jsonl"
+
+
+def statements(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(base64.b64decode(json.loads(line)["payload"])) for line in data.splitlines()]
+
+
+def verify(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
+    capsys.readouterr()
+    code = run(["verify", *map(str, words)])
+    return code, capsys.readouterr().out
+
+
+def test_all_tasks_are_signed_a_line_each_and_one_is_printed(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = tmp_path / "all.intoto.jsonl"
+    assert run(["attest", "--all", str(workspace), "--output", str(bundle)]) == 0
+    assert [one["predicate"]["task_id"] for one in statements(bundle.read_bytes())] == ["a", "b", "c"]
+    assert "3 statements in" in capsys.readouterr().out
+    assert bundle.stat().st_mode & 0o777 == 0o600
+    assert run(["attest", "a", str(workspace)]) == 0
+    (one,) = statements(capsys.readouterr().out.encode())
+    assert [artifact["name"] for artifact in one["subject"]] == ["a.handoff.json", "a.return.md"]
+
+
+def test_what_was_signed_is_verified_line_by_line(
+    workspace: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out = verify(capsys, bundle, workspace)
+    assert code == 0
+    assert out.count("✓ signature: ") == 3
+    assert "“a”, attempt 1" in out
+    assert out.count("✓ subject: 2 documents here as stated") == 2
+    data = bundle.read_bytes()
+    lines = data.splitlines(keepends=True)
+    bundle.write_bytes(lines[0] + lines[1].replace(b'"sig":"', b'"sig":"A', 1) + lines[2])
+    code, out = verify(capsys, bundle, workspace)
+    assert (code, out.count("✓ signature: ")) == (1, 2)
+    assert "✗ signature: line 2: it is not in the form of a signed statement" in out
+    bundle.write_bytes(data.replace(b"\n", b"", 1))
+    assert verify(capsys, bundle, workspace)[0] == 1
+
+
+def test_a_document_that_was_changed_since_is_told_from_one_that_is_not_here(
+    workspace: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (workspace / "a.return.md").write_text(returned("ERROR"), "utf-8")
+    (workspace / "b.return.md").unlink()
+    code, out = verify(capsys, bundle, workspace)
+    assert code == 1
+    assert "✗ subject: “a.return.md” is another one here" in out
+    assert "! state: it has gone on since: failed now, attempt 1" in out
+    assert "! subject: “b.return.md” is not here, so nothing is known of it" in out
+
+
+def test_a_copy_of_the_workspace_is_compared_and_called_another_one(
+    workspace: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(workspace, tmp_path / "copy")
+    code, out = verify(capsys, bundle, tmp_path / "copy")
+    assert code == 0
+    assert out.count("! workspace: it was made in another one, “shop-") == 3
+    assert out.count("2 documents here as stated") == 2
+
+
+def test_somebody_else_believes_a_key_that_was_given_a_name(
+    workspace: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = Keys().show()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "of somebody else"))
+    code, out = verify(capsys, bundle, workspace)
+    assert code == 1
+    assert out.count("and none is known here: `agentwatch keys` says how to give it") == 3
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", key.text)
+    assert verify(capsys, bundle, workspace)[0] == 0
+    monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY")
+    Keys().trust_other(Role.HOST, key, "kim")
+    code, out = verify(capsys, bundle, workspace)
+    assert code == 0
+    assert out.count(f"signed with the key of “kim” {key.keyid[:16]}…") == 3
+
+
+def test_the_verifier_in_the_manual_accepts_them_and_refuses_another_key(workspace: Path, bundle: Path) -> None:
+    text = (files(agentwatch) / "manual" / "statements.md").read_text("utf-8")
+    code = text.split("<!-- a stranger's verifier -->\n```python\n")[1].split("```")[0]
+
+    def stranger(key: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-W", "ignore", "-c", code, key, str(bundle)]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert stranger(Keys().show().text).stdout.splitlines() == ["a completed", "b completed", "c submitted"]
+    other = Keys(workspace / "other").create().public
+    refused = stranger(other.text)
+    assert (refused.returncode, refused.stdout) == (1, "")
+
+
+def test_a_decision_is_stated_with_the_digest_of_its_file(
+    workspace: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (workspace / "a.return.md").write_text(returned("ERROR"), "utf-8")
+    assert run(["decide", "a", str(workspace), "--retry", "--note", "once more", "--yes"]) == 0
+    out = tmp_path / "a.json"
+    assert run(["attest", "a", str(workspace), "--output", str(out)]) == 0
+    (decided,) = statements(out.read_bytes())[0]["predicate"]["decisions"]
+    assert (decided["action"], decided["note"]) == ("retry", "once more")
+    assert verify(capsys, out, workspace)[0] == 0
+    (ledger,) = (tmp_path / "XDG_STATE_HOME").rglob("decisions/*.json")
+    ledger.write_bytes(ledger.read_bytes().replace(b'"sig":"', b'"sig":"A'))
+    assert run(["attest", "a", str(workspace)]) == 2
+    assert "nothing is signed over a damaged ledger" in capsys.readouterr().err
+
+
+def test_what_a_session_handed_over_and_back_is_attested_by_the_digest_of_its_text(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = building.Store(tmp_path / "store")
+    store.workspace.mkdir(parents=True)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(store.home))
+    session = store.session()
+    session.asked("Do it.")
+    session.delegated("toolu_1", asked("shop.api"))
+    store.agent("a1", building.meta("toolu_1")).said(report())
+    session.returned("toolu_1", "a1", report())
+    store.save()
+    assert run(["attest", "shop.api", str(store.workspace)]) == 0
+    (one,) = statements(capsys.readouterr().out.encode())
+    names = [artifact["name"].rpartition("#")[2] for artifact in one["subject"]]
+    assert names == ["handoff", "return"]
+    assert str(tmp_path) not in json.dumps(one)
+
+
+def test_the_report_names_what_was_signed_last_and_says_when_it_is_outdated(
+    workspace: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> dict[str, Any]:
+        capsys.readouterr()
+        assert run(["report", "--format", "json", str(workspace)]) == 0
+        document = json.loads(capsys.readouterr().out)
+        return {task["task_id"]: task["statement"] for task in document["tasks"]}
+
+    assert {name: one["current"] for name, one in told().items()} == {"a": True, "b": True, "c": True}
+    (workspace / "a.return.md").write_text(returned("ERROR"), "utf-8")
+    assert [name for name, one in told().items() if not one["current"]] == ["a"]
+    assert run(["report", str(workspace)]) == 0
+    text = capsys.readouterr().out
+    assert f"**statement** `{told()['b']['sha256']}`" in text
+    assert "the handoff or the return is another one now" in text
+    kept = next((Path(os.environ["XDG_STATE_HOME"])).rglob("statements/*.json"))
+    kept.write_bytes(b"{}")
+    assert sum(one is None for one in told().values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["attest"], "name a task, or say --all"),
+        (["attest", "nothing"], "there is no task “nothing” here"),
+        (["attest", "a", "--all"], "name a task or say --all: one of the two"),
+        (["attest", "--all", "-o", "a.return.md"], "there is such a file already"),
+        (["verify", "nowhere.intoto.jsonl"], "give a file of a decision or of statements"),
+    ],
+)
+def test_wrong_usage_is_told(
+    words: list[str],
+    complaint: str,
+    workspace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(workspace)
+    assert run(words) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_task_of_which_nobody_wrote_anything_cannot_be_attested(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in workspace.iterdir():
+        path.unlink()
+    assert run(["attest", "--all", str(workspace)]) == 2
+    assert "nobody wrote a handoff or a return" in capsys.readouterr().err

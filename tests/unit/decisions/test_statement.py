@@ -1,0 +1,233 @@
+"""Statements: an in-toto Statement in a DSSE envelope to everybody, and in one spelling to us."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from google.protobuf import json_format
+from in_toto_attestation.v1.statement import Statement as ForeignStatement
+from in_toto_attestation.v1.statement_pb2 import Statement as StatementModel
+from securesystemslib.dsse import Envelope
+from securesystemslib.exceptions import VerificationError
+from securesystemslib.signer import SSlibKey
+
+from agentwatch.contracts.shapes import Contract
+from agentwatch.decisions.chain import ChainEntry
+from agentwatch.decisions.envelope import (
+    LARGEST,
+    PAYLOAD_TYPE,
+    STATEMENT_TYPE,
+    SigningKey,
+    Trust,
+    TrustedKey,
+    opened,
+    seal,
+)
+from agentwatch.decisions.errors import DecisionError, RecordError
+from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, is_statement, statement_of, subject_of, verified
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.document import task_document
+from tests.unit.decisions.made import KIM, Operator
+from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
+
+KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(b"k" * 32))
+TRUST = Trust((TrustedKey(KEY.public),))
+NOW = datetime(2030, 1, 2, tzinfo=UTC)
+
+
+def tree(summary: str = "Done.") -> DelegationTree:
+    """A task that was tried twice: the first attempt failed."""
+    record = Recorder()
+    told = replace(returned("completed", task_id="a"), summary=summary, attempt=2)
+    seen = [
+        record.seen("a.handoff.json", handoff("a")),
+        record.seen("a.return.md", returned("failed", task_id="a")),
+        record.seen("a.2.handoff.json", replace(handoff("a"), attempt=2)),
+        record.seen("a.2.return.md", told),
+    ]
+    return tree_of([*seen, record.checked("a.2.return.md", seen[-1].digest, "verified")])
+
+
+def payload(made: DelegationTree | None = None, decided: tuple[ChainEntry, ...] = ()) -> bytes:
+    made = made or tree()
+    task = made.tasks["a"]
+    given = {"complete": True, "workspace_id": "shop-0123456789abcdef", "version": "1.0", "now": NOW}
+    return statement_of(task_document(made, task), subject_of(task), decided, **given)  # type: ignore[arg-type]
+
+
+def sealed(made: DelegationTree | None = None) -> bytes:
+    return seal(payload(made), KEY, STATEMENT_TYPE)
+
+
+def foreign_key(key: SigningKey = KEY) -> SSlibKey:
+    return SSlibKey(key.public.keyid, "ed25519", "ed25519", {"public": key.public.raw.hex()})
+
+
+def changed(**predicate: Any) -> bytes:
+    document = json.loads(payload())
+    document["predicate"] |= predicate
+    return seal(json.dumps(document).encode(), KEY, STATEMENT_TYPE)
+
+
+def test_a_statement_is_about_the_documents_of_the_latest_attempt() -> None:
+    made = tree()
+    document = json.loads(payload(made))
+    latest = made.tasks["a"].attempts[-1]
+    assert latest.handoff is not None
+    assert latest.returned is not None
+    assert document["_type"] == TYPE
+    assert document["predicateType"] == PREDICATE_TYPE
+    assert document["subject"] == [
+        {"name": "a.2.handoff.json", "digest": {"sha256": latest.handoff.digest}},
+        {"name": "a.2.return.md", "digest": {"sha256": latest.returned.digest}},
+    ]
+    told = document["predicate"]
+    assert (told["task_id"], told["state"], told["attempt"], told["made_at"]) == (
+        "a",
+        "completed",
+        2,
+        "2030-01-02T00:00:00Z",
+    )
+    assert [one["verdict"] for one in told["claims"]] == ["verified"]
+    assert [(one["number"], one["state"]) for one in told["attempts"]] == [(1, "failed"), (2, "completed")]
+    assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
+
+
+def test_a_task_of_which_nobody_wrote_anything_has_no_subject() -> None:
+    assert subject_of(tree_of([Recorder().seen("a.b.handoff.json", handoff("a.b"))]).tasks["a.b"]) != ()
+    made = tree_of(
+        [
+            Recorder().seen(
+                "x.return.md", returned("completed", Contract.SUBAGENT_RETURN, delegation_path=("lead", "code"))
+            )
+        ]
+    )
+    (inferred,) = (task for task in made.tasks.values() if task.inferred)
+    assert subject_of(inferred) == ()
+
+
+def test_a_stranger_verifies_a_statement_and_reads_it_with_the_models_of_in_toto() -> None:
+    data = sealed()
+    envelope = Envelope.from_dict(json.loads(data))
+    assert set(envelope.verify([foreign_key()], 1)) == {KEY.public.keyid}
+    assert envelope.payload_type == STATEMENT_TYPE
+    with pytest.raises(VerificationError):
+        envelope.verify([foreign_key(KIM)], 1)
+    read = json_format.Parse(envelope.payload, StatementModel())
+    ForeignStatement.copy_from_pb(read).validate()
+    assert [one.digest["sha256"] for one in read.subject] == [
+        one["digest"]["sha256"] for one in json.loads(envelope.payload)["subject"]
+    ]
+    assert json_format.MessageToDict(read)["predicate"]["state"] == "completed"
+
+
+def test_we_accept_what_we_have_sealed_and_refuse_each_altered_byte() -> None:
+    data = sealed()
+    statement, keyid = verified(data, TRUST)
+    assert (statement.task_id, statement.attempt, statement.state, keyid) == ("a", 2, "completed", KEY.public.keyid)
+    # A file is one line; each byte of it is turned into two others, cut out, and doubled.
+    for at in range(0, len(data), 7 if len(data) > 4_000 else 1):
+        for new in (bytes([data[at] ^ 1]), bytes([data[at] ^ 0x20]), b"", data[at : at + 1] * 2):
+            altered = data[:at] + new + data[at + 1 :]
+            if altered == data or (new == b"" and data[at + 1 : at + 2] == data[at : at + 1]):
+                continue
+            with pytest.raises(DecisionError):
+                verified(altered, TRUST)
+
+
+def test_a_stranger_refuses_each_altered_byte_of_what_is_signed() -> None:
+    document = json.loads(sealed())
+    key = foreign_key()
+    signed = base64.b64decode(document["payload"])
+    for at in range(0, len(signed), 97):
+        altered = signed[:at] + bytes([signed[at] ^ 1]) + signed[at + 1 :]
+        with pytest.raises(VerificationError):
+            Envelope.from_dict(copy.deepcopy(document) | {"payload": base64.b64encode(altered).decode()}).verify(
+                [key], 1
+            )
+    with pytest.raises(VerificationError):
+        Envelope.from_dict(copy.deepcopy(document) | {"payloadType": PAYLOAD_TYPE}).verify([key], 1)
+
+
+def again(**fields: object) -> bytes:
+    return (json.dumps(json.loads(sealed()) | fields, separators=(",", ":")) + "\n").encode()
+
+
+ONE = json.loads(sealed())["signatures"][0]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (again(signatures=[ONE, ONE]), "it has several signatures: agentwatch signs once"),
+        (again(more=1), "not in the form of a signed statement"),
+        (again(signatures=[ONE | {"more": 1}]), "not in the form of a signed statement"),
+        (again(payloadType=PAYLOAD_TYPE), f"it is in the form of another type, {PAYLOAD_TYPE}, and not of a statement"),
+        (seal(payload(), KIM, STATEMENT_TYPE), "which is not one of yours"),
+        (seal(payload(), KEY, PAYLOAD_TYPE), "and not of a statement"),
+        (b'{"a":1}\n', "not in the form of a signed statement"),
+        (b"x" * (LARGEST + 1), "not in the form of a signed statement"),
+        (seal(b"{}", KEY, STATEMENT_TYPE), "its _type is 'None'"),
+        (seal(b'{"_type":"x","_type":"y"}', KEY, STATEMENT_TYPE), "a key stands in it twice"),
+        (seal(b"[" * 9_000, KEY, STATEMENT_TYPE), "no JSON as a statement has it"),
+        (seal(payload().replace(b"task:v1", b"task:v2"), KEY, STATEMENT_TYPE), "is 'urn:agentwatch:task:v2'"),
+        (seal(payload().replace(b"/v1", b"/v0.1"), KEY, STATEMENT_TYPE), "update agentwatch"),
+        (changed(made_at="yesterday"), "made_at or the subject"),
+        (changed(attempt=True), "attempt must be a whole number"),
+        (changed(task_id=""), "task_id must not be empty"),
+    ],
+    ids=count(),
+)  # fmt: skip
+def test_what_is_refused_says_why(data: bytes, words: str) -> None:
+    with pytest.raises(DecisionError, match=re.escape(words)):
+        verified(data, TRUST)
+
+
+def test_keys_that_a_later_agentwatch_adds_are_passed_over() -> None:
+    assert verified(changed(more={"a": [1]}), TRUST)[0].task_id == "a"
+
+
+def test_a_key_that_was_replaced_has_signed_what_it_signed_before() -> None:
+    until = Trust((TrustedKey(KEY.public, "2030-01-02T00:00:00Z"),))
+    assert verified(sealed(), until)
+    with pytest.raises(DecisionError, match="a key that was retired at 2030-01-01T00:00:00Z"):
+        verified(sealed(), Trust((TrustedKey(KEY.public, "2030-01-01T00:00:00Z"),)))
+
+
+def test_a_decision_is_no_statement_and_a_statement_no_decision(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    entry = operator.decide("a").entry
+    decision = operator.ledger.bytes_of(entry)
+    assert not is_statement(decision)
+    assert is_statement(sealed())
+    assert is_statement(sealed() * 2)
+    with pytest.raises(DecisionError, match="not of a decision"):
+        opened(sealed(), TRUST.public)
+
+
+def test_what_was_decided_is_named_by_the_digest_of_its_file(tmp_path: Path) -> None:
+    entry = Operator(tmp_path).decide("a").entry
+    (decided,) = json.loads(payload(decided=(entry,)))["predicate"]["decisions"]
+    assert (decided["sha256"], decided["keyid"], decided["action"]) == (entry.sha256, entry.keyid, "retry")
+
+
+def test_half_a_character_becomes_a_question_mark_that_others_can_read() -> None:
+    made = tree("half \ud800 of it, \x1b[31mred")
+    document = json.loads(payload(made))
+    assert document["predicate"]["summary"] == "half ? of it, \x1b[31mred"
+    assert b"\x1b" not in payload(made)
+
+
+def test_what_is_too_large_to_be_read_again_is_not_signed() -> None:
+    with pytest.raises(RecordError, match="are read"):
+        payload(tree("x" * LARGEST))

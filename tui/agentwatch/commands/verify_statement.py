@@ -1,0 +1,55 @@
+"""`agentwatch verify` of statements: who signed them, and whether what they are about is still the same here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from agentwatch.checkup import Result, bad, good, note
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.envelope import Trust
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.others import Role
+from agentwatch.decisions.statement import Statement, subject_of, verified
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.text import quoted
+from agentwatch.view.words import plural
+
+
+def of_statements(data: bytes, tree: DelegationTree, desk: Desk, trust: Trust) -> Iterator[Result]:
+    """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
+    hosts = {one.public.keyid: one for one in desk.keys.others(Role.HOST)}
+    trust = trust.with_more(Trust(tuple(one.trusted for one in hosts.values())))
+    names = {keyid: f"the key of {quoted(one.name)}" for keyid, one in hosts.items()}
+    here = {
+        artifact["name"]: artifact["digest"]["sha256"] for task in tree.tasks.values() for artifact in subject_of(task)
+    }
+    for number, line in enumerate(data.splitlines(keepends=True), start=1):
+        try:
+            statement, keyid = verified(line, trust)
+        except DecisionError as error:
+            yield bad("signature", f"line {number}: {error}")
+            continue
+        said = f"{statement.state}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
+        yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
+        if statement.workspace_id != desk.workspace_id:
+            yield note("workspace", f"it was made in another one, {quoted(statement.workspace_id)}; files are compared")
+        else:
+            yield from _since(statement, tree)
+        yield from _of_files(statement, here)
+
+
+def _since(statement: Statement, tree: DelegationTree) -> Iterator[Result]:
+    task = tree.tasks.get(statement.task_id)
+    if task is not None and (task.state, task.attempt) != (statement.state, statement.attempt):
+        yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
+
+
+def _of_files(statement: Statement, here: Mapping[str, str]) -> Iterator[Result]:
+    found = {name: here.get(name) for name, _ in statement.subject}
+    for name, digest in statement.subject:
+        if found[name] is None:
+            yield note("subject", f"{quoted(name)} is not here, so nothing is known of it")
+        elif found[name] != digest:
+            yield bad("subject", f"{quoted(name)} is another one here: it was changed, or this is another attempt")
+    if same := sum(found[name] == digest for name, digest in statement.subject):
+        yield good("subject", f"{plural(same, 'document')} here as stated")

@@ -1,0 +1,477 @@
+"""The JSON that other programs read, as types: what `tree`, `pending`, `log` and `attest` say of tasks.
+
+Nothing imports this when it runs. mypy holds what builds a document to its type here, and the JSON schemas beside the
+manual are made of the types. Keys may be added; those that are here stay. Times are ISO 8601 in UTC. Texts are foreign
+and unsanitised.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from agentwatch.contracts.shapes import Contract, Severity
+from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.request import RequestKind, RequestStage
+from agentwatch.delegation.run import DoingKind
+from agentwatch.delegation.task import Alarm, Basis, State
+from agentwatch.view.groups import Group
+from agentwatch.view.words import Agreement
+
+A2AState = Literal[
+    "submitted", "working", "input-required", "auth-required", "completed", "failed", "canceled", "rejected", "unknown"
+]
+A2AEnum = Literal[
+    "TASK_STATE_UNSPECIFIED",
+    "TASK_STATE_SUBMITTED",
+    "TASK_STATE_WORKING",
+    "TASK_STATE_INPUT_REQUIRED",
+    "TASK_STATE_AUTH_REQUIRED",
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_CANCELED",
+    "TASK_STATE_REJECTED",
+]
+"""`TaskState` of A2A 1.0. Nobody knows how a task stands that is `UNSPECIFIED`."""
+
+
+class Problem(TypedDict):
+    """What could not be read."""
+
+    source: str
+    place: str
+    message: str
+
+
+class Finding(TypedDict):
+    """A broken rule, and where."""
+
+    rule: str
+    severity: Severity
+    message: str
+    path: str
+    line: int | None
+
+
+class Claim(TypedDict):
+    """What a return claims, and what the evidence says of it."""
+
+    kind: str
+    path: str
+    verdict: Verdict
+    detail: str
+
+
+class Option(TypedDict):
+    label: str
+    description: str
+
+
+class Query(TypedDict):
+    """A question of a request."""
+
+    question: str
+    header: str
+    options: list[Option]
+    several: bool
+
+
+class Given(TypedDict):
+    """What a call is given besides what is shown of it; the value is JSON."""
+
+    name: str
+    value: str
+
+
+class Request(TypedDict):
+    """What a program asks, or has asked."""
+
+    request_id: str
+    kind: RequestKind
+    source: str
+    session: str
+    tool: str
+    shown: str
+    beside: list[Given]
+    said: str
+    input_sha256: str
+    asked_at: str | None
+    until: str | None
+    prompt_hidden: bool
+    options: list[str]
+    actions: list[Action]
+    queries: list[Query]
+    rules: list[str]
+    answerable: bool
+    why_not: str | None
+    stage: RequestStage
+    allowed: bool | None
+    by: str | None
+    ended_at: str | None
+
+
+class Activity(TypedDict):
+    """What a task does while it works."""
+
+    at: str | None
+    kind: DoingKind
+    what: str
+    about: str
+    over: bool
+    repeats: int
+    seconds: float | None
+
+
+class Run(TypedDict):
+    """An attempt as a session store shows it."""
+
+    source: str
+    place: str
+    tokens: int | None
+    background: bool
+    prompt: str | None
+    answer: str | None
+
+
+class StatedAttempt(TypedDict):
+    """One execution of a task, with its handoff and its return."""
+
+    number: int
+    state: State
+    session_id: str | None
+    handoff_path: str | None
+    handoff_sha256: str | None
+    return_path: str | None
+    return_sha256: str | None
+    started_at: str | None
+    ended_at: str | None
+
+
+class Attempt(StatedAttempt):
+    run: Run | None
+
+
+class Retry(TypedDict):
+    max_retries: int
+    remaining: int
+    recommended: bool | None
+    hint: str | None
+
+
+class Progress(TypedDict):
+    done: int
+    total: int
+
+
+class Runtime(TypedDict):
+    """Model and mode: as the return reports them, as others say, and whether these agree."""
+
+    model_reported: str | None
+    model_recorded: str | None
+    model: Agreement
+    mode_reported: str | None
+    mode_asked: str | None
+    mode: Agreement
+
+
+class Decided(TypedDict):
+    """What was decided about an attempt, and how far it has got."""
+
+    decision_id: str
+    action: Action
+    receipt: Stage
+    claimed: bool
+    claimed_by: str | None
+
+
+class A2AStatus(TypedDict):
+    """`TaskStatus` of A2A 1.0, as it stands in its JSON."""
+
+    state: A2AEnum
+    timestamp: NotRequired[str]
+
+
+class StatedTask(TypedDict):
+    """What stays true of a task when nobody looks at it any more."""
+
+    task_id: str
+    parent_id: str | None
+    title: str
+    agent: str | None
+    state: State
+    reported_state: str | None
+    contract: Contract | None
+    objective: str | None
+    summary: str | None
+    why: str
+    needs_operator: bool
+    ask: str | None
+    contradicted: bool
+    attempt: int
+    error_code: str | None
+    error_message: str | None
+    blockers: list[str]
+    findings: list[Finding]
+    claims: list[Claim]
+    unclaimed_changes: list[str] | None
+    unattributed_changes: list[str] | None
+    runtime: Runtime
+    limitations: list[str]
+
+
+class Task(StatedTask):
+    """One task of a tree."""
+
+    workspace: NotRequired[str]
+    parent_basis: Basis
+    depth: int
+    group: Group | None
+    host: str | None
+    known_state: State
+    lost_since: str | None
+    a2a_state: A2AState
+    a2a_status: A2AStatus
+    progress: Progress | None
+    inferred: bool
+    deleted: bool
+    requests: list[Request]
+    alarms: list[Alarm]
+    since: str | None
+    updated_at: str | None
+    activity: Activity | None
+    tokens: int | None
+    tokens_below: int | None
+    tokens_per_minute: int | None
+    cost: float | None
+    stale: bool
+    past: bool
+    acknowledged: bool
+    snoozed: bool
+    snoozed_until: str | None
+    seen: bool
+    worst_below: str | None
+    attempts: list[Attempt]
+    retry: Retry
+    errors: list[str]
+    decision: Decided | None
+
+
+class Now(TypedDict):
+    """Counts without what is past."""
+
+    tasks: int
+    by_state: dict[str, int]
+    verified: int
+    contradicted: int
+
+
+class Summary(TypedDict):
+    tasks: int
+    by_state: dict[str, int]
+    now: Now
+    needs_operator: int
+    stale: int
+    verified: int
+    contradicted: int
+    older: int
+    tokens: int | None
+    tokens_per_minute: int
+    past: int
+    acknowledged: int
+    snoozed: int
+    unseen: int
+
+
+class Tree(TypedDict):
+    """`agentwatch tree --json` of one workspace."""
+
+    schema_version: Literal[1]
+    workspace: str
+    host: NotRequired[str]
+    complete: bool
+    problems: list[Problem]
+    summary: Summary
+    matches: NotRequired[list[str]]
+    tasks: list[Task]
+    notices: list[Finding]
+    worktrees: NotRequired[list[Tree]]
+
+
+class Trees(TypedDict):
+    """`agentwatch tree A B --json`."""
+
+    schema_version: Literal[1]
+    workspaces: list[Tree]
+
+
+class PendingRequest(Request):
+    command: str | None
+
+
+class PendingTask(TypedDict):
+    """A task that asks, and what can be decided about it."""
+
+    workspace: NotRequired[str]
+    task_id: str
+    attempt: int
+    state: State
+    error_code: str | None
+    error_message: str | None
+    errors: list[str]
+    return_path: NotRequired[str | None]
+    return_sha256: NotRequired[str | None]
+    ask: str | None
+    acknowledged: bool
+    snoozed: bool
+    snoozed_until: str | None
+    suggested: Action | None
+    commands: dict[str, str]
+    requests: list[PendingRequest]
+    not_possible: dict[str, str | None]
+
+
+class Receipt(TypedDict):
+    stage: Stage
+    by: str
+    age_seconds: int
+    claimed: bool
+
+
+class PendingDecision(TypedDict):
+    """A decision on its way."""
+
+    decision_id: str
+    task_id: str
+    attempt: int
+    action: Action
+    operator: str
+    waits: str | None
+    claimed_by: str | None
+    receipts: list[Receipt]
+
+
+class Pending(TypedDict):
+    """`agentwatch pending --json` of one workspace."""
+
+    schema_version: Literal[1]
+    workspace: str
+    complete: bool
+    problems: list[Problem]
+    tasks: list[PendingTask]
+    past: int
+    older: int
+    acknowledged: int
+    snoozed: int
+    decisions: list[PendingDecision]
+    notices: list[Finding]
+    worktrees: NotRequired[list[Pending]]
+
+
+class Pendings(TypedDict):
+    """`agentwatch pending A B --json`."""
+
+    schema_version: Literal[1]
+    workspaces: list[Pending]
+
+
+class LoggedState(TypedDict):
+    at: str | None
+    task_id: str
+    before: State | None
+    after: State | None
+    attempt: int
+    reason: str
+    contradicted: bool
+
+
+class LoggedActivity(TypedDict):
+    at: str | None
+    task_id: str
+    activity: Activity | None
+
+
+class LoggedRequest(TypedDict):
+    at: str | None
+    task_id: str
+    request: Request
+
+
+Logged = LoggedState | LoggedActivity | LoggedRequest
+"""A line of `agentwatch log --json`."""
+
+
+class CheckedFile(TypedDict):
+    path: str
+    contract: Contract | None
+    state: str | None
+    findings: list[Finding]
+
+
+class Checked(TypedDict):
+    """`agentwatch check --format json`."""
+
+    files: list[CheckedFile]
+
+
+class Source(TypedDict):
+    source: str
+    place: str
+    sessions: int
+    skipped: str
+    children: int
+
+
+class Sources(TypedDict):
+    """`agentwatch sources --json`."""
+
+    sources: list[Source]
+    trouble: list[str]
+
+
+class Digest(TypedDict):
+    sha256: str
+
+
+class Artifact(TypedDict):
+    """A handoff or a return: its path in the workspace; of a session, the key of the run and what of it is meant."""
+
+    name: str
+    digest: Digest
+
+
+class StatedDecision(TypedDict):
+    """A decision of the ledger: `sha256` is that of its file, by which whoever is shown that knows it again."""
+
+    decision_id: str
+    sha256: str
+    keyid: str
+    attempt: int
+    action: Action
+    of_request: bool
+    note: str
+    operator: str
+    created_at: str
+    expires_at: str | None
+    handoff_sha256: str | None
+    return_sha256: str | None
+
+
+class Predicate(StatedTask):
+    """How a task stood at `made_at`; `complete`: all could be read then."""
+
+    agentwatch: str
+    made_at: str
+    workspace_id: str
+    complete: bool
+    attempts: list[StatedAttempt]
+    decisions: list[StatedDecision]
+
+
+class Statement(TypedDict):
+    _type: Literal["https://in-toto.io/Statement/v1"]
+    subject: list[Artifact]
+    predicateType: Literal["urn:agentwatch:task:v1"]
+    predicate: Predicate
+
+
+"""What `agentwatch attest` signs: an in-toto Statement."""
