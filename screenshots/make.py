@@ -1,4 +1,5 @@
-"""Makes the pictures of README and manual: of the demo, played into a temporary workspace, and of an aged repository.
+"""Makes the pictures of README and manual: of the demo, played into a temporary workspace, of an aged repository, and
+of several machines.
 
 Run `python -m screenshots.make [NAME ...]` where the tests' packages are installed. The SVG files stand beside this
 script; nothing else is written.
@@ -19,6 +20,7 @@ from typing import Final
 from unittest.mock import patch
 
 from screenshots.aged import aged
+from screenshots.machines import LOST, fleet
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
@@ -62,6 +64,15 @@ AGED: Final = (
     ("live-light", "agentwatch-light", (120, 26), ("/", *"export.api", "enter", "G", "2")),
 )
 """Of a repository with years of work behind it, in which a session is at work."""
+
+
+MACHINES: Final = (
+    # name, theme, size, keys
+    ("machines-dark", "agentwatch-dark", WIDE, ("n",)),
+    ("machines-light", "agentwatch-light", WIDE, ("n",)),
+    ("machines-narrow", "agentwatch-dark", (80, 24), ("n",)),
+)
+"""Of three machines, one of which cannot be reached any more."""
 
 
 async def photograph_aged(name: str, theme: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
@@ -127,6 +138,35 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
         asker.leave()
 
 
+async def photograph_machines(name: str, theme: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+    """Save one picture of several machines, three minutes after one of them was lost."""
+    with tempfile.TemporaryDirectory() as directory:
+        now = STARTED_AT
+        settings = Settings()._replace(theme=theme, stale_after=60)
+        monitor, machines = fleet(Path(directory), _in_one_go(demo_script()), settings, lambda: now)
+        app = AgentwatchApp(monitor, lambda: now)
+        clock = SimpleNamespace(time=lambda: now, time_ns=time.time_ns, monotonic=time.monotonic)
+        with patch.object(documents, "time", clock):
+            for one in machines:
+                one.play(0, STARTED_AT)
+            async with app.run_test(size=size) as pilot:
+                while not app.is_settled:
+                    await pilot.pause(0.05)
+                for moment in range(1, 111):
+                    now = STARTED_AT + moment
+                    for one in machines:
+                        one.play(moment - (110 - one.seconds), STARTED_AT + 110 - one.seconds)
+                    await pilot.pause(0.03)
+                await pilot.pause(1.5)
+                for one in machines:
+                    if one.host == LOST:
+                        one.lose(now - 15)
+                await pilot.pause(1.0)
+                await pilot.press(*keys)
+                await pilot.pause(1.0)
+                (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
+
+
 def _in_one_go(script: Script) -> Script:
     """The script with no file that is written in halves: one is seen for a moment with the true time of the day."""
     halved = {step.action.path for step in script.steps if isinstance(step.action, Append)}
@@ -158,6 +198,9 @@ async def main() -> None:
     for scene in AGED:
         if not wanted or scene[0] in wanted:
             await photograph_aged(*scene)
+    for shot in MACHINES:
+        if not wanted or shot[0] in wanted:
+            await photograph_machines(*shot)
 
 
 if __name__ == "__main__":

@@ -188,3 +188,12 @@ async def test_the_strip_says_on_which_host_somebody_asks() -> None:
     async with fleet(here=busy(), build1=shop_scene()) as s:
         await s.until(lambda: "build1 › security" in s.text())
         assert "build1 › metrics" in s.text()
+
+
+async def test_the_details_of_a_task_name_its_host_and_those_of_a_workspace_where_it_is() -> None:
+    async with fleet(build1=busy(), build2=busy()) as s:
+        of_build2 = next(one for one in s.monitors.tree.tasks.values() if one.host == "build2" and not one.workspace)
+        s.tree.select(of_build2.task_id)
+        await s.until(lambda: "host build2" in " ".join(s.text().split()))
+        s.tree.select(s.top("build1: shop").task_id)
+        await s.until(lambda: "workspace kim@build1:/srv/shop" in " ".join(s.text().split()))

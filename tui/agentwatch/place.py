@@ -13,6 +13,7 @@ from agentwatch.errors import UsageError
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]+")
 _LONGEST: Final = 40
+_ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_LONGEST}}}-[0-9a-f]{{16}}")
 _MOST_LINKS: Final = 40
 """On the way of one path, as for the system."""
 
@@ -75,6 +76,11 @@ def workspace_id(workspace: Path) -> str:
     real = os.path.realpath(workspace)
     words = _NOT_IN_NAMES.sub("-", os.path.basename(real).lower())[:_LONGEST].strip("-")  # noqa: PTH119  may be no text
     return f"{words or 'workspace'}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
+
+
+def is_workspace_id(text: str) -> bool:
+    """Whether some workspace may have this id: then it can stand in a path."""
+    return _ID.fullmatch(text) is not None
 
 
 def state_directory(workspace: Path, environment: Mapping[str, str] | None = None) -> Path:

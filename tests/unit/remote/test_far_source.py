@@ -234,6 +234,37 @@ def test_a_clock_that_is_set_while_it_is_watched_is_noticed_at_once() -> None:
     assert screen.tree.tasks["a"].updated_at == host.monitor.tree.tasks["a"].updated_at - screen.host.offset
 
 
+def test_a_relay_that_began_after_a_clock_was_set_back_again_and_again_takes_the_place_of_those_before() -> None:
+    here, hosts = Time(), list[Host]()
+    first = Host(MemoryEnd(), Time(here.at + 5 * 3_600))
+    screen = Screen(MemoryLink(first.end), here)
+    screen.link.connect()
+    screen.exchange()
+    for hours in (4, 3, 2, 1, 0):
+        host = Host(MemoryEnd(), Time(here.at + hours * 3_600))
+        hosts.append(host)
+        screen.link.reach(host.end)
+        screen.link.connect()
+        passes(host, screen, 5)
+    passes(hosts[-1], screen, 30)
+    assert screen.host.hello is not None
+    assert screen.host.hello.epoch == hosts[-1].epoch
+    assert screen.host.lost_since is None
+
+
+def test_a_host_whose_clock_is_of_no_year_of_ours_cannot_be_reached_until_that_is_set() -> None:
+    here, there = Time(), Time(0.0)
+    host = Host(MemoryEnd(), there)
+    screen = Screen(MemoryLink(host.end), here)
+    screen.link.connect()
+    screen.exchange()
+    passes(host, screen, 30)
+    assert screen.health.detail == "build1 cannot be reached: its clock is at 1970-01-01: set it there"
+    there.at = here.at
+    passes(host, screen, 5)
+    assert screen.host.lost_since is None
+
+
 def test_a_session_that_was_recorded_yesterday_is_no_host_that_answers() -> None:
     """Whoever carries the messages has kept all of them, and plays them to a screen that is new."""
     host, screen = pair()

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+from tests.broker import new_key
+
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.others import Role
+from agentwatch.place import workspace_id
+from agentwatch.remote.address import parse
+from agentwatch.remote.copy import Epoch
+from agentwatch.remote.fleet import Fleet
+from agentwatch.remote.frames import PROTOCOL, Hello, Workspace
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.link import Change, Link, Take
 from agentwatch.remote.source import RemoteSource
@@ -35,3 +47,20 @@ def test_a_source_that_is_stopped_before_it_began_or_twice_ends_no_connection_of
     assert link.is_on
     second.stop()
     assert not link.is_on
+
+
+def test_what_a_host_calls_its_workspaces_leads_to_no_directory_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    key = new_key()
+    Keys().create()
+    Keys().trust_other(Role.HOST, key.public, "box")
+    monkeypatch.setattr("agentwatch.remote.nats_link.NatsHub.link", lambda _hub, _key: Quiet())
+    fleet = Fleet([parse("nats://broker/box")])
+    own = workspace_id(tmp_path)
+    known = [Workspace(name, "/w", "shop") for name in ("../../etc", "/etc", "", "..", own)]
+    hello = Hello(PROTOCOL, "1.0", "box", key.public.text, "e", 0.0, 0.0, tuple(known))
+    fleet._brokered["box"].host._current = Epoch(hello, keeps=True)
+    assert [place.workspace for place in fleet.find().places] == [Path(f"/nats:box/{own}")]
+    fleet.close()

@@ -68,3 +68,13 @@ def test_what_was_answered_too_late_or_never_said_is_no_answer() -> None:
     clocks.passes(SILENT_SECONDS)
     assert not clocks.pulse.hear(sent, clocks.there, is_known=True)
     assert clocks.pulse.heard_at is None
+
+
+@pytest.mark.parametrize("now", [253_402_300_800.0, -62_135_596_800.0, 0.0])
+def test_by_a_clock_that_says_no_year_of_ours_nothing_is_dated_and_that_is_said(now: float) -> None:
+    clocks = Clocks()
+    assert not clocks.pulse.hear(clocks.pulse.send(), now, is_known=True)
+    assert not clocks.pulse.is_alive
+    assert clocks.pulse.trouble.endswith(": set it there")
+    clocks.beat()
+    assert (clocks.pulse.trouble, clocks.pulse.offset) == ("", 0.0)

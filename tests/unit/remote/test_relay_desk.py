@@ -17,6 +17,7 @@ from tests.unit.requests.asked import request
 
 from agentwatch.decisions.asking import answer
 from agentwatch.decisions.chain import verified
+from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.reader import Verified
 from agentwatch.decisions.record import Params, Subject, written
@@ -192,10 +193,21 @@ def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
     assert "any more, since 2030-01-01T12:00:00Z" in result.words
     # Trusted again, what was signed before does not count: who knows who had the key.
     host.desk.keys.trust_other(Role.OPERATOR, ALICE.public, "alice", NOON + MINUTE)
+    host.now = NOON + MINUTE
     assert "signed before this host trusted its key" in host.record(text).words
     assert host.records() == []
-    host.now = NOON + MINUTE
     assert host.record(host.signed(key=ALICE)).outcome is Outcome.RECORDED
+
+
+def test_a_host_whose_clock_was_set_back_to_before_it_trusted_a_key_says_that(host: Host) -> None:
+    bob = Keys(host.desk.keys.directory / "bob").create()
+    host.desk.keys.trust_other(Role.OPERATOR, bob.public, "bob", NOON + 10 * MINUTE)
+    result = host.record(host.signed(key=bob))
+    assert result.outcome is Outcome.EXPIRED
+    assert result.words == (
+        "not recorded: it is 2030-01-01T12:00:00Z on the host, which trusts your key since 2030-01-01T12:10:00Z:"
+        " set its clock"
+    )
 
 
 def test_who_can_sign_for_the_host_can_ask_it(host: Host) -> None:

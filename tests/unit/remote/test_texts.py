@@ -64,3 +64,32 @@ def test_what_was_looked_at_long_ago_is_forgotten_first(monkeypatch: pytest.Monk
     for digest in ("a", "b", "b", "c", "a"):
         there.texts.text("s", "w", digest)
     assert [ask.key for ask in there.asked] == ["a", "b", "c", "a"]
+
+
+@pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)]])
+def test_an_answer_that_says_now_this_now_that_is_none_and_breaks_nothing(
+    lies: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SECONDS", 0.1)
+
+    def say(ask: Ask) -> None:
+        for part, parts in lies:
+            texts.take(Reply(ask.id, part, parts, "x"))
+
+    texts = Texts(say, lambda: True)
+    assert texts.text("s", "w", "a") is None
+
+
+def test_an_answer_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS", 0.1)
+    monkeypatch.setattr(module, "_KEPT", 1_000)
+    held: list[int] = []
+
+    def say(ask: Ask) -> None:
+        for number in range(1_000):
+            texts.take(Reply(ask.id, number, 1_000, "x" * 100))
+        held.append(sum(map(len, texts._arriving[ask.id].found.values())))
+
+    texts = Texts(say, lambda: True)
+    assert texts.text("s", "w", "a") is None
+    assert held[0] <= 1_000

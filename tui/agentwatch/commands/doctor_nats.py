@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,15 +21,17 @@ from nats.js import api
 from agentwatch.checkup import Result, bad, good, note, tell
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
-from agentwatch.remote.nats_connection import Login, TroubleError, answer_of, asked, shown
+from agentwatch.remote.nats_connection import Login, answer_of, asked
 from agentwatch.remote.nats_fleet import Planned, login_of, planned
 from agentwatch.remote.nats_names import HELLO, LARGEST_MESSAGE, STREAM, all_said_by, host_of, hosts_in
+from agentwatch.remote.nats_words import TroubleError, shown
 from agentwatch.view.words import plural
 
 _HERE: Final = ("127.0.0.1", "localhost", "::1")
 _MONITOR_PORT: Final = 8222
 _SKEW_SECONDS: Final = 60.0
 _SYNC_SINCE: Final = (2, 10)
+_OF_OTHERS: Final = 0o077
 _WRONG_LAST: Final = 10071
 """The error of a message that says which one was before it, and is wrong: who may say it gets this, and nothing is
 kept."""
@@ -61,6 +64,7 @@ def examine_server(server: str, creds: str | None, monitor: str | None, keys: Ke
     return tell(
         [
             *_connection(server, login, found),
+            *_credentials(login),
             *_streams(server, found),
             *_speech(found, own),
             *_hosts(found, trusted),
@@ -123,6 +127,11 @@ def _connection(server: str, login: Login, found: _Found) -> Iterator[Result]:
         )
     if found.largest < LARGEST_MESSAGE:
         yield note(about, f"messages are cut to {found.largest // 1024:,} KiB: `max_payload: 8MB` spares that")
+
+
+def _credentials(login: Login) -> Iterator[Result]:
+    if login.creds is not None and os.stat(login.creds).st_mode & _OF_OTHERS:  # noqa: PTH116
+        yield note("credentials", f"others can read {login.creds}, and log in with it: chmod 600 it")
 
 
 def _streams(server: str, found: _Found) -> Iterator[Result]:

@@ -95,8 +95,9 @@ def _installed() -> tuple[int, int] | None:
 
 def init(server: str, creds: str | None, replicas: int, keys: Keys, *, yes: bool) -> int:
     """Show which streams a fleet needs on a server, ask, and make them. Raises KeyProblemError and UsageError."""
-    from agentwatch.remote.nats_connection import TroubleError, asked, shown
+    from agentwatch.remote.nats_connection import asked
     from agentwatch.remote.nats_fleet import Planned, login_of, make, planned
+    from agentwatch.remote.nats_words import TroubleError, shown
 
     login = login_of(creds, keys)
 

@@ -52,9 +52,10 @@ def nats(server: str, key: SigningKey, creds: str | None, *, seals: bool, name: 
     what is told. Its state is told on standard error. Raises UsageError, and KeyProblemError for keys that cannot be
     read."""
     with needing(*FLEET):
-        from agentwatch.remote.nats_connection import Login, shown
+        from agentwatch.remote.nats_connection import Login
         from agentwatch.remote.nats_end import NatsEnd
         from agentwatch.remote.nats_fleet import file_of
+        from agentwatch.remote.nats_words import shown
 
     def deciding() -> list[OtherKey]:
         return [one for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]

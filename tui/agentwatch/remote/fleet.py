@@ -14,6 +14,7 @@ from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.errors import UsageError
 from agentwatch.monitors import Place, Places
+from agentwatch.place import is_workspace_id
 from agentwatch.remote.address import Address
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.source import SCAN_SECONDS, RemoteSource
@@ -134,7 +135,8 @@ class Fleet:
                 places.append(Place(place, label, comes=True, host=label))
                 continue
             for one in hello.workspaces:
-                if wanted in ("", one.name, one.id, one.path):
+                # The host's words: only what can be an id leads to no directory of this machine.
+                if wanted in ("", one.name, one.id, one.path) and is_workspace_id(one.id):
                     place = Path(f"/nats:{label}/{one.id}")
                     self._known[place] = _Known(host, one.id, f"{written}/{one.id}")
                     places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))

@@ -159,7 +159,7 @@ class RemoteHost:
         """Why it cannot be reached, and what to do, in a sentence without its full stop; may quote foreign text."""
         if self._why or (self._state.words and not self._state.up):
             return self._why or self._state.words
-        return "it does not answer" if self._state.up else "the connection is being made"
+        return self.pulse.trouble or ("it does not answer" if self._state.up else "the connection is being made")
 
     # What is asked of it
 
@@ -269,8 +269,10 @@ class RemoteHost:
         if hello.epoch in self._epochs:
             return
         self._epochs[hello.epoch] = Epoch(hello, keeps=self._link.keeps)
-        others = sorted((one for one in self._epochs.values() if one is not self._current), key=began)
-        for one in others[: len(self._epochs) - _MOST_EPOCHS]:
+        # Those that were heard of first go first: where a clock was set back, the newest run is not the one that began
+        # last.
+        others = [one for one in self._epochs.values() if one is not self._current]
+        for one in others[: max(len(self._epochs) - _MOST_EPOCHS, 0)]:
             del self._epochs[one.hello.epoch]
         self._watch()
 

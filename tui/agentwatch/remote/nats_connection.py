@@ -9,10 +9,7 @@ import asyncio
 import base64
 import json
 import logging
-import os
 import re
-import socket
-import ssl
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -26,6 +23,7 @@ from nats.aio.client import Client
 
 from agentwatch.remote.link import Change, LinkState, Pauses
 from agentwatch.remote.nats_names import nkey_of
+from agentwatch.remote.nats_words import TroubleError, in_words, shown, url_of
 
 if TYPE_CHECKING:
     from agentwatch.decisions.envelope import SigningKey
@@ -41,13 +39,13 @@ _STEADY_SECONDS: Final = 5.0
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 """What a server lets a user sign. Nothing else that we sign looks like it: no server can have a decision signed."""
 
+_SEED: Final = "SU[A-Z2-7]{56}"
+_CREDS: Final = re.compile(rf"-BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+{_SEED}\s", re.DOTALL)
+"""What makes a .creds file."""
+
 # The library tells its own errors to whoever listens: nobody, for they would stand on the screen.
 logging.getLogger("nats").addHandler(logging.NullHandler())
 logging.getLogger("nats").propagate = False
-
-
-class TroubleError(Exception):
-    """A connection cannot do what it is for. The message is a plain sentence that says what to do."""
 
 
 class Login(NamedTuple):
@@ -62,11 +60,13 @@ class Login(NamedTuple):
             return {}
         try:
             text = Path(self.creds).read_text("utf-8")
-        except (OSError, ValueError) as error:
-            raise TroubleError(f"the credentials {self.creds} cannot be read: {error}") from error
-        if "BEGIN NATS USER JWT" in text:
+        except OSError as error:
+            raise TroubleError(f"the credentials {self.creds} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError:
+            text = ""
+        if _CREDS.search(text):
             return {"user_credentials": self.creds}
-        if re.fullmatch(r"SU[A-Z2-7]{56}\s*", text):
+        if re.fullmatch(rf"{_SEED}\s*", text):
             return {"nkeys_seed": self.creds}
         raise TroubleError(f"{self.creds} is neither a .creds file of NATS nor the seed of an nkey (SU…)")
 
@@ -293,51 +293,3 @@ async def together(*parts: Coroutine[Any, Any, None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def url_of(server: str) -> str:
-    """A server's address with its scheme, which may be left out."""
-    return server if "://" in server else f"nats://{server}"
-
-
-def shown(server: str) -> str:
-    """A server's address without a password in it."""
-    parts = urlsplit(url_of(server))
-    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
-
-
-def in_words(error: BaseException, server: str) -> str:
-    """Why a server cannot be used, and what to do, in a plain sentence."""
-    name, text = shown(server), str(error)
-    match error:
-        case TroubleError():
-            return text
-        case ssl.SSLCertVerificationError():
-            why = error.verify_message or text
-            return f"the certificate of {name} is not trusted ({why}): name the file of its CA in SSL_CERT_FILE"
-        case ssl.SSLError():
-            return f"{name} and this machine do not agree on TLS: {error.reason or text}"
-        case nats.errors.AuthorizationError():
-            return _refused(name)
-        case nats.js.errors.NoStreamResponseError() | nats.js.errors.NotFoundError():
-            return f"{name} has no streams of agentwatch: `agentwatch fleet init {name}` makes them"
-        case nats.js.errors.ServiceUnavailableError() | nats.errors.NoRespondersError():
-            return f"{name} has no JetStream: write `jetstream {{}}` into its configuration"
-        case TimeoutError() | nats.errors.TimeoutError():
-            return f"{name} does not answer in time"
-        case nats.errors.UnexpectedEOF() | EOFError():
-            return f"{name} has ended the connection"
-        case OSError():
-            number = None if isinstance(error, socket.gaierror) else error.errno
-            why = os.strerror(number) if number else error.strerror or text or type(error).__name__
-            return f"{name} cannot be reached ({why}): is it running, and may this machine reach it?"
-    if "authorization" in text.lower() or "authentication" in text.lower():
-        return _refused(name)
-    if "permissions violation" in text.lower():
-        what = text.split("violation", 1)[1].strip(" '")
-        return f"{name} does not allow this key the {what.removeprefix('for ')}: see `agentwatch fleet config`"
-    return f"{name}: {text.removeprefix('nats: ') or type(error).__name__}"
-
-
-def _refused(name: str) -> str:
-    return f"{name} does not know this key: `agentwatch fleet config` prints the part of its configuration that does"

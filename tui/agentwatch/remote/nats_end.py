@@ -17,10 +17,11 @@ import nats.errors
 import nats.js.errors
 
 from agentwatch.remote.link import Change, LinkState, RelayEnd, Take
-from agentwatch.remote.nats_connection import Connection, Login, TroubleError, together
+from agentwatch.remote.nats_connection import Connection, Login, together
 from agentwatch.remote.nats_names import DECISIONS, EVERYONE, host_of, live, said_by, said_to
 from agentwatch.remote.nats_parts import Joiner, cut
 from agentwatch.remote.nats_pull import ConsumerGoneError, follow
+from agentwatch.remote.nats_words import TroubleError
 from agentwatch.remote.seal import Sealer, Unsealer, unsealed
 
 if TYPE_CHECKING:

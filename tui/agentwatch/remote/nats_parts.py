@@ -13,6 +13,8 @@ HEADER: Final = "Agentwatch-Part"
 _ROOM: Final = 1024
 """What a server counts besides: the header."""
 _MOST_HELD: Final = 4 * LARGEST_MESSAGE
+_KEEPING: Final = 512
+"""Bytes that a part takes besides its own: empty ones fill the memory, too."""
 
 
 def cut(data: bytes, largest: int) -> Iterator[tuple[int, bytes, dict[str, str] | None]]:
@@ -45,7 +47,7 @@ class Joiner:
         parts = self._open.setdefault((host, name, int(count)), {})
         if int(number) not in parts:
             parts[int(number)] = data
-            self.held += len(data)
+            self.held += len(data) + _KEEPING
         if len(parts) < int(count):
             while self.held > _MOST_HELD:
                 self._close(next(iter(self._open)))
@@ -55,4 +57,4 @@ class Joiner:
         return whole
 
     def _close(self, which: tuple[str, str, int]) -> None:
-        self.held -= sum(map(len, self._open.pop(which).values()))
+        self.held -= sum(len(part) + _KEEPING for part in self._open.pop(which).values())

@@ -6,10 +6,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from agentwatch.view.times import iso
+
 SILENT_SECONDS: Final = 15.0
 """A host that has not answered for so long is lost."""
 _TOLERATED: Final = 2.0
 """Seconds by which the clocks may differ: nobody sees it."""
+_FIRST_YEAR: Final = 946_684_800.0
+_LAST_YEAR: Final = 7_258_118_400.0
+"""2000 and 2200, in epoch seconds: a clock that says anything else is wrong, and nothing can be dated by it."""
 _MOST_SENT: Final = 16
 _STEP: Final = 0.001
 
@@ -22,6 +27,8 @@ class Pulse:
         """So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference."""
         self.heard_at: float | None = None
         """When it has answered last, in epoch seconds."""
+        self.trouble = ""
+        """What is wrong with the host's clock, and what to do."""
         self._clock, self._steady = clock, steady
         self._heard_steady = float("-inf")
         self._sent: dict[float, float] = {}
@@ -48,6 +55,10 @@ class Pulse:
         for long. It counts only where it `is_known` who speaks."""
         sent, steady = self._sent.get(-1.0 if echo is None else echo), self._steady()
         if sent is None or steady - sent >= SILENT_SECONDS:
+            return False
+        is_plausible = _FIRST_YEAR <= now < _LAST_YEAR
+        self.trouble = "" if is_plausible else f"its clock is at {(iso(now) or 'no year of ours')[:10]}: set it there"
+        if not is_plausible:
             return False
         if is_known:
             self.heard_at, self._heard_steady = self._clock(), steady

@@ -218,6 +218,9 @@ def _opened(desk: Desk, text: str, sha256: str, now: datetime) -> _Signed:
     if ended is not None:
         raise _not_trusted(f"this host does not trust the key that signed it any more, since {ended}")
     if known is not None and asked.created_at < written(time_of(known.trusted_at) - _ROUNDING):
+        if written(now) < known.trusted_at:
+            words = f"it is {written(now)} on the host, which trusts your key since {known.trusted_at}: set its clock"
+            raise _RefusedError(Refusal(Outcome.EXPIRED, f"not recorded: {words}"))
         raise _not_trusted("it was signed before this host trusted its key; decide again")
     own = desk.keys.show().keyid
     if request.host != own or asked.workspace_id != desk.workspace_id:

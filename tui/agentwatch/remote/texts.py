@@ -16,7 +16,7 @@ SECONDS: Final = 8.0
 _AGAIN_SECONDS: Final = 2.0
 _MOST_PARTS: Final = 1_024
 _KEPT: Final = 4 * LARGEST
-"""Characters of all texts that are kept."""
+"""Characters of all texts that are kept, and of one that arrives."""
 
 
 class _Arriving:
@@ -25,6 +25,7 @@ class _Arriving:
     def __init__(self) -> None:
         self.found: dict[int, str] = {}
         self.parts: int | None = None
+        self.size = 0
 
     @property
     def is_over(self) -> bool:
@@ -85,9 +86,13 @@ class Texts:
             arriving = self._arriving.get(reply.id)
             if arriving is None or not (0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS):
                 return
+            if arriving.parts not in (None, reply.parts):
+                # It is no answer that says now this, now that.
+                return
             arriving.parts = reply.parts
-            if reply.parts:
+            if reply.parts and reply.part not in arriving.found and arriving.size + len(reply.data) <= _KEPT:
                 arriving.found[reply.part] = reply.data
+                arriving.size += len(reply.data)
             if arriving.is_over:
                 self._news.notify_all()
 

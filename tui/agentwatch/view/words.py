@@ -39,6 +39,11 @@ ADVICE: Final[Mapping[bool | None, str]] = {
 """What a child says of another retry."""
 
 
+def whereabouts(workspace: str) -> str:
+    """Where a workspace is, for people: its path, behind ssh as `scp` takes it, and "" where only its host knows."""
+    return "" if workspace.startswith("/nats:") else workspace.removeprefix("/ssh:")
+
+
 def plural(count: int, noun: str) -> str:
     """`1 task`, `2 tasks`, `1,024 tasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -186,7 +186,8 @@ class NeedsYou(LineWidget):
         """All in one line, as many as fit."""
         parts = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
         spans: list[tuple[int, str]] = []
-        called = self._names(tasks, 12 if width < 60 else 16 if width < 100 else 24)
+        room_of_hosts = 4 if any(task.host for task in tasks) else 0
+        called = self._names(tasks, (12 if width < 60 else 16 if width < 100 else 24) + room_of_hosts)
         for number, task in enumerate(tasks):
             asked, tail = in_line(task, task.ask or ""), _waiting(task, now)
             more = self._asking - number - 1

@@ -23,7 +23,7 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
 from agentwatch.text import LINE_LIMIT, exact
 from agentwatch.view import looks, times
-from agentwatch.view.words import aside_words, decision_of, in_line, question_at
+from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
 
 ID_CHARACTERS: Final = 1_000
 AGENT_CELLS: Final = 24
@@ -112,7 +112,7 @@ def _identity(task: Task, width: int) -> Content:
     """
     agent = clip(shown(task.agent), AGENT_CELLS) if task.agent and width >= WIDE else ""
     room = width - cell_len(agent) - 2 if agent else width
-    name = shown(exact(task.workspace or task.own_id), ID_CHARACTERS)
+    name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), ID_CHARACTERS)
     called = clip(summary(task.title), room) if task.title not in task.own_id else ""
     if called:
         name = clip(name, max(room - cell_len(called) - 2, 0))

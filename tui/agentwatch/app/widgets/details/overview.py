@@ -37,7 +37,7 @@ from agentwatch.text import exact
 from agentwatch.view import looks
 from agentwatch.view.pulse import cost_of
 from agentwatch.view.requests import request_words, standing_words, where
-from agentwatch.view.words import ADVICE, BASES, Agreement, decision_of, mode_of, model_of, plural, why_at
+from agentwatch.view.words import ADVICE, BASES, Agreement, decision_of, mode_of, model_of, plural, whereabouts, why_at
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
@@ -191,10 +191,11 @@ def _below(states: Mapping[State, int]) -> Content:
 
 def _provenance(view: View) -> Iterator[Block]:
     task = view.task
+    if task.host:
+        yield field("host", plain(exact(task.host)))
     if task.workspace:
-        if task.host:
-            yield field("host", plain(exact(task.host)))
-        yield field("workspace", plain(exact(task.workspace)))
+        if place := whereabouts(task.workspace):
+            yield field("workspace", plain(exact(place)))
         return
     # The head has them as far as there is room.
     if len(task.own_id) > _WHOLE:

@@ -1,0 +1,52 @@
+"""A host whose clock is wrong: `python wrong_clock.py FILE WORD...` is `agentwatch WORD...` with a time of day that is
+ahead by the seconds that stand in the file, which may change meanwhile. What measures spans of time, nobody sets."""
+
+from __future__ import annotations
+
+import datetime
+import runpy
+import sys
+import time
+from pathlib import Path
+
+
+class WrongClock:
+    """By how much a clock is ahead, as a file says it."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.set(0)
+
+    @property
+    def command(self) -> list[str]:
+        """What to start instead of agentwatch."""
+        return [sys.executable, __file__, str(self.file)]
+
+    def set(self, ahead: float) -> None:
+        beside = self.file.with_suffix(".new")
+        beside.write_text(str(ahead))
+        beside.rename(self.file)
+
+
+def run(file: Path, words: list[str]) -> None:
+    right, right_ns = time.time, time.time_ns
+
+    def ahead() -> float:
+        return float(file.read_text())
+
+    class Datetime(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Datetime:
+            return cls.fromtimestamp(time.time(), tz)
+
+    time.time = lambda: right() + ahead()
+    time.time_ns = lambda: right_ns() + int(ahead() * 1e9)
+    datetime.datetime = Datetime  # type: ignore[misc]
+    sys.argv = ["agentwatch", *words]
+    runpy.run_module("agentwatch", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    # Whoever imports something here gets what is installed.
+    del sys.path[0]
+    run(Path(sys.argv[1]), sys.argv[2:])
