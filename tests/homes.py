@@ -10,7 +10,10 @@ import pytest
 
 DAY = 86_400
 
-_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "QWEN_RUNTIME_DIR", "QWEN_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
+_VARIABLES = (
+    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "QWEN_RUNTIME_DIR", "QWEN_HOME"),
+    *("PI_CODING_AGENT_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
+)
 
 
 def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

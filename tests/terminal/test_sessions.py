@@ -199,7 +199,7 @@ def test_a_workspace_without_any_store_says_so(run: Run, workspace: Path) -> Non
     assert run("tree", workspace).stdout == f"no handoffs or returns in {workspace}\n"
     printed = run("sources", workspace)
     lines = printed.stdout.splitlines()
-    programs = ["claude-code", "codex", "qwen-code", "opencode", "kilo", "roo", "teamwork"]
+    programs = ["claude-code", "codex", "qwen-code", "copilot", "gemini", "opencode", "kilo", "roo", "teamwork"]
     assert [line.split()[0] for line in lines] == programs
     assert all(" not found, looked in /" in line for line in lines)
     assert lines[-1].endswith(str(workspace / ".agents"))
@@ -210,11 +210,27 @@ def test_a_workspace_without_any_store_says_so(run: Run, workspace: Path) -> Non
     ]
 
 
+def test_a_program_that_is_not_understood_is_named_with_where_it_lies(run: Run, workspace: Path) -> None:
+    place = workspace / ".crush" / "crush.db"
+    place.parent.mkdir()
+    place.touch()
+    (line,) = (line for line in run("sources", workspace).stdout.splitlines() if line.startswith("crush"))
+    assert line == f"crush          found, but agentwatch does not understand its sessions yet: {place}"
+    told = json.loads(run("sources", workspace, "--json").stdout)["sources"]
+    assert told[-1] == {
+        "source": "crush",
+        "place": str(place),
+        "sessions": 0,
+        "children": 0,
+        "skipped": "not understood",
+    }
+
+
 def test_a_program_that_was_found_is_not_among_those_that_were_not(run: Run, tmp_path: Path, workspace: Path) -> None:
     opencode(tmp_path, workspace)
     claude(tmp_path, workspace, ago=timedelta(seconds=40))
     told = {one["source"]: one["skipped"] for one in json.loads(run("sources", workspace, "--json").stdout)["sources"]}
-    missing = {"kilo", "codex", "qwen-code", "roo", "teamwork"}
+    missing = {"kilo", "codex", "qwen-code", "copilot", "gemini", "roo", "teamwork"}
     assert told == {"claude-code": "", "opencode": "", **dict.fromkeys(missing, "not found")}
 
 

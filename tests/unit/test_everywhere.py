@@ -19,6 +19,8 @@ from tests.unit.opencode.program import Program
 from tests.unit.sessions.conformance import Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
+from tests.unit.sessions.stores.copilot import copilot
+from tests.unit.sessions.stores.gemini import gemini
 from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.qwen import qwen
 from tests.unit.sessions.stores.roo import roo
@@ -39,6 +41,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "CODEX_HOME",
         "QWEN_RUNTIME_DIR",
         "QWEN_HOME",
+        "COPILOT_HOME",
+        "GEMINI_CLI_HOME",
         "XDG_DATA_HOME",
         "OPENCODE_DB",
         "KILO_DB",
@@ -53,6 +57,8 @@ def in_home(home: Path, store: Store, name: str) -> None:
     where = {
         "claude_code": home / ".claude",
         "codex": home / ".codex",
+        "copilot": home / ".copilot",
+        "gemini": home / ".gemini",
         "qwen": home / ".qwen",
         "opencode": home / ".local/share/opencode",
         "roo": home / ".config/Code/User/globalStorage/roo.roo",
@@ -62,7 +68,7 @@ def in_home(home: Path, store: Store, name: str) -> None:
         os.utime(path)
 
 
-@pytest.mark.parametrize("build", [claude_code, codex, qwen, roo])
+@pytest.mark.parametrize("build", [claude_code, codex, copilot, gemini, qwen, roo])
 def test_the_stores_say_in_which_directories_sessions_are_alive(
     home: Path, tmp_path: Path, build: Callable[[Path], Store]
 ) -> None:

@@ -18,6 +18,8 @@ from agentwatch.view.documents import Task as Document
 from tests.unit.sessions.conformance import OTHER, THOUGHT, Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
+from tests.unit.sessions.stores.copilot import copilot
+from tests.unit.sessions.stores.gemini import gemini
 from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.qwen import qwen
 from tests.unit.sessions.stores.roo import roo
@@ -28,7 +30,9 @@ EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "15"))
 
 Build = Callable[[Path], Store]
 
-every_store = pytest.mark.parametrize("build", [claude_code, codex, opencode, qwen, roo, roo_older, teamwork])
+every_store = pytest.mark.parametrize(
+    "build", [claude_code, codex, copilot, gemini, opencode, qwen, roo, roo_older, teamwork]
+)
 
 
 @contextmanager

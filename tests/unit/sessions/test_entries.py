@@ -9,6 +9,8 @@ import pytest
 
 from agentwatch.sources.claude_code.entries import entries as claude_code
 from agentwatch.sources.codex.entries import entries as codex
+from agentwatch.sources.copilot.copilot_reader import entries as copilot
+from agentwatch.sources.gemini.gemini_reader import entries as gemini
 from agentwatch.sources.opencode.entries import entries as opencode
 from agentwatch.sources.qwen.qwen_reader import entries as qwen
 from agentwatch.sources.roo.entries import entries as roo
@@ -166,6 +168,73 @@ def test_qwen_tells_what_came_of_a_call(status: str, response: dict[str, object]
     result = {"type": "tool_result", "toolCallResult": {"status": status}, "message": {"parts": [answer]}}
     found = step(called, qwen(result | {"timestamp": AT}))
     assert (found.about, found.outcome) == ("make", outcome)
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome", "came"),
+    [
+        ({"success": True, "result": {"content": "ok"}, "shellExecution": {"exitCode": 0}}, Outcome.DONE, "ok"),
+        ({"success": True, "result": {"content": "no"}, "shellExecution": {"exitCode": 3}}, Outcome.FAILED, "no"),
+        ({"success": False, "error": {"message": "no such file", "code": "failure"}}, Outcome.FAILED, "no such file"),
+        (
+            {"success": False, "error": {"message": "The user said no", "code": "rejected"}},
+            Outcome.REFUSED,
+            "The user said no",
+        ),
+        (
+            {"success": False, "error": {"message": "A rule says no", "code": "denied"}},
+            Outcome.REFUSED,
+            "A rule says no",
+        ),
+    ],
+)
+def test_copilot_tells_what_came_of_a_call(result: dict[str, object], outcome: Outcome, came: str) -> None:
+    given = {"toolCallId": "a", "toolName": "bash", "model": "small", "arguments": {"command": "make"}}
+    called = copilot({"type": "tool.execution_start", "timestamp": AT, "data": given})
+    gave = copilot({"type": "tool.execution_complete", "timestamp": AT, "data": result | {"toolCallId": "a"}})
+    found = step(called, gave)
+    assert (found.tool, found.about, found.outcome, found.result) == ("bash", "make", outcome, came)
+
+
+def test_copilot_tells_whose_words_they_are() -> None:
+    def told(kind: str, **data: object) -> list[tuple[EntryKind, str]]:
+        return [(one.kind, one.text) for one in copilot({"type": kind, "timestamp": AT, "data": data})]
+
+    assert told("user.message", content="Go.", source="agent-1") == [(EntryKind.PROMPT, "Go.")]
+    assert told("user.message", content="A skill.", source="skill-pdf") == [(EntryKind.NOTE, "A skill.")]
+    assert told("assistant.message", content="Yes.", reasoningText="Hm.", model="m") == [
+        (EntryKind.THOUGHT, "Hm."),
+        (EntryKind.WORDS, "Yes."),
+    ]
+    assert told("assistant.message", content="Made up.") == []
+    assert told("abort", reason="user_initiated") == [(EntryKind.NOTE, "aborted: user_initiated")]
+    assert told("session.error", message="400") == [(EntryKind.NOTE, "400")]
+
+
+@pytest.mark.parametrize(
+    ("status", "response", "outcome"),
+    [
+        ("success", {"output": "ok"}, Outcome.DONE),
+        ("error", {"error": "no such file"}, Outcome.FAILED),
+        ("cancelled", {"output": "x", "error": "User denied execution."}, Outcome.REFUSED),
+    ],
+)
+def test_gemini_tells_what_came_of_a_call(status: str, response: dict[str, object], outcome: Outcome) -> None:
+    call = {"id": "a", "name": "run_shell_command", "args": {"command": "make"}, "status": status}
+    call |= {"result": [{"functionResponse": {"response": response}}], "timestamp": "2026-03-01T12:00:07Z"}
+    found = step(gemini({"type": "gemini", "timestamp": AT, "content": "", "toolCalls": [call]}))
+    assert (found.about, found.outcome, (found.ended_at or 0.0) - found.at) == ("make", outcome, 7.0)
+
+
+def test_gemini_tells_what_an_agent_hands_back_as_its_words() -> None:
+    call = {"id": "a", "name": "complete_task", "args": {"result": "Done."}, "status": "success", "timestamp": AT}
+    (found,) = gemini({"type": "gemini", "timestamp": AT, "content": "", "toolCalls": [call]})
+    assert (found.kind, found.text) == (EntryKind.WORDS, "Done.")
+    notes = [
+        *gemini({"type": "user", "content": "<session_context>…"}),
+        *gemini({"type": "error", "content": "Quota."}),
+    ]
+    assert [(one.kind, one.failed) for one in notes] == [(EntryKind.NOTE, False), (EntryKind.NOTE, True)]
 
 
 def test_roo_tells_its_messages() -> None:

@@ -14,6 +14,7 @@ from agentwatch.delegation.run import Run
 from agentwatch.delegation.tree import DelegationTree
 from tests.unit.claude_code import building
 from tests.unit.codex.home import Home, thread
+from tests.unit.copilot.building import Store as CopilotStore
 from tests.unit.opencode.program import Program
 from tests.unit.opencode.reading import reading
 from tests.unit.qwen.building import Store as QwenStore
@@ -108,7 +109,18 @@ def qwen(place: Path) -> Iterable[Run]:
     return store.runs().values()
 
 
-@pytest.mark.parametrize("runs_of", [claude_code, opencode, codex, qwen, roo])
+def copilot(place: Path) -> Iterable[Run]:
+    store = CopilotStore(place)
+    main = store.session()
+    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
+        if number == 2:
+            store.set_back(timedelta(seconds=BACK))
+        child = store.handed(main, f"call_{9 - number}", packet(task))
+        store.done(main, f"call_{9 - number}", child, report(state))
+    return store.runs().values()
+
+
+@pytest.mark.parametrize("runs_of", [claude_code, opencode, codex, copilot, qwen, roo])
 def test_a_retry_is_the_later_attempt_whatever_its_clock_says(
     runs_of: Callable[[Path], Iterable[Run]], tmp_path: Path
 ) -> None:

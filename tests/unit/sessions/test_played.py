@@ -16,6 +16,8 @@ from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
 from tests.unit.claude_code import building as claude
 from tests.unit.codex.home import Home
+from tests.unit.copilot import building as copilot
+from tests.unit.gemini import building as gemini
 from tests.unit.opencode.program import Program
 from tests.unit.opencode.reading import reading
 from tests.unit.qwen import building as qwen
@@ -164,6 +166,59 @@ def play_qwen(root: Path) -> Played:
     return store.reader(), qwen.SESSION, steps()
 
 
+def play_copilot(root: Path) -> Played:
+    store = copilot.Store(root)
+    log = store.session()
+
+    def steps() -> Steps:
+        def after(now: Now | None) -> Now | None:
+            store.save()
+            return now
+
+        yield after(None)
+        log.answered("First I read.")
+        yield after(words("First I read."))
+        for number in (1, 2):
+            log.called("bash", f"c{number}", command="npm test", description="Tests")
+            yield after(tool("bash", "npm test", repeats=number))
+            log.got(f"c{number}")
+            yield after(tool("bash", "npm test", over=True, repeats=number))
+        log.called("view", "c3", path=str(store.workspace / "src/form.tsx"))
+        log.called("grep", "c4", pattern="TODO")
+        log.got("c4")
+        yield after(tool("view", "src/form.tsx"))
+        log.asked("And the docs.")
+        yield after(None)
+
+    return store.reader(), copilot.SESSION, steps()
+
+
+def play_gemini(root: Path) -> Played:
+    store = gemini.Store(root)
+    log = store.agent("child", "Build the form.")
+
+    def steps() -> Steps:
+        def after(now: Now | None) -> Now | None:
+            store.save()
+            return now
+
+        yield after(None)
+        log.answered("First I read.")
+        yield after(words("First I read."))
+        for number in (1, 2):
+            # It is written once it is over.
+            log.called("run_shell_command", f"c{number}", command="npm test")
+            yield after(tool("run_shell_command", "npm test", over=True, repeats=number))
+        log.called("read_file", "c3", file_path=str(store.workspace / "src/form.tsx"))
+        yield after(tool("read_file", "src/form.tsx", over=True))
+        log.called("write_todos", "c4", todos=[{"description": "Read", "status": "in_progress"}])
+        yield after(todo("Read", ticked=False))
+        log.called("write_todos", "c5", todos=[{"description": "Read", "status": "completed"}])
+        yield after(todo("Read", ticked=True))
+
+    return store.reader(), "child", steps()
+
+
 def play_opencode(root: Path) -> Played:
     workspace, database = root / "work", root / "opencode.db"
     workspace.mkdir()
@@ -263,7 +318,7 @@ def play_team(root: Path) -> Played:
     return TeamworkReader(root), "mapper", steps()
 
 
-PROGRAMS = [play_claude, play_codex, play_qwen, play_opencode, play_roo, play_team]
+PROGRAMS = [play_claude, play_codex, play_copilot, play_gemini, play_qwen, play_opencode, play_roo, play_team]
 
 
 @pytest.mark.parametrize("play", PROGRAMS, ids=lambda play: play.__name__.removeprefix("play_"))

@@ -19,13 +19,15 @@ VARIABLES = {
     "CODEX_HOME": "codex",
     "QWEN_RUNTIME_DIR": "qwen-code",
     "QWEN_HOME": "qwen-code",
+    "COPILOT_HOME": "copilot",
+    "GEMINI_CLI_HOME": "gemini",
 }
 """By the variable that says where a program keeps its sessions: the name of the reader."""
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for variable in (*VARIABLES, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
+    for variable in (*VARIABLES, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB", "PI_CODING_AGENT_DIR"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
@@ -54,11 +56,21 @@ def test_a_program_may_keep_its_sessions_elsewhere(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     assert home.is_dir()
-    (tmp_path / "elsewhere").mkdir()
+    # Gemini CLI is told of another home.
+    directory = tmp_path / "elsewhere" / (".gemini" if variable == "GEMINI_CLI_HOME" else "")
+    directory.mkdir(parents=True)
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
     assert VARIABLES[variable] in opened(Registry(tmp_path))
     (place,) = registry.looked_in(tmp_path)[VARIABLES[variable]]
-    assert place.parent == tmp_path / "elsewhere"
+    assert place.parent == directory
+
+
+def test_programs_that_are_not_understood_are_named_with_where_they_lie(home: Path, tmp_path: Path) -> None:
+    assert registry.not_understood(tmp_path) == {}
+    goose, cursor, crush = home / ".local/share/goose/sessions", home / ".cursor/chats", tmp_path / ".crush/crush.db"
+    for place in (goose, cursor, crush):
+        place.mkdir(parents=True)
+    assert registry.not_understood(tmp_path) == {"crush": [crush], "cursor": [cursor], "goose": [goose]}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 from agentwatch.sources.sessions.reader import SessionReader
 from tests.unit.claude_code.building import Store, meta
 from tests.unit.codex.home import Home
+from tests.unit.copilot.building import Store as CopilotStore
 from tests.unit.delegation.observations import tree_of
 from tests.unit.opencode.program import Program, framed
 from tests.unit.qwen.building import Store as QwenStore
@@ -151,9 +152,25 @@ def qwen(root: Path, *answers: str) -> SessionReader:
     return store.reader()
 
 
+def copilot(root: Path, *answers: str) -> SessionReader:
+    store = CopilotStore(root)
+    main = store.session()
+    child = store.handed(main, "call_1", PACKET, "background")
+    for number, words in enumerate(answers):
+        if number:
+            main.called("write_agent", f"send_{number}", agent_id="agent-of-call_1", message=AGAIN)
+            child.asked(AGAIN)
+        if words:
+            child.said(words)
+        if not number:
+            child.completed("call_1")
+    store.save()
+    return store.reader()
+
+
 Way = Callable[..., SessionReader]
 Played = Callable[..., SessionReader]
-WAYS: list[Way] = [claude_by_hook, claude_by_its_parent, codex, opencode, qwen, roo]
+WAYS: list[Way] = [claude_by_hook, claude_by_its_parent, codex, copilot, opencode, qwen, roo]
 
 
 @pytest.fixture
@@ -236,7 +253,7 @@ def test_one_that_ends_in_the_very_same_bytes_asks_anew(way: Way, played: Played
     assert [one.number for one in third.attempts] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("way", [claude_by_hook, claude_by_its_parent, opencode])
+@pytest.mark.parametrize("way", [claude_by_hook, claude_by_its_parent, copilot, opencode])
 def test_a_child_that_has_not_answered_to_a_decided_retry_works_on_its_second_attempt(way: Way, played: Played) -> None:
     asked = tree_of(read(played(way, FAILED))).tasks[TASK]
     task = tree_of([*read(played(way, FAILED, "")), decision(asked.attempts[0])]).tasks[TASK]

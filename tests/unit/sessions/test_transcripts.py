@@ -22,6 +22,8 @@ from agentwatch.sources.sessions.tail import Lines, Tail
 from tests.unit.sessions.conformance import SEARCH, Store, Watch, packet, report
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
+from tests.unit.sessions.stores.copilot import copilot
+from tests.unit.sessions.stores.gemini import gemini
 from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.qwen import qwen
 from tests.unit.sessions.stores.roo import roo
@@ -30,7 +32,9 @@ from tests.unit.sessions.stores.teamwork import teamwork
 from tests.unit.sessions.test_conformance import built
 
 Build = Callable[[Path], Store]
-with_transcripts = pytest.mark.parametrize("build", [claude_code, codex, opencode, qwen, roo, roo_older])
+with_transcripts = pytest.mark.parametrize(
+    "build", [claude_code, codex, copilot, gemini, opencode, qwen, roo, roo_older]
+)
 
 
 def runs_of(watch: Watch) -> list[Run]:
@@ -110,7 +114,7 @@ def test_each_step_can_be_had_whole(build: Build) -> None:
                     assert one_line(whole.result.text) == step.result
 
 
-@pytest.mark.parametrize("build", [claude_code, codex, opencode, qwen, roo_older])
+@pytest.mark.parametrize("build", [claude_code, codex, copilot, opencode, qwen, roo_older])
 def test_what_is_handed_to_a_child_is_known_by_the_childs_prompt(build: Build) -> None:
     with built(build) as store:
         store.finish()
@@ -150,12 +154,12 @@ def test_a_team_that_writes_files_has_no_transcript() -> None:
 def test_a_place_outside_the_store_is_not_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret.jsonl"
     secret.write_text("{}\n")
-    for build in (claude_code, codex, qwen):
+    for build in (claude_code, codex, copilot, gemini, qwen):
         with built(build) as store:
             store.finish()
             watch = store.watch()
             watch.look()
-            for source in ("claude-code", "codex", "qwen-code"):
+            for source in ("claude-code", "codex", "copilot", "gemini", "qwen-code"):
                 run = Run(
                     source=source,
                     session_id="secret",

@@ -183,9 +183,9 @@ def _sources(options: argparse.Namespace) -> int:
     workspace = workspace_at(options.path)
     from agentwatch.commands.sources import print_sources
     from agentwatch.composition import sessions_of
-    from agentwatch.sources.sessions.registry import looked_in
+    from agentwatch.sources.sessions.registry import looked_in, not_understood
 
-    return print_sources(sessions_of(workspace), looked_in(workspace), as_json=options.json)
+    return print_sources(sessions_of(workspace), looked_in(workspace), not_understood(workspace), as_json=options.json)
 
 
 @_PRINT(

@@ -12,12 +12,17 @@ from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.text import clean, indented, say
 
 _NOT_FOUND: Final = "not found"
+_NOT_UNDERSTOOD: Final = "not understood"
+
+Places = Mapping[str, Sequence[Path]]
+"""By the name of a program."""
 
 
-def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]], *, as_json: bool) -> int:
+def print_sources(source: SessionsSource, looked_in: Places, not_understood: Places, *, as_json: bool) -> int:
     """Look into the session stores once and say what is there. Returns 1 if something could not be read.
 
-    `looked_in` are the places of every program that is supported, by the name of its reader.
+    `looked_in` are the places of every program that is supported, by the name of its reader, `not_understood` those
+    where others keep what nothing here reads.
     """
     source.scan()
     stores, problems = source.found(), source.problems
@@ -27,6 +32,11 @@ def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]
         Found(name, ", ".join(map(str, places)), 0, _NOT_FOUND)
         for name, places in looked_in.items()
         if not any(other == name or other.startswith(f"{name}-") for other in known)
+    ]
+    stores += [
+        Found(name, ", ".join(map(str, places)), 0, _NOT_UNDERSTOOD)
+        for name, places in not_understood.items()
+        if name not in known
     ]
     if as_json:
         say(indented({"sources": [one._asdict() for one in stores], "trouble": [*map(str, problems)]}))
@@ -40,6 +50,8 @@ def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]
 def _told(one: Found) -> str:
     if one.skipped == _NOT_FOUND:
         return f"not found, looked in {clean(one.place)}"
+    if one.skipped == _NOT_UNDERSTOOD:
+        return f"found, but agentwatch does not understand its sessions yet: {clean(one.place)}"
     noun = "session" if one.sessions == 1 else "sessions"
     children = "child" if one.children == 1 else "children"
     skipped = f"  skipped: {clean(one.skipped)}" if one.skipped else ""

@@ -64,9 +64,9 @@ class Empty(Static):
             ),
             Content(""),
             Content(
-                "A task appears as soon as Claude Code, OpenCode, Kilo Code, Codex, Qwen Code, Roo Code or a team in"
-                " .agents/ hands work on here (agentwatch sources lists what was found), or an agent writes one of"
-                " these, in any .md or .json file:"
+                "A task appears as soon as Claude Code, OpenCode, Kilo Code, Codex, Qwen Code, Copilot CLI, Gemini"
+                " CLI, Roo Code or a team in .agents/ hands work on here (agentwatch sources lists what was found), or"
+                " an agent writes one of these, in any .md or .json file:"
             ),
             Content(""),
         ]

@@ -28,8 +28,8 @@ from agentwatch.sources.sessions.fields import (
     text,
 )
 from agentwatch.sources.sessions.group import Kind, StoredSession
-from agentwatch.sources.sessions.processes import Program, Wait
-from agentwatch.sources.sessions.projects import SESSION, Layout
+from agentwatch.sources.sessions.processes import Processes, Program, Wait
+from agentwatch.sources.sessions.projects import SESSION, Layout, Projects
 from agentwatch.sources.sessions.reader import spellings
 from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN, UNREAD, WORDLESS, AgentAnswer, settle
 from agentwatch.sources.sessions.transcripts import TranscriptsReader
@@ -175,7 +175,11 @@ class ClaudeCodeReader(TranscriptsReader[Transcript]):
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
         transcript = partial(Transcript, places=spellings(workspace))
-        kind = Kind(NAME, _LAYOUT, transcript, ClaudeSession, _texts_in, entries, wait_in)
+
+        def processes(projects: Projects) -> Processes:
+            return Processes(projects.home, wait_in)
+
+        kind = Kind(NAME, _LAYOUT, transcript, ClaudeSession, _texts_in, entries, processes)
         super().__init__(kind, workspace, home, since)
 
 

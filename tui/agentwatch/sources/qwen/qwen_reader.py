@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
-from agentwatch.sources.sessions.doing import Entry, EntryKind, Pulse
+from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -29,14 +28,15 @@ from agentwatch.sources.sessions.processes import Program
 from agentwatch.sources.sessions.projects import SESSION, Layout
 from agentwatch.sources.sessions.reader import spellings
 from agentwatch.sources.sessions.runs import (
+    CUT_OFF,
     LEFT_BEHIND,
-    OPEN,
-    WORDLESS,
-    Account,
     AgentAnswer,
     AgentCall,
     Keep,
+    LiveAccount,
     Rising,
+    Standing,
+    run_of,
     settle,
 )
 from agentwatch.sources.sessions.tail import Line, lines_of, record
@@ -44,7 +44,6 @@ from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
 _TELEMETRY: Final = b'"subtype":"ui_telemetry"'
 """Most lines of a chat, also about calls of its agents. What a signal breaks off stands nowhere else."""
-_CUT_OFF: Final = "cut off before it answered"
 
 NAME: Final = "qwen-code"
 
@@ -72,19 +71,15 @@ class QwenCall(AgentCall):
     is_left: bool = False
 
 
-class Chat(Account):
+class Chat(LiveAccount):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
-        super().__init__(keep)
-        self.pulse = Pulse(places)
+        super().__init__(keep, places)
         self.cwd: str | None = None
         self.not_understood = 0
         self.calls: dict[str, QwenCall] = {}
         self.round_at = 0.0
-        self.updated_at = 0.0
-        self.todos: tuple[Todo, ...] | None = None
-        self.tokens = 0
         self._is_agent = is_agent
         self._rising = Rising()
         self._open: set[str] = set()
@@ -126,7 +121,7 @@ class Chat(Account):
         if self._is_agent:
             is_asked = not by_program and bool(words.strip())
             if self.state is RunState.WORKING:
-                self.state, self.reason = RunState.FAILED, _CUT_OFF
+                self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
             self._begin_round(Round(at, self._keep(words, at, offset), Asker.PARENT if is_asked else Asker.PROGRAM))
         if self.prompt is None:
@@ -146,14 +141,13 @@ class Chat(Account):
         words = _words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
-            self.state, self.ended_at = RunState.ENDED, at
+            self._end(RunState.ENDED, at)
             self._said = self._saying(words, at, offset) if words.strip() else None
 
     def _called(self, name: str, tool: str | None, given: Fields, at: float, offset: int) -> None:
         self._open.add(name)
         if tool == "todo_write":
-            before, self.todos = self.todos, todos_in(listed(given, "todos"), "content")
-            self.pulse.listed(before, self.todos, at)
+            self._list(todos_in(listed(given, "todos"), "content"), at)
         elif tool == "agent":
             words = text(given, "prompt")
             prompt = self._keep(words, at, offset) if words is not None else None
@@ -184,14 +178,9 @@ class Chat(Account):
         """A human, or a signal, has ended the turn inside a call."""
         if name in self._open:
             self._open.discard(name)
-            self.state, self.ended_at, self.updated_at = RunState.CANCELED, at, max(self.updated_at, at)
+            self._end(RunState.CANCELED, at)
             if name in self.calls:
                 self.calls[name].answer = AgentAnswer(at, "cancelled", first_line(words))
-
-    def _go_on(self, at: float) -> None:
-        self.started_at = at if self.started_at is None else self.started_at
-        self.updated_at = max(self.updated_at, at)
-        self.state, self.reason, self.ended_at, self._said = RunState.WORKING, "", None, None
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
@@ -293,46 +282,31 @@ class QwenSession(StoredSession[Chat]):
         """The run of an agent, or of a call of which none is known; None before there is anything but a name."""
         chat = _NO_CHAT if agent_id is None else self.transcripts.get(agent_id, _NO_CHAT)
         written = moment(meta.get("lastUpdatedAt"))
-        started_at = next((at for at in (chat.started_at, call.at, written) if at is not None), None)
-        if started_at is None:
+        if (chat.started_at, call.at, written) == (None, None, None):
             return None
         # What ended an earlier round says nothing of one that began later.
         answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
         is_news = written is not None and written < chat.round_at
         status = "running" if is_news else text(meta, "status")
         state, reason = _standing(chat, _STATES.get(status or ""), status or "", call, answer)
-        # The parent's copy has lost its last line break.
-        said = (chat.said or (answer.said if answer is not None else None)) if state is RunState.ENDED else None
         ended = [at for at in (written, answer.at if answer is not None else None, chat.ended_at) if at is not None]
-        ended_at = None if state in OPEN else max(started_at, ended[0] if ended else chat.updated_at)
-        prompt = chat.prompt or call.prompt
-        typed = prompt.opening if prompt is not None and parent is None else None
-        agent = text(meta, "agentType") or call.agent_type
-        return Run(
+        # The parent's copy has lost its last line break.
+        said = chat.said or (answer.said if answer is not None else None)
+        run = run_of(
+            chat,
+            call,
+            Standing(state, reason, said, ended[0] if ended else chat.updated_at),
             source=NAME,
             session_id=agent_id or call.id or self.session_id,
-            parent_session=parent,
-            state=state,
+            parent=parent,
             place=self.place(agent_id or parent or SESSION),
-            started_at=started_at,
-            updated_at=max(started_at, chat.updated_at, written or 0.0, ended_at or 0.0),
-            ended_at=ended_at,
-            link="" if parent is None else "meta.json" if "toolUseId" in meta else "the parent's tool call",
-            reason=WORDLESS if state is RunState.ENDED and said is None else reason,
-            title=text(meta, "description") or call.title or typed,
-            agent=agent,
-            mode=agent,
-            model=chat.model or text(meta, "model"),
-            prompt=prompt,
-            prompt_missing="" if prompt is not None or parent is None else "not in the transcript",
-            said=said,
-            rounds=chat.rounds_of_run(),
-            todos=chat.todos,
-            tokens=chat.tokens or None,
-            doing=chat.pulse.doing,
-            background=meta.get("isBackgrounded") is True or call.background,
-            asked_at=call.asked_at,
+            link="meta.json" if "toolUseId" in meta else "the parent's tool call",
+            seen_at=written,
+            title=text(meta, "description"),
+            agent=text(meta, "agentType"),
+            background=meta.get("isBackgrounded") is True,
         )
+        return run if run.model is not None else replace(run, model=text(meta, "model"))
 
 
 def _standing(

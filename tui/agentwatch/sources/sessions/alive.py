@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.place import user_home
-from agentwatch.sources.sessions.fields import mapping, text
+from agentwatch.sources.sessions.fields import inner, mapping, text
 from agentwatch.sources.sessions.registry import CLAUDE_CODE, databases, home_of
 from agentwatch.sources.sessions.tail import document, line_at, record
 
@@ -49,7 +49,15 @@ class AliveSessions:
     def since(self, at: float) -> list[Alive]:
         """Where a session was alive then (epoch seconds) or later, the latest first."""
         found: list[Alive] = []
-        for ask in (self._in_projects, self._in_rollouts, self._in_databases, self._in_tasks):
+        places = (
+            self._in_projects,
+            self._in_rollouts,
+            self._in_events,
+            self._in_chats,
+            self._in_databases,
+            self._in_tasks,
+        )
+        for ask in places:
             # What cannot be read is told by its reader, in the workspaces that it is about.
             with suppress(OSError, ValueError, sqlite3.Error):
                 found += ask(at)
@@ -79,6 +87,26 @@ class AliveSessions:
                     directory = self._directory(Path(path), _rolled_out_in)
                     if directory is not None:
                         yield Alive(directory, status.st_mtime, with_below=False)
+
+    def _in_events(self, since: float) -> Iterator[Alive]:
+        """Copilot CLI."""
+        for session in _directories(home_of("copilot") / "session-state"):
+            path = Path(session, "events.jsonl")
+            with suppress(FileNotFoundError):
+                at = path.stat(follow_symlinks=False).st_mtime
+                if at >= since and (directory := self._directory(path, _begun_in)) is not None:
+                    yield Alive(directory, at, with_below=True)
+
+    def _in_chats(self, since: float) -> Iterator[Alive]:
+        """Gemini CLI."""
+        from agentwatch.sources.gemini.roots import Roots
+
+        for project in _directories(home_of("gemini") / "tmp"):
+            written = [status.st_mtime for path, status in _files(f"{project}/chats", 1) if path.endswith(".jsonl")]
+            at = max(written, default=-1.0)
+            with suppress(OSError):
+                if at >= since and (directory := Roots()(project)) is not None:
+                    yield Alive(directory, at, with_below=True)
 
     def _in_databases(self, since: float) -> Iterator[Alive]:
         """OpenCode and Kilo Code."""
@@ -152,7 +180,9 @@ def _begun_in(path: Path) -> str | None:
         line = line_at(path, offset, _MOST_BYTES)
         if line is None:
             return None
-        if (directory := text(record(line) or {}, "cwd")) is not None:
+        fields = record(line) or {}
+        directory = text(fields, "cwd") or text(inner(fields, "data", "context"), "cwd")
+        if directory is not None:
             return directory
         offset += len(line) + 1
     return None

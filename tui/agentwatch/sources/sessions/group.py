@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.delegation.run import Message, Run
-from agentwatch.sources.sessions.fields import Fields
+from agentwatch.sources.sessions.fields import Fields, text
 from agentwatch.sources.sessions.following import EntriesIn
-from agentwatch.sources.sessions.processes import UNKNOWN, Program, WaitIn
-from agentwatch.sources.sessions.projects import SESSION, Layout, StoredFile, holds
+from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program
+from agentwatch.sources.sessions.projects import SESSION, Layout, Projects, StoredFile, holds
 from agentwatch.sources.sessions.reader import Change, changes_between
 from agentwatch.sources.sessions.runs import OPEN, Keep
 from agentwatch.sources.sessions.tail import Fold, Growing, Stamp, Tail, record, stamp_of
@@ -71,8 +71,8 @@ class Kind(NamedTuple, Generic[T]):
     """A program: where its files lie, and how they become runs.
 
     `transcript` gives the state of a file before its first line, of an agent or not; `session` gives one of which
-    only the id is known. `texts_in` finds all texts of a line again, `entries_in` what it says. `wait_in` tells what a
-    running program waits for.
+    only the id is known. `texts_in` finds all texts of a line again, `entries_in` what it says. `processes` tells of
+    the programs that run them. `once` is the mark of a record that may stand in a transcript twice.
     """
 
     name: str
@@ -81,7 +81,8 @@ class Kind(NamedTuple, Generic[T]):
     session: Callable[[str], StoredSession[T]]
     texts_in: Callable[[Fields], Iterable[str]]
     entries_in: EntriesIn
-    wait_in: WaitIn = lambda _: None
+    processes: Callable[[Projects], Processes] = lambda projects: Processes(projects.home)
+    once: Callable[[Fields], str | None] = lambda fields: text(fields, "uuid")
 
 
 class Stock(NamedTuple):
@@ -114,17 +115,24 @@ class _Description:
 
 
 class Group(Generic[T]):
-    """A session of one project directory. `belongs` is whether it was begun in the workspace, None until it is known.
+    """A session of one project directory. `belongs` is whether it was begun in the workspace, None until it is known:
+    `is_ours` says that it is.
 
     What is not of this workspace is read only as far as the record that says so. `remember` makes a message of (path,
     text, time, offset of its line).
     """
 
     def __init__(
-        self, session_id: str, workspace: str, kind: Kind[T], remember: Callable[[str, str, float, int], Message]
+        self,
+        session_id: str,
+        workspace: str,
+        kind: Kind[T],
+        remember: Callable[[str, str, float, int], Message],
+        *,
+        is_ours: bool = False,
     ) -> None:
         self.session = kind.session(session_id)
-        self.belongs: bool | None = None
+        self.belongs: bool | None = True if is_ours else None
         self._newest: float | None = 0.0
         self._workspace = workspace
         self._transcript = kind.transcript

@@ -47,7 +47,7 @@ UNKNOWN: Final = Program()
 _ENDED: Final = Program(gone=True)
 
 
-class _Registered(NamedTuple):
+class Registered(NamedTuple):
     """What a program keeps of a process: whose session it runs, its pid, and when it began, by `/proc` and our clock.
 
     `domain` names where its pid counts: the system, or with its number the namespace; None where nothing is said.
@@ -73,14 +73,16 @@ class Processes:
     are seen from here.
     """
 
-    def __init__(self, directory: Path, wait_in: WaitIn, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, directory: Path, wait_in: WaitIn = lambda _: None, clock: Callable[[], float] = time.time
+    ) -> None:
         self._wait_in = wait_in
         self._clock = clock
         self.directory = directory / "sessions"
-        self._read: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
-        self._registered: dict[str, list[_Registered]] = {}
+        self._read: dict[str, tuple[tuple[int, int], Registered | None]] = {}
+        self._registered: dict[str, list[Registered]] = {}
         self._known: set[str] = set()
-        self._left: dict[str, _Registered] = {}
+        self._left: dict[str, Registered] = {}
         """By session that a process has left for another one, that process."""
         self._seen: set[tuple[int, str | None]] = set()
         """Processes that ran here, by pid and start."""
@@ -119,15 +121,27 @@ class Processes:
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
-    def _gone(self, registered: _Registered) -> bool | None:
+    def _register(self, session_id: str, registered: list[Registered]) -> None:
+        """These are the programs of a session now."""
+        if registered:
+            self._registered[session_id] = registered
+            self._known.add(session_id)
+        else:
+            self._registered.pop(session_id, None)
+
+    def _gone(self, registered: Registered) -> bool | None:
         gone, process = _gone(registered), (registered.pid, registered.start)
         if gone is False:
             self._seen.add(process)
         if not gone or registered.domain is not None or process in self._seen:
             return gone
+        return self._not_seen_here()
+
+    def _not_seen_here(self) -> bool | None:
+        """Whether a process is gone that is not seen, and of which nothing says where its number counts."""
         return True if sees_all() and is_of_this_system(self.directory) else None
 
-    def _look_into(self, path: str) -> _Registered | None:
+    def _look_into(self, path: str) -> Registered | None:
         try:
             fields = mapping(document(Path(path), _MAX_BYTES))
         except (OSError, ValueError):
@@ -135,7 +149,7 @@ class Processes:
         session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid") or 0, whole(fields, "pidNs")
         if session is None or pid < 2:
             return None
-        return _Registered(
+        return Registered(
             session=session,
             pid=pid,
             # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
@@ -154,7 +168,7 @@ class Processes:
                     yield entry.path, (status.st_mtime_ns, status.st_size)
 
 
-def _gone(registered: _Registered) -> bool | None:
+def _gone(registered: Registered) -> bool | None:
     """Whether no such process runs here, of any user."""
     if registered.domain is not None and not is_ours(registered.domain):
         return None

@@ -57,10 +57,14 @@ class _Home(NamedTuple):
     variables: tuple[str, ...]
     directory: str
     sessions: str
+    is_home: bool = False
+    """The variables name another home, with that directory in it."""
 
     def place(self) -> Path:
-        named = (os.environ.get(variable) for variable in self.variables)
-        return Path(next(filter(None, named), user_home() / self.directory))
+        named = next(filter(None, (os.environ.get(variable) for variable in self.variables)), None)
+        if named is None:
+            return user_home() / self.directory
+        return Path(named, self.directory) if self.is_home else Path(named)
 
     def open(self, workspace: Path, since: float | None) -> SessionReader:
         module = import_module(f"agentwatch.sources.{self.package}.{self.package}_reader")
@@ -72,6 +76,8 @@ _HOMES: Final = {
     CLAUDE_CODE: _Home("claude_code", "ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects"),
     "codex": _Home("codex", "CodexReader", ("CODEX_HOME",), ".codex", "sessions"),
     "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects"),
+    "copilot": _Home("copilot", "CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state"),
+    "gemini": _Home("gemini", "GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", is_home=True),
 }
 """By the name of the reader."""
 
@@ -95,6 +101,21 @@ def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
         "roo": searched(user_home()),
         "teamwork": [workspace / ".agents"],
     }
+
+
+def not_understood(workspace: Path) -> dict[str, Sequence[Path]]:
+    """Where programs keep sessions that nothing here reads, by the name of the program: only what is there."""
+    home = user_home()
+    stores = {
+        "amp": [_share() / "amp" / "threads"],
+        "crush": [workspace / ".crush" / "crush.db"],
+        "cursor": [home / ".cursor" / "chats", home / ".cursor" / "projects"],
+        "droid": [home / ".factory" / "sessions"],
+        "goose": [_share() / "goose" / "sessions"],
+        "pi": [Path(os.environ.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent") / "sessions"],
+    }
+    found = {name: list(filter(is_there, places)) for name, places in stores.items()}
+    return {name: places for name, places in found.items() if places}
 
 
 def _without_home(workspace: Path, known: Collection[str]) -> Iterator[SessionReader]:

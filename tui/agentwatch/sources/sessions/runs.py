@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Final
+from typing import Final, NamedTuple
 
+from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Message, Round, Run, RunState
+from agentwatch.sources.sessions.doing import Pulse
 from agentwatch.sources.sessions.processes import Program, Wait
 
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS: Final = "ended without a word"
 UNREAD: Final = "ended, but what it said cannot be read"
 LEFT_BEHIND: Final = "left behind when the session was killed"
+CUT_OFF: Final = "cut off before it answered"
 
 Keep = Callable[[str, float, int], Message]
 """Makes a message of a text, its time and the offset of the line where it stands."""
@@ -107,6 +110,91 @@ class Account:
     def _saying(self, text: str, at: float, offset: int) -> Said:
         """Makes a message of a text when somebody asks for it: most answers are followed by another one."""
         return cache(partial(self._keep, text, at, offset))
+
+
+class LiveAccount(Account):
+    """An account that goes on record by record, with what the agent does and has used; `places` as for a `Pulse`."""
+
+    def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
+        super().__init__(keep)
+        self.pulse = Pulse(places)
+        self.updated_at = 0.0
+        self.todos: tuple[Todo, ...] | None = None
+        self.tokens = 0
+
+    def _go_on(self, at: float) -> None:
+        """There is a sign of life: it works, and what it said before was not its last word."""
+        self.started_at = at if self.started_at is None else self.started_at
+        self.updated_at = max(self.updated_at, at)
+        self.state, self.reason, self.ended_at, self._said = RunState.WORKING, "", None, None
+
+    def _end(self, state: RunState, at: float, reason: str = "") -> None:
+        self.state, self.reason, self.ended_at, self.updated_at = state, reason, at, max(self.updated_at, at)
+
+    def _list(self, todos: tuple[Todo, ...], at: float) -> None:
+        """The checklist is this one now."""
+        before, self.todos = self.todos, todos
+        self.pulse.listed(before, todos, at)
+
+
+class Standing(NamedTuple):
+    """How a run stands: `said` and `ended_at` are for one that has ended."""
+
+    state: RunState
+    reason: str = ""
+    said: Message | None = None
+    ended_at: float | None = None
+
+
+def run_of(
+    account: LiveAccount,
+    call: AgentCall,
+    standing: Standing,
+    *,
+    source: str,
+    session_id: str,
+    parent: str | None,
+    place: str,
+    link: str,
+    seen_at: float | None = None,
+    title: str | None = None,
+    agent: str | None = None,
+    background: bool = False,
+) -> Run:
+    """The run of an agent that was asked for by a call, either of which may say nothing, or of a session: no `parent`.
+
+    `seen_at` is when else there was a sign of life.
+    """
+    state, said = standing.state, standing.said if standing.state is RunState.ENDED else None
+    started_at = next((at for at in (account.started_at, call.at, seen_at) if at is not None), 0.0)
+    ended_at = None if state in OPEN or standing.ended_at is None else max(started_at, standing.ended_at)
+    prompt = account.prompt or call.prompt
+    typed = prompt.opening if prompt is not None and parent is None else None
+    return Run(
+        source=source,
+        session_id=session_id,
+        parent_session=parent,
+        state=state,
+        place=place,
+        started_at=started_at,
+        updated_at=max(started_at, account.updated_at, seen_at or 0.0, ended_at or 0.0),
+        ended_at=ended_at,
+        link=link if parent is not None else "",
+        reason=WORDLESS if state is RunState.ENDED and said is None else standing.reason,
+        title=title or call.title or typed,
+        agent=agent or call.agent_type,
+        mode=agent or call.agent_type,
+        model=account.model,
+        prompt=prompt,
+        prompt_missing="" if prompt is not None or parent is None else "not in the transcript",
+        said=said,
+        rounds=account.rounds_of_run(),
+        todos=account.todos,
+        tokens=account.tokens or None,
+        doing=account.pulse.doing,
+        background=background or call.background,
+        asked_at=call.asked_at,
+    )
 
 
 def settle(runs: dict[str, Run], program: Program, ask: Callable[[Wait], None] = lambda _: None) -> None:

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Final, Generic
 
 from agentwatch.delegation.run import Message, Run
-from agentwatch.sources.sessions.fields import text
 from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.group import LARGE, Group, Kind, Stock, T
-from agentwatch.sources.sessions.processes import UNKNOWN, Processes
-from agentwatch.sources.sessions.projects import Interest, Projects
+from agentwatch.sources.sessions.processes import UNKNOWN
+from agentwatch.sources.sessions.projects import SESSION, Interest, Projects
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, in_lines, several
 
 _QUIET: Final = 15.0
@@ -42,7 +41,7 @@ _SLACK: Final = 3_600.0
 
 
 class TranscriptsReader(StoreReader, Generic[T]):
-    """The sessions that were begun in `workspace` or below it, out of `home`, with `projects/` and `sessions/` in it.
+    """The sessions that were begun in `workspace` or below it, out of `home`, the directory of the program.
 
     Implements SessionReader. Sessions of which no file was written `since` a time (epoch seconds) are not read.
     """
@@ -53,8 +52,8 @@ class TranscriptsReader(StoreReader, Generic[T]):
         self.progress = Progress(0, 0)
         self._kind = kind
         self._since = -math.inf if since is None else since - _SLACK
-        self._projects = Projects(workspace, home / "projects", kind.layout)
-        self._processes = Processes(home, kind.wait_in)
+        self._projects = Projects(workspace, home, kind.layout)
+        self._processes = kind.processes(self._projects)
         self._groups: dict[tuple[str, str], Group[T]] = {}
         self._sweep = 0
         self._next_look = 0.0
@@ -63,11 +62,12 @@ class TranscriptsReader(StoreReader, Generic[T]):
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the file of a session, or of an agent that has one of its own."""
-        path = Path(run.place)
-        is_own = run.session_id in (path.stem, path.stem.removeprefix("agent-"))
-        if not is_own or not path.is_relative_to(self._projects.root):
-            return None
-        return LinesTranscript(path, self._kind.entries_in, lambda fields: text(fields, "uuid"))
+        for group in list(self._groups.values()):
+            session = group.session
+            agent = SESSION if run.session_id == session.session_id else run.session_id
+            if session.places.get(agent) == run.place:
+                return LinesTranscript(Path(run.place), self._kind.entries_in, self._kind.once)
+        return None
 
     def read(self, seconds: float) -> Sequence[Change]:
         until, moved, is_behind = time.monotonic() + seconds, False, time.monotonic() < self._next_look
@@ -80,7 +80,7 @@ class TranscriptsReader(StoreReader, Generic[T]):
         groups = self._wanted()
         changes: list[Change] = []
         for group in groups:
-            program = self._processes.of(group.session.session_id)
+            program = self._processes.of(group.session.session_id) if group.belongs else UNKNOWN
             if program.gone and time.time() - group.newest <= _QUIET:
                 program = UNKNOWN
             changes += group.changes(program)
@@ -102,7 +102,7 @@ class TranscriptsReader(StoreReader, Generic[T]):
             reasons += [f"{several(other, 'session')} of other directories"] if other else []
             stock = _stock_of(groups)
             reasons += _left_out(stock, "not understood")
-            mine = sum(group.belongs is True for group in groups)
+            mine = sum(group.belongs is True and SESSION in group.session.transcripts for group in groups)
             rows.append(Found(self.name, project, mine, "; ".join(reasons), stock.agents))
         return rows
 
@@ -134,7 +134,9 @@ class TranscriptsReader(StoreReader, Generic[T]):
             key = (stored.project, stored.session or "")
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = Group(key[1], self._projects.workspace, self._kind, self._message)
+                group = self._groups[key] = Group(
+                    key[1], self._projects.workspace, self._kind, self._message, is_ours=self._projects.are_ours
+                )
             moved |= group.look(stored, status, self._sweep)
         unreadable = self._projects.unreadable
         for key, group in self._groups.items() if not unreadable else ():
