@@ -19,9 +19,23 @@ def main() -> None:
     # Looking for garbage takes a fifth of the time of a small `tree`, and of the first frame. What stays turns it on.
     gc.disable()
     atexit.register(gc.freeze)
+    if sys.argv[1:2] in (["tree"], ["pending"], ["check"]):
+        from agentwatch.kept.answers import answered
+
+        sys.exit(answered(sys.argv[1:], _run, _ask_git))
+    sys.exit(_run())
+
+
+def _run() -> int:
     from agentwatch.cli import run
 
-    sys.exit(run(sys.argv[1:]))
+    return run(sys.argv[1:])
+
+
+def _ask_git(workspace: str, questions: list[list[str]]) -> list[str]:
+    from agentwatch.evidence.plumbing import ask_again
+
+    return ask_again(workspace, questions)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from agentwatch.dot_directory import NAME as DOT
 from agentwatch.evidence.commits import Commits
 from agentwatch.far import far_monitor, fleet_of
 from agentwatch.history import schema
+from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, Place, Places, has_row, names_of
 from agentwatch.place import is_there, state_directory, user_home
@@ -189,7 +190,19 @@ def scanned(
         since=selection.since if selection else None,
     )
     monitor.scan()
+    if looks.is_noting():
+        _note_time(monitor, state)
     return monitor
+
+
+def _note_time(monitor: Monitor, state: Path) -> None:
+    """Say until when what was just looked at stays as it is, if nothing but the time changes."""
+    from agentwatch.view.lasting import line_lasts
+
+    looks.until(monitor.tree.holds_until)
+    if first_watched(state) is None:
+        # This look counts as the first: the line of what is past moves on with the clock.
+        looks.until(monitor.tree.now + line_lasts(monitor.tree))
 
 
 def _first_watched(workspace: Path) -> float:

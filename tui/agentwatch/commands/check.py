@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.paths import beside, place_of
+from agentwatch.kept import looks
 from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.rules import NOT_READABLE
@@ -71,6 +73,7 @@ def check(paths: Sequence[str], output: str = "text") -> int:
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
     checked += (one for path in dict.fromkeys(paths) if os.path.isdir(path) for one in _forged(path))
+    looks.holds(math.inf)
     {"json": _print_json, "github": _print_github}.get(output, _print_text)(checked)
     return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
 
@@ -157,6 +160,7 @@ def _forged(directory: str) -> Iterator[_Checked]:
     desk = known_desk(Path(os.path.realpath(directory)))
     if desk is None:
         return
+    looks.spoil("decisions may expire")
     try:
         for path, why in desk.forged():
             shown = path if directory == "." else str(Path(directory, path))

@@ -20,11 +20,13 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, exact, indented, quoted, say
 from agentwatch.view import document as view
+from agentwatch.view.lasting import words_last
 from agentwatch.view.plain import shown
 from agentwatch.view.times import ago
 from agentwatch.view.words import (
@@ -100,6 +102,8 @@ def print_pending(
         if older := older_words(len(tree.left_out)):
             say(older)
     complain_of(monitor.problems)
+    if not (moving or monitor.host or tree.left_out):
+        looks.holds(words_last(tree))
     return exit_codes.NOT if monitor.problems else exit_codes.DONE
 
 

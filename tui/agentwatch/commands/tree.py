@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 from agentwatch.delegation.sums import sums_of
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
+from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, indented, say
 from agentwatch.view.chains import chain_name
 from agentwatch.view.document import tree_document
+from agentwatch.view.lasting import document_lasts, words_last
 from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
@@ -62,6 +64,8 @@ def print_tree(
         of_all = "" if found is None or not tree.tasks else f"{len(found.matches):,} found of "
         say(of_all + _summary(monitor, left_out))
     complain_of(monitor.problems)
+    if not (query or monitor.host or monitor.tree.left_out):
+        looks.holds(document_lasts(tree) if as_json else words_last(tree))
     asking = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
     return 1 if fail and (asking or monitor.problems) else 0
 

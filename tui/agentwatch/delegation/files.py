@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -351,6 +351,11 @@ class Unread:
         del self._written[path]
         self._by_slot.discard(identity.slot(path), path)
         return self._files.tasks_beside(path)
+
+    @property
+    def times(self) -> Iterable[float]:
+        """When the files that cannot be read were written, in epoch seconds."""
+        return self._written.values()
 
     @property
     def paths(self) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Set
 from typing import Final, Generic, TypeVar
@@ -94,6 +95,11 @@ class Deadlines:
         if due < self._next.get(name, float("inf")):
             self._next[name] = due
             heapq.heappush(self._heap, (due, name))
+
+    @property
+    def soonest(self) -> float:
+        """When the first of them has to be looked at, or before that; infinity where there is none."""
+        return self._heap[0][0] if self._heap else math.inf
 
     def past(self, now: float) -> set[str]:
         """The ids whose time has come; they have none any more."""

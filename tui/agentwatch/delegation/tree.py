@@ -7,6 +7,7 @@ and their `seq`: any interleaving that keeps each file's own order gives the sam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import partial
 
@@ -228,6 +229,20 @@ class DelegationTree(TaskTree):
         changed = attended | summed | self._sums.summed | self._removed
         self._sums.summed, self._removed = set(), set()
         return changed
+
+    @property
+    def holds_until(self) -> float:
+        """When time alone may change something; epoch seconds."""
+        soonest = (one.soonest for one in (self._due, self._decisions.expiries, self._requests.expiries))
+        return min(*soonest, min((one.at + WINDOW for one in self.spent()), default=math.inf))
+
+    def signs(self) -> Iterator[float]:
+        """The times by which it is judged what is past; epoch seconds."""
+        for task in self.tasks.values():
+            yield task.updated_at
+            yield task.alive_at or 0.0
+        yield from (one.at for one in self._decisions.all())
+        yield from self._unread.times
 
     def spent(self) -> Iterator[Spent]:
         """Who used tokens in the last minute, as far as was told what time it is."""

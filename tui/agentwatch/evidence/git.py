@@ -210,7 +210,7 @@ def _moves(git: Plumbing, *command: str, given: bytes = b"") -> dict[str, str]:
 def _began(repository: Repository) -> float:
     """When the oldest file of a repository was put there: its own time can be set back, that of its inode cannot."""
     with contextlib.suppress(OSError), os.scandir(repository.common_directory) as entries:
-        return min((entry.stat(follow_symlinks=False).st_ctime for entry in entries), default=math.inf)
+        return min((os.lstat(entry.path).st_ctime for entry in entries), default=math.inf)
     return math.inf
 
 

@@ -14,14 +14,19 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.process import Output, TooSlowError, run
-from agentwatch.evidence.repository import Repository
+from agentwatch.evidence.repository import Repository, find_repository
+from agentwatch.kept import looks
 from agentwatch.sources.worktrees import NoRepositoryError
 
 SECONDS: Final = 10.0
 MAX_BYTES: Final = 32 * 1024 * 1024
+
+_OF_COMMITS: Final = ("diff-index", "diff-tree", "log", "ls-tree", "rev-list")
+"""Commands whose answers follow from commits, their objects and the index."""
 
 _CONFIGURATION: Final = """\
 [core]
@@ -63,9 +68,18 @@ class Plumbing(NamedTuple):
     environment: dict[str, str]
     """All of it: nothing is inherited, and so nothing that the agent or a shell has set."""
     seconds: float
+    workspace: str
 
     def ask(self, *arguments: str, given: bytes = b"", max_bytes: int = MAX_BYTES) -> Output:
         """Run one command of git; exit code 0, or what it wrote up to `max_bytes`. Raises GitFailedError."""
+        output = self._run(*arguments, given=given, max_bytes=max_bytes)
+        if arguments[0] not in _OF_COMMITS:
+            looks.asked(self.workspace, list(arguments), digest_of(output))
+            if given or max_bytes != MAX_BYTES:
+                looks.spoil("git was asked what cannot be asked again")
+        return output
+
+    def _run(self, *arguments: str, given: bytes, max_bytes: int) -> Output:
         try:
             output = run(
                 [self.program, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *arguments],
@@ -76,10 +90,13 @@ class Plumbing(NamedTuple):
                 given=given,
             )
         except TooSlowError:
+            looks.spoil("git was too slow")
             raise GitSlowError(f"git did not answer within {self.seconds:g} s") from None
         except OSError as error:
+            looks.spoil("git could not be run")
             raise GitFailedError(f"git cannot be run: {os.strerror(error.errno or 0)}") from None
         if output.code != 0 and not output.cut:
+            looks.spoil("git has failed")
             lines = output.errors.decode("utf-8", "replace").strip().splitlines()
             raise GitFailedError(f"git cannot read this repository: {lines[0] if lines else output.code}"[:200])
         return output
@@ -98,6 +115,8 @@ def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS
     index, shallow = f"{repository.git_directory}/index", f"{repository.common_directory}/shallow"
     if os.path.lexists(index) and not _is_regular(index):
         raise GitFailedError("the index of the git repository is not a regular file")
+    if looks.is_noting():
+        _note_objects(f"{repository.common_directory}/objects")
     with contextlib.ExitStack() as stack:
         try:
             # Left behind by a kill, it holds nothing but a configuration.
@@ -126,7 +145,29 @@ def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS
         }
         if _is_regular(shallow):
             environment["GIT_SHALLOW_FILE"] = shallow
-        yield Plumbing(repository, program, environment, seconds)
+        yield Plumbing(repository, program, environment, seconds, workspace)
+
+
+def ask_again(workspace: str, questions: list[list[str]]) -> list[str]:
+    """The digests of what git says now to questions that it was asked before, nothing where it cannot be asked."""
+    try:
+        repository = find_repository(workspace)
+        with plumbing(repository, workspace) as git:
+            return [digest_of(git.ask(*question)) for question in questions]
+    except NoRepositoryError:
+        return []
+
+
+def digest_of(output: Output) -> str:
+    """Equal where the same was said."""
+    return sha256(b"%d %d " % (output.code, output.cut) + output.text).hexdigest()
+
+
+def _note_objects(directory: str) -> None:
+    """Look at every directory in which objects lie: whether there are others, or some are gone, shows there."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(directory):  # noqa: PTH208
+            os.lstat(f"{directory}/{name}")
 
 
 def _prepare(repository: Repository, directory: str) -> None:

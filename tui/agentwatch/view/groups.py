@@ -104,6 +104,11 @@ def group_of(task: Task, now: float, line: float = float("-inf")) -> Group:
     return _placed(task, now, line)[0]
 
 
+def changes_at(task: Task, now: float, line: float) -> float:
+    """When the time alone may give a run another group; epoch seconds."""
+    return _placed(task, now, line)[1]
+
+
 def _placed(task: Task, now: float, line: float) -> tuple[Group, float]:
     """The group of a run, and when the time alone may give it another one (epoch seconds)."""
     alive_at = task.alive_at or 0.0

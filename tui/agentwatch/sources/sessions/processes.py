@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agentwatch.kept import looks
 from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
 from agentwatch.sources.sessions.tail import document
 from agentwatch.sources.sessions.where import is_of_this_system, is_ours, sees_all
@@ -116,6 +117,7 @@ class Processes:
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return UNKNOWN if None in answers.values() else _ENDED
+        looks.spoil("a program runs")
         # A clock that was set back must not hide anything.
         now = self._clock()
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
@@ -164,7 +166,7 @@ class Processes:
             named = (entry for entry in entries if entry.name.endswith(".json"))
             for entry in islice(named, _MOST):
                 with suppress(FileNotFoundError):  # it has just ended
-                    status = entry.stat(follow_symlinks=False)
+                    status = os.lstat(entry.path)
                     yield entry.path, (status.st_mtime_ns, status.st_size)
 
 

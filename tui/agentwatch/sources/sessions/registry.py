@@ -17,6 +17,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentwatch.kept import looks
 from agentwatch.place import is_there, user_home
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReade
     from agentwatch.sources.sessions.reader import SessionReader
 
     for entry in entry_points(group=GROUP):
+        looks.spoil("a reader of others may look by other ways")
         try:
             reader = entry.load()(workspace)
             fits = reader is None or isinstance(reader, SessionReader)

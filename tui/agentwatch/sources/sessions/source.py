@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from agentwatch.background import let_others_work
 from agentwatch.delegation.observation import Observation, Ran
 from agentwatch.delegation.run import Run, RunState
+from agentwatch.kept import looks
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
@@ -208,6 +209,7 @@ class SessionsSource(Source):
             self._seq += 1
             run, now = change.run, self._clock()
             if run is not None and run.updated_at > now + _FUTURE_SECONDS:
+                looks.spoil("a session is of a time that is still to come")
                 # A time that is still to come would keep a dead run from going stale.
                 run = replace(run, updated_at=now)
             self._at_work.take(name, change.key, run, now)

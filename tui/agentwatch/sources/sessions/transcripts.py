@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Generic
 
 from agentwatch.delegation.run import Message, Run
+from agentwatch.kept import looks
 from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.group import LARGE, Group, Kind, Stock, T
 from agentwatch.sources.sessions.processes import UNKNOWN
@@ -82,6 +83,7 @@ class TranscriptsReader(StoreReader, Generic[T]):
         for group in groups:
             program = self._processes.of(group.session.session_id) if group.belongs else UNKNOWN
             if program.gone and time.time() - group.newest <= _QUIET:
+                looks.until(group.newest + _QUIET)
                 program = UNKNOWN
             changes += group.changes(program)
         self._groups = {key: group for key, group in self._groups.items() if not group.empty}

@@ -1,0 +1,147 @@
+"""Notes what a command looks at and says, and keeps that for the next one that is called alike."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import zlib
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
+
+from agentwatch.kept import looks
+from agentwatch.kept.answers import HEAD, LARGEST, MAGIC
+from agentwatch.kept.looks import Looks, Sign
+
+if TYPE_CHECKING:
+    from agentwatch.kept.answers import Answer
+
+_ANSWERS: Final = (0, 1)
+"""Exit codes of commands that have said what there is."""
+_MOST_FILES: Final = 32
+_MOST_BYTES: Final = 256 * 1024 * 1024
+_COARSE_NS: Final = 2_500_000_000
+_FINE_NS: Final = 50_000_000
+"""Two changes within so many nanoseconds may look like one: on file systems that count in seconds, and on others."""
+_SECOND: Final = 1_000_000_000
+
+_Result = TypeVar("_Result")
+
+
+def noted(place: str, key: bytes, run: Callable[[], int]) -> int:
+    """Run, and keep what is said. Returns the exit code."""
+    with suppress(OSError):
+        # Before anything is looked at: that it was made would be a change.
+        os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)  # noqa: PTH103, PTH120
+    noted, began = Looks(), time.time()
+    looks.install()
+    looks.begin(noted)
+    out, errors = _Noted(sys.stdout), _Noted(sys.stderr)
+    sys.stdout, sys.stderr = out, errors
+    try:
+        code = run()
+    finally:
+        looks.begin(None)
+        sys.stdout, sys.stderr = out.stream, errors.stream
+    if code in _ANSWERS and out.is_whole and errors.is_whole:
+        keep(place, key, (code, out.written(), errors.written()), noted, began)
+    return code
+
+
+def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> None:
+    """Keep an answer, if it will hold. `began` is when it was begun, in epoch seconds. Never raises for the disk."""
+    now = time.time()
+    if noted.spoilt or not noted.is_told or not began <= now < noted.until:
+        return
+    for module in list(sys.modules.values()):
+        code = getattr(module, "__file__", None)
+        if code:
+            noted.note_now(noted.path_of(code), follows=True)
+    noted.leave_out_implied()
+    if any(_is_young(sign, began) for signs in (noted.themselves, noted.followed) for sign in signs.values()):
+        return
+    import json
+
+    held = [[path, None if one is None else one.hex()] for path, one in noted.held.items()]
+    told = json.dumps([held, list(noted.processes.items()), noted.questions]).encode()
+    known = (noted.themselves, noted.followed)
+    if any("\n" in path or "\0" in path for paths in known for path in paths):
+        return
+    names = "\0".join("\n".join(paths) for paths in known)
+    signs = array("q", (number for paths in known for sign in paths.values() for number in sign))
+    parts = [key, os.fsencode(names), signs.tobytes(), told, *answer[1:]]
+    rest = b"".join(parts)
+    if len(rest) > LARGEST:
+        return
+    head = HEAD.pack(MAGIC, zlib.crc32(rest), now, noted.until, answer[0], *map(len, parts))
+    try:
+        _put(place, head + rest)
+    except OSError:
+        # It is only slower then.
+        return
+
+
+def _is_young(sign: Sign, began: float) -> bool:
+    """Whether a path changed so shortly before it was looked at, or after, that the next change may not show; or says
+    that it will be changed only later."""
+    if not sign[1]:
+        return False
+    now = int(began * _SECOND)
+    grain = _COARSE_NS if sign[0] % _SECOND == 0 else _FINE_NS
+    return sign[0] > now - grain or sign[1] > now - grain
+
+
+def _put(place: str, data: bytes) -> None:
+    """Put a file there, whole, and take away those that nobody has asked for longest, where they are too many."""
+    # Not before: it holds on to the functions of `os` as they are when it is loaded.
+    from pathlib import Path
+
+    from agentwatch.disk import UNSYNCED, Directory
+
+    path = Path(place)
+    with Directory.make(path.parent, UNSYNCED) as directory:
+        directory.replace(path.name, data)
+        directory.sweep()
+        found = []
+        for name in directory.names():
+            with suppress(OSError):
+                found.append((directory.look(name), name))
+        room, left = _MOST_BYTES, _MOST_FILES
+        for status, name in sorted(found, key=lambda one: -one[0].st_mtime_ns):
+            room, left = room - status.st_size, left - 1
+            if room < 0 or left < 0:
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=directory.descriptor)
+
+
+class _Noted:
+    """A stream, and what is written to it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.is_whole = True
+        self._parts: list[str] = []
+
+    def write(self, text: str) -> int:
+        self._parts.append(text)
+        return self._tried(lambda: self.stream.write(text))
+
+    def flush(self) -> None:
+        self._tried(self.stream.flush)
+
+    def written(self) -> bytes:
+        return "".join(self._parts).encode(self.stream.encoding or "utf-8", self.stream.errors or "strict")
+
+    def __getattr__(self, name: str) -> Any:
+        # Who looks for more than these may write unseen.
+        self.is_whole = self.is_whole and name not in ("buffer", "fileno", "detach", "writelines")
+        return getattr(self.stream, name)
+
+    def _tried(self, action: Callable[[], _Result]) -> _Result:
+        try:
+            return action()
+        except BaseException:
+            self.is_whole = False
+            raise

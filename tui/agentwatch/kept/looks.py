@@ -1,0 +1,369 @@
+"""Notes everything that a command looks at, by standing between it and the functions of `os` that look.
+
+To be installed before anything else of agentwatch is loaded: a module may hold on to a function of `os`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import math
+import os
+import posixpath
+import sys
+from collections.abc import Callable
+from stat import S_ISDIR
+from typing import Any, Final
+
+from agentwatch.kept.answers import THROUGH
+
+Sign = tuple[int, int, int, int]
+"""ctime and mtime in nanoseconds, size and inode; of what cannot be looked at, the number of the error and zeros. Of a
+directory that was only passed, THROUGH, zeros and the inode: what else comes and goes in it changes nothing."""
+
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_TELLING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO})
+"""Errors that say something of the path, and not of how the system is just now."""
+_SYSTEM: Final = ("/proc/", "/sys/")
+"""What lies there changes without its attributes telling: what it holds is noted, where it is read."""
+_LONGEST: Final = 4 * 1024 * 1024
+
+_PASSED: Final[Sign] = (THROUGH, 0, 0, 0)
+_MISSING: Final[Sign] = (errno.ENOENT, 0, 0, 0)
+
+_lstat, _stat, _fstat, _open = os.lstat, os.stat, os.fstat, os.open
+_close, _kill, _read = os.close, os.kill, io.open
+
+
+def sign_of(status: os.stat_result) -> Sign:
+    """What tells that a path has changed; also for `st_mode`, which does not change without the ctime."""
+    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def passed(status: os.stat_result) -> Sign | None:
+    """The sign of a directory that is only passed, None for anything else."""
+    return (THROUGH, 0, 0, status.st_ino) if S_ISDIR(status.st_mode) else None
+
+
+def sign_at(path: str, *, follows: bool) -> Sign:
+    """The sign of a path as it is now."""
+    try:
+        return sign_of((_stat if follows else _lstat)(path))
+    except (OSError, ValueError) as error:
+        return getattr(error, "errno", None) or errno.EINVAL, 0, 0, 0
+
+
+def bytes_at(path: str) -> bytes | None:
+    """What a file of the system holds, None where it cannot be read."""
+    try:
+        with _read(path, "rb") as file:
+            return file.read(_LONGEST)
+    except OSError:
+        return None
+
+
+def is_alive(pid: int) -> int:
+    """What the system says to a signal that does nothing: 0, or the number of the error."""
+    try:
+        _kill(pid, 0)
+    except OSError as error:
+        return error.errno or errno.EINVAL
+    except OverflowError:
+        return errno.ERANGE
+    return 0
+
+
+class Looks:
+    """What was looked at, each with its sign at the first look; by absolute path."""
+
+    def __init__(self) -> None:
+        self.themselves: dict[str, Sign] = {}
+        """Links are looked at as links."""
+        self.followed: dict[str, Sign] = {}
+        """What links lead to."""
+        self.held: dict[str, bytes | None] = {}
+        """What files of the system held."""
+        self.processes: dict[int, int] = {}
+        """What the system said of a process, by its number."""
+        self.questions: list[tuple[str, list[str], str]] = []
+        """What git was asked and what it said; see `asked`."""
+        self.until = math.inf
+        """When the answer holds no more at the latest, in epoch seconds."""
+        self.is_told = False
+        """Whether those who made it have said all about that."""
+        self.spoilt = ""
+        """Why the answer must not be kept, "" where it may be."""
+        self._here = os.getcwd()  # noqa: PTH109
+        self._directories: dict[int, tuple[str, bool]] = {}
+        """By descriptor, the path that was opened, and whether links were followed."""
+        self._own: set[str] = set()
+        """What this process has made itself."""
+
+    def spoil(self, why: str) -> None:
+        self.spoilt = self.spoilt or why
+
+    def path_of(self, path: Any, directory: int | None = None) -> str:
+        """The absolute path of what a function was given, "" where it is not known."""
+        name = os.fsdecode(path)
+        if name.startswith("/"):
+            return name
+        above, _ = (self._here, True) if directory is None else self._directories.get(directory, ("", True))
+        if not above:
+            self.spoil("a directory was opened that nobody noted")
+            return ""
+        return f"{above}/{name}" if above != "/" else f"/{name}"
+
+    def note(self, where: str, sign: Sign, *, follows: bool) -> None:
+        """A path had this sign. The first time counts."""
+        known = self.followed if follows else self.themselves
+        before = known.get(where)
+        if not where or (before is not None and before[0] != THROUGH) or (before is None and self._is_own(where)):
+            return
+        if before is not None and before[3] != sign[3]:
+            self.spoil(f"{where} was replaced meanwhile")
+        if not where.startswith(_SYSTEM) or not any(sign[1:]):
+            known[where] = sign
+        elif where not in self.held:
+            self.spoil(f"{where} has no attributes that tell what it is")
+
+    def note_now(self, where: str, *, follows: bool) -> None:
+        """The same, of a path that is about to be opened or listed."""
+        known = self.followed if follows else self.themselves
+        if where and known.get(where, _PASSED)[0] == THROUGH:
+            self.note(where, sign_at(where, follows=follows), follows=follows)
+
+    def note_link(self, where: str) -> None:
+        """It is asked whether a path is a link, and where it leads."""
+        try:
+            status = _lstat(where)
+        except (OSError, ValueError):
+            self.note_now(where, follows=False)
+        else:
+            self.note(where, passed(status) or sign_of(status), follows=False)
+
+    def note_held(self, where: str) -> None:
+        """The same, of a file of the system."""
+        if where not in self.held:
+            self.held[where] = bytes_at(where)
+
+    def note_listed(self, path: Any) -> None:
+        """A directory is about to be listed, by its path or its descriptor."""
+        if not isinstance(path, int):
+            self.note_now(self.path_of(path), follows=True)
+        elif path in self._directories:
+            where, follows = self._directories[path]
+            self.note(where, sign_of(_fstat(path)), follows=follows)
+        else:
+            self.spoil("a directory was opened that nobody noted")
+
+    def note_opened(self, where: str, descriptor: int, flags: int) -> None:
+        follows = not flags & os.O_NOFOLLOW
+        self._directories[descriptor] = where, follows
+        if flags & _WRITES:
+            if flags & os.O_CREAT:
+                self._own.add(where)
+        elif where not in (self.followed if follows else self.themselves):
+            status = _fstat(descriptor)
+            self.note(where, passed(status) or sign_of(status), follows=follows)
+
+    def note_refused(self, where: str, error: OSError, flags: int) -> None:
+        if error.errno not in _TELLING:
+            self.spoil(f"{where}: {error.strerror}")
+        if not flags & _WRITES:
+            self.note_now(where, follows=False)
+            if not flags & os.O_NOFOLLOW:
+                self.note_now(where, follows=True)
+
+    def note_own(self, where: str) -> None:
+        self._own.add(where)
+
+    def leave_out_implied(self) -> None:
+        """Leave out what is not there in a directory that was listed: should it come, the directory changes."""
+        for known in (self.themselves, self.followed):
+            for path in [path for path, sign in known.items() if sign == _MISSING]:
+                above = path.rpartition("/")[0]
+                if any(paths.get(above, _PASSED)[1] for paths in (self.themselves, self.followed)):
+                    del known[path]
+
+    def forget(self, descriptor: int) -> None:
+        self._directories.pop(descriptor, None)
+
+    def _is_own(self, where: str) -> bool:
+        while len(where) > 1 and self._own:
+            if where in self._own:
+                return True
+            where = where.rpartition("/")[0]
+        return False
+
+
+_noting: Looks | None = None
+_is_installed = False
+
+
+def spoil(why: str) -> None:
+    """What is just being answered depends on something that cannot be noted."""
+    if _noting is not None:
+        _noting.spoil(why)
+
+
+def until(moment: float) -> None:
+    """What is just being answered is another answer from this moment on, at the earliest; epoch seconds."""
+    if _noting is not None:
+        _noting.until = min(_noting.until, moment)
+
+
+def holds(moment: float) -> None:
+    """What is just being answered has been said, and nothing but `until` has to be added to this: from this moment on
+    it may be another answer; epoch seconds."""
+    until(moment)
+    if _noting is not None:
+        _noting.is_told = True
+
+
+def asked(workspace: str, question: list[str], answer: str) -> None:
+    """git was asked something about a workspace that no file tells, and this is the digest of what it said."""
+    if _noting is not None:
+        _noting.questions.append((workspace, question, answer))
+
+
+def database(path: str) -> None:
+    """A database is about to be opened, with the logs beside it."""
+    if _noting is not None:
+        for name in (path, f"{path}-wal", f"{path}-journal"):
+            _noting.note_now(_noting.path_of(name), follows=True)
+
+
+def is_noting() -> bool:
+    """Whether what is looked at is noted."""
+    return _noting is not None
+
+
+def begin(looks: Looks | None) -> None:
+    """Note everything there from now on; None: nothing any more."""
+    global _noting  # noqa: PLW0603  the functions of `os` are there once, too
+    _noting = looks
+
+
+def install() -> None:
+    """Have the functions that look note what they are asked. They go on to do what they do."""
+    global _is_installed  # noqa: PLW0603
+    if _is_installed:
+        return
+    _is_installed = True
+    for name, made in (_looking() | _listing()).items():
+        real = getattr(os, name)
+        # What asks whether a function takes a descriptor is told the same of the one in its place.
+        for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+            if real in able:
+                able.add(made)
+        setattr(os, name, made)
+    io.open = builtins.open = _noting_open(io.open)
+
+
+def _looking() -> dict[str, Callable[..., Any]]:
+    """By name, what takes the place of a function of `os` that looks at a path or opens it."""
+
+    def looked_at(path: Any, directory: int | None, *, follows: bool) -> os.stat_result:
+        looks = _noting
+        try:
+            status = _stat(path, dir_fd=directory, follow_symlinks=follows)
+        except (OSError, ValueError) as error:
+            if looks is not None and not isinstance(path, int):
+                refused = getattr(error, "errno", None) or errno.EINVAL
+                if refused not in _TELLING and isinstance(error, OSError) and refused != errno.ENAMETOOLONG:
+                    looks.spoil(str(error))
+                looks.note(looks.path_of(path, directory), (refused, 0, 0, 0), follows=follows)
+            raise
+        if looks is not None and not isinstance(path, int):
+            # To resolve a path, it is asked of each directory on the way only whether it is a link.
+            resolves = not follows and sys._getframe(2).f_globals is vars(posixpath)  # noqa: SLF001
+            sign = (passed(status) if resolves else None) or sign_of(status)
+            looks.note(looks.path_of(path, directory), sign, follows=follows)
+        return status
+
+    def noting_stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
+        return looked_at(path, dir_fd, follows=follow_symlinks)
+
+    def noting_lstat(path: Any, *, dir_fd: int | None = None) -> os.stat_result:
+        return looked_at(path, dir_fd, follows=False)
+
+    def noting_os_open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        looks = _noting
+        if looks is None:
+            return _open(path, flags, mode, dir_fd=dir_fd)
+        where = looks.path_of(path, dir_fd)
+        try:
+            descriptor = _open(path, flags, mode, dir_fd=dir_fd)
+        except OSError as error:
+            looks.note_refused(where, error, flags)
+            raise
+        looks.note_opened(where, descriptor, flags)
+        return descriptor
+
+    def noting_close(fd: int) -> None:
+        if _noting is not None:
+            _noting.forget(fd)
+        _close(fd)
+
+    return {"stat": noting_stat, "lstat": noting_lstat, "open": noting_os_open, "close": noting_close}
+
+
+def _listing() -> dict[str, Callable[..., Any]]:
+    """The others, too."""
+    scandir, listdir, readlink, access, mkdir = os.scandir, os.listdir, os.readlink, os.access, os.mkdir
+
+    def noting_scandir(path: Any = ".") -> Any:
+        if _noting is not None:
+            _noting.note_listed(path)
+        return scandir(path)
+
+    def noting_listdir(path: Any = ".") -> list[Any]:
+        if _noting is not None:
+            _noting.note_listed(path)
+        return listdir(path)
+
+    def noting_readlink(path: Any, *, dir_fd: int | None = None) -> Any:
+        if _noting is not None:
+            _noting.note_link(_noting.path_of(path, dir_fd))
+        return readlink(path, dir_fd=dir_fd)
+
+    def noting_access(path: Any, mode: int, **how: Any) -> bool:
+        if _noting is not None:
+            _noting.note_now(_noting.path_of(path, how.get("dir_fd")), follows=True)
+        return access(path, mode, **how)
+
+    def noting_mkdir(path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        mkdir(path, mode, dir_fd=dir_fd)
+        if _noting is not None:
+            _noting.note_own(_noting.path_of(path, dir_fd))
+
+    def noting_kill(pid: int, signal: int, /) -> None:
+        if _noting is not None and signal == 0:
+            _noting.processes[pid] = is_alive(pid)
+        _kill(pid, signal)
+
+    return {
+        "scandir": noting_scandir,
+        "listdir": noting_listdir,
+        "readlink": noting_readlink,
+        "access": noting_access,
+        "mkdir": noting_mkdir,
+        "kill": noting_kill,
+    }
+
+
+def _noting_open(real: Callable[..., Any]) -> Callable[..., Any]:
+    def noting_open(file: Any, mode: str = "r", *others: Any, **more: Any) -> Any:
+        looks = _noting
+        if looks is not None and not isinstance(file, int):
+            where = looks.path_of(file)
+            if where.startswith(_SYSTEM):
+                looks.note_held(where)
+            elif {"w", "a", "x", "+"}.isdisjoint(mode):
+                looks.note_now(where, follows=True)
+            else:
+                looks.note_own(where)
+        return real(file, mode, *others, **more)
+
+    return noting_open
