@@ -46,6 +46,31 @@ def test_a_first_frame_waits_for_nothing_that_reads_documents_or_sessions() -> N
     assert loaded(f"{statements}\nassert 'json' not in sys.modules", *modules, "sqlite3", "pydantic") == set()
 
 
+def test_what_was_said_before_is_said_again_without_loading_what_has_said_it(tmp_path: Path) -> None:
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+    (workspace / "api.handoff.json").write_text(packet(), "utf-8")
+    run = (
+        "import os\n"
+        f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path / 'state')!r}}}\n"
+        f"sys.argv = ['agentwatch', 'tree', {str(workspace)!r}]\n"
+        "from agentwatch.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit: pass"
+    )
+    names = (
+        "agentwatch.cli",
+        "agentwatch.kept.looks",
+        "agentwatch.kept.keeping",
+        "argparse",
+        "typing",
+        "hashlib",
+        "pathlib",
+    )
+    assert loaded(run, *names) >= {"agentwatch.cli", "agentwatch.kept.looks"}
+    assert loaded(run, *names) == set()
+
+
 def test_the_headless_faces_load_no_screen() -> None:
     names = ("commands.log", "commands.sources", "commands.tree", "commands.check", "monitor", "sources.files.source")
     statements = "import " + ", ".join(f"agentwatch.{name}" for name in names)

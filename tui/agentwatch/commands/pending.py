@@ -102,7 +102,7 @@ def print_pending(
         if older := older_words(len(tree.left_out)):
             say(older)
     complain_of(monitor.problems)
-    if not (moving or monitor.host or tree.left_out):
+    if looks.is_noting() and not (moving or monitor.host or tree.left_out):
         looks.holds(words_last(tree))
     return exit_codes.NOT if monitor.problems else exit_codes.DONE
 

@@ -64,7 +64,7 @@ def print_tree(
         of_all = "" if found is None or not tree.tasks else f"{len(found.matches):,} found of "
         say(of_all + _summary(monitor, left_out))
     complain_of(monitor.problems)
-    if not (query or monitor.host or monitor.tree.left_out):
+    if looks.is_noting() and not (query or monitor.host or monitor.tree.left_out):
         looks.holds(document_lasts(tree) if as_json else words_last(tree))
     asking = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
     return 1 if fail and (asking or monitor.problems) else 0
@@ -100,7 +100,9 @@ def _summary(monitor: Monitor, left_out: int) -> str:
     old += f"; {older}" if older else ""
     now = sums_of(task for task in monitor.tree.tasks.values() if not task.past)
     past = f", and {totals.tasks - now.tasks:,} of history" if now.tasks < totals.tasks else ""
-    states = ", ".join(f"{count} {state}" for state, count in sorted(now.states.items(), key=lambda item: -item[1]))
+    states = ", ".join(
+        f"{count} {state}" for state, count in sorted(now.states.items(), key=lambda item: (-item[1], item[0]))
+    )
     silent = f"; {now.stale} silent" if now.stale else ""
     how = f": {states}" if states else ""
     lost = f"; {clean(monitor.host)} cannot be reached" if monitor.tree.lost_since is not None else ""

@@ -17,8 +17,9 @@ _UNITS: Final = (60.0, 3_600.0, 86_400.0)
 def words_last(tree: DelegationTree) -> float:
     """Until when the words about every task stay as they are, in epoch seconds; minus infinity where they change all
     the time."""
+    moments = (moment for task in tree.tasks.values() for moment in _moments(tree, task))
     # A date is told in other words tomorrow.
-    return min(Stretch.of(tree.now).end, *(moment for task in tree.tasks.values() for moment in _moments(tree, task)))
+    return min(Stretch.of(tree.now).end, min(moments, default=math.inf))
 
 
 def document_lasts(tree: DelegationTree) -> float:

@@ -1,0 +1,52 @@
+"""A process that says what commands say, as `agentwatch` does or without what is kept, at the time that it is told.
+
+Reads a JSON object a line, `{"arguments", "now", "keeps"}`, and answers with an array: the exit code, what was written
+to both streams, and whether that was said before.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+from typing import Any
+
+_now = 0.0
+time.time = lambda: _now
+time.time_ns = lambda: int(_now * 1_000_000_000)
+
+
+def main() -> None:
+    from agentwatch.kept import answers, looks
+
+    # Before anything else is loaded, as a command has it.
+    looks.install()
+    from agentwatch.cli import run
+    from agentwatch.evidence.plumbing import ask_again
+    from agentwatch.kept import keeping
+
+    noted, made = keeping.noted, list[str]()
+
+    def noting(place: str, key: bytes, answer: Any) -> int:
+        made.append(place)
+        return noted(place, key, answer)
+
+    keeping.noted = noting
+    asked, answered = sys.stdin, sys.stdout
+    for line in asked:
+        global _now
+        wish = json.loads(line)
+        _now, arguments = wish["now"], wish["arguments"]
+        made.clear()
+        sys.stdin = io.StringIO()
+        sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        keeps = wish["keeps"]
+        code = answers.answered(arguments, lambda said=arguments: run(said), ask_again) if keeps else run(arguments)
+        streams, sys.stdout, sys.stderr = (sys.stdout, sys.stderr), answered, sys.__stderr__
+        said = [stream.buffer.getvalue().decode() for stream in streams]  # type: ignore[attr-defined]
+        print(json.dumps([code, *said, keeps and not made]), file=answered, flush=True)
+
+
+if __name__ == "__main__":
+    main()
