@@ -102,7 +102,9 @@ def print_pending(
         if older := older_words(len(tree.left_out)):
             say(older)
     complain_of(monitor.problems)
-    if looks.is_noting() and not (moving or monitor.host or tree.left_out):
+    if moving or monitor.host or tree.left_out:
+        looks.spoil("how long decisions have been on their way is told, or another machine is asked")
+    elif looks.is_noting():
         looks.holds(words_last(tree))
     return exit_codes.NOT if monitor.problems else exit_codes.DONE
 

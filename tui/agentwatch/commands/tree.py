@@ -64,7 +64,9 @@ def print_tree(
         of_all = "" if found is None or not tree.tasks else f"{len(found.matches):,} found of "
         say(of_all + _summary(monitor, left_out))
     complain_of(monitor.problems)
-    if looks.is_noting() and not (query or monitor.host or monitor.tree.left_out):
+    if query or monitor.host or tree.left_out:
+        looks.spoil("what is asked for depends on the time, or on another machine")
+    elif looks.is_noting():
         looks.holds(document_lasts(tree) if as_json else words_last(tree))
     asking = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
     return 1 if fail and (asking or monitor.problems) else 0
