@@ -53,7 +53,7 @@ def test_what_was_said_before_is_said_again_without_loading_what_has_said_it(tmp
     run = (
         "import os\n"
         f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path / 'state')!r}}}\n"
-        f"sys.argv = ['agentwatch', 'tree', {str(workspace)!r}]\n"
+        f"sys.argv, sys.path = ['agentwatch', 'tree', {str(workspace)!r}], list(filter(None, sys.path))\n"
         "from agentwatch.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: pass"
@@ -68,6 +68,8 @@ def test_what_was_said_before_is_said_again_without_loading_what_has_said_it(tmp
         "pathlib",
     )
     assert loaded(run, *names) >= {"agentwatch.cli", "agentwatch.kept.looks"}
+    # That its state directory was made just then is not kept yet.
+    loaded(run, *names)
     assert loaded(run, *names) == set()
 
 

@@ -106,7 +106,8 @@ class Looks:
     def path_of(self, path: Any, directory: int | None = None) -> str:
         """The absolute path of what a function was given, "" where it is not known."""
         name = os.fsdecode(path)
-        if name.startswith("/"):
+        if name.startswith("/") or not name:
+            # Without a name there is nothing, ever.
             return name
         above, _ = (self._here, True) if directory is None else self._directories.get(directory, ("", True))
         if not above:
