@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import runpy
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -21,6 +22,14 @@ class WrongClock:
     def command(self) -> list[str]:
         """What to start instead of agentwatch."""
         return [sys.executable, __file__, str(self.file)]
+
+    def install(self, directory: Path) -> Path:
+        """Make a directory with an `agentwatch` that goes by this clock."""
+        directory.mkdir(parents=True)
+        script = directory / "agentwatch"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(self.command)} "$@"\n')
+        script.chmod(0o755)
+        return directory
 
     def set(self, ahead: float) -> None:
         beside = self.file.with_suffix(".new")

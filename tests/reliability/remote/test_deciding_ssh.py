@@ -31,14 +31,22 @@ from agentwatch.sources.health import Batch
 from tests.reliability.remote.test_deciding import ROUNDS, Said, told_the_truth
 from tests.unit.decisions.made import KIM, NOON
 from tests.unit.remote.far import ALICE, Host, keys_of
-from tests.unit.remote.sshd import Sshd, needs_sshd
+from tests.unit.remote.sshd import BIN, Sshd, needs_sshd
+from tests.wrong_clock import WrongClock
 
 HERE = max(2, ROUNDS // 6)
+HOUR = 3600.0
 
 
 @pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Sshd]:
-    running = Sshd(tmp_path / "there")
+def clock(tmp_path: Path) -> WrongClock:
+    """By which the host goes."""
+    return WrongClock(tmp_path / "clock")
+
+
+@pytest.fixture
+def sshd(tmp_path: Path, clock: WrongClock) -> Iterator[Sshd]:
+    running = Sshd(tmp_path / "there", path=f"{clock.install(tmp_path / 'bin')}:{BIN}:/usr/bin:/bin")
     yield running
     running.stop()
 
@@ -116,7 +124,7 @@ def relays(sshd: Sshd) -> list[int]:
 
 @needs_sshd
 def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_which(
-    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sshd: Sshd, clock: WrongClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ANSWER_SECONDS", 2.0)
     monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.3)
@@ -144,6 +152,9 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
             ]
             for thread in threads:
                 thread.start()
+            if dice.random() < 0.4:
+                # Somebody sets the clock of the host, by an hour, while it is decided.
+                clock.set(dice.choice((-HOUR, 0.0, HOUR)))
             time.sleep(dice.random() * 0.3)
             process = dice.choice(screens).link._process
             victims = relays(sshd) if dice.random() < 0.7 or process is None else [process.pid]

@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.unit.remote.sshd import Seen, Sshd, needs_sshd
+from tests.unit.remote.sshd import BIN, Seen, Sshd, needs_sshd
+from tests.wrong_clock import WrongClock
 
 ROUNDS: Final = int(os.environ.get("AGENTWATCH_ROUNDS", "1"))
-FAULTS: Final = ("ssh killed", "relay killed", "relay stopped", "cut while much is told")
+FAULTS: Final = ("ssh killed", "relay killed", "relay stopped", "cut while much is told", "clock wrong for a while")
+HOUR: Final = 3600.0
 
 RETURN: Final = """## Summary
 Counted the seeds.
@@ -30,8 +32,15 @@ Counted the seeds.
 
 
 @pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    running = Sshd(tmp_path_factory.mktemp("sshd"))
+def clock(tmp_path_factory: pytest.TempPathFactory) -> WrongClock:
+    """By which the host goes."""
+    return WrongClock(tmp_path_factory.mktemp("clock") / "ahead")
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory, clock: WrongClock) -> Iterator[Sshd]:
+    place = tmp_path_factory.mktemp("sshd")
+    running = Sshd(place / "there", path=f"{clock.install(place / 'bin')}:{BIN}:/usr/bin:/bin")
     yield running
     running.stop()
 
@@ -86,28 +95,36 @@ _OWN: Final = ("seen", "unseen", "tokens_per_minute", "host")
 
 @needs_sshd
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_the_screen_shows_what_the_host_says_after_whatever_was_killed(sshd: Sshd, tmp_path: Path, seed: int) -> None:
+def test_the_screen_shows_what_the_host_says_after_whatever_was_killed(
+    sshd: Sshd, clock: WrongClock, tmp_path: Path, seed: int
+) -> None:
     agents, seen = Agents(tmp_path, seed), Seen(sshd, tmp_path)
     agents.write(10)
     try:
         seen.until(lambda: seen.health.mode == "live")
         for fault in FAULTS if ROUNDS > 1 else FAULTS[1:]:
             agents.write(5)
-            happen(fault, seen, sshd, agents)
+            happen(fault, seen, sshd, agents, clock)
             agents.write(5)
             settle(seen, sshd, tmp_path)
     finally:
         seen.source.stop()
 
 
-def happen(fault: str, seen: Seen, sshd: Sshd, agents: Agents) -> None:
+def happen(fault: str, seen: Seen, sshd: Sshd, agents: Agents, clock: WrongClock) -> None:
     process = seen.link._process
     relays = sshd.relays()
+    if fault == "clock wrong for a while":
+        clock.set(agents.random.choice((-HOUR, HOUR)))
+        agents.write(5)
+        time.sleep(agents.random.uniform(0.0, 0.5))
+        # What it has dated meanwhile it reads anew.
+        clock.set(0)
     if fault == "cut while much is told":
         agents.write(100)
-    if fault.startswith("relay"):
+    if fault.startswith(("relay", "clock")):
         for pid in relays:
-            os.kill(pid, signal.SIGKILL if fault == "relay killed" else signal.SIGSTOP)
+            os.kill(pid, signal.SIGSTOP if fault == "relay stopped" else signal.SIGKILL)
         if fault == "relay stopped":
             agents.write(5)
             time.sleep(agents.random.uniform(0.0, 0.5))

@@ -187,3 +187,10 @@ def test_a_foreign_request_that_is_none_is_left_out_of_a_recording(
 def test_the_end_is_told_also_where_nothing_else_speaks_of_its_session() -> None:
     told = list(StateChanges(DelegationTree()).tell(story([requested(ALLOWED)], 2_000.0)))
     assert [one.request.stage.value for one in told if isinstance(one, RequestChange)] == ["offered", "acted"]
+
+
+def test_what_comes_after_the_end_is_left_for_the_next_start(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path, lambda _: None)
+    keeper.start().result()
+    keeper.stop()
+    keeper.keep([])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,8 +84,9 @@ class Keeper:
         self._worker.submit(self._history.keep_files, files)
 
     def keep(self, observations: Sequence[Observation]) -> None:
-        """Record these, in the order of the calls."""
-        self._worker.submit(self._history.record, observations, self._text_of)
+        """Record these, in the order of the calls. What comes after the end is read again at the next start."""
+        with suppress(RuntimeError):
+            self._worker.submit(self._history.record, observations, self._text_of)
 
     def keep_requests(self, requests: Iterable[Request], now: float) -> None:
         """Record those of these that have ended, as they stand `now`."""

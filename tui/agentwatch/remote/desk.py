@@ -298,7 +298,8 @@ class RemoteDesk(Pen):
         except NotTrustedError as error:
             self._outbox.drop(letter.sha256)
             told = f"on {self._label}: agentwatch keys trust {self.keys.show().text} --name NAME"
-            raise NotRecordedError(f"{error}; {told}") from error
+            sent = "or here, where ssh reaches it: agentwatch keys send HOST"
+            raise NotRecordedError(f"{error}; {told}; {sent}") from error
         except DecisionError:
             self._outbox.drop(letter.sha256)
             raise
