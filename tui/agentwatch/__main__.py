@@ -7,6 +7,9 @@ import gc
 import os
 import sys
 
+KEPT = ("tree", "pending", "check")
+"""Commands that only say how things stand."""
+
 
 def main() -> None:
     """Run the command line and exit with its code."""
@@ -19,10 +22,15 @@ def main() -> None:
     # Looking for garbage takes a fifth of the time of a small `tree`, and of the first frame. What stays turns it on.
     gc.disable()
     atexit.register(gc.freeze)
-    if sys.argv[1:2] in (["tree"], ["pending"], ["check"]):
+    if sys.argv[1:] and sys.argv[1] in KEPT:
         from agentwatch.kept.answers import answered
 
         sys.exit(answered(sys.argv[1:], _run, _ask_git))
+    if sys.argv[1:2] in (["hook"], ["wait"]):
+        # What these ask of a task is kept; see `sightings`.
+        from agentwatch.kept.looks import install
+
+        install()
     sys.exit(_run())
 
 

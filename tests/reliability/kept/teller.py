@@ -17,35 +17,44 @@ time.time = lambda: _now
 time.time_ns = lambda: int(_now * 1_000_000_000)
 
 
+def _nothing(*_given: Any) -> None:
+    """Nothing is kept."""
+
+
 def main() -> None:
     from agentwatch.kept import answers, looks
 
     # Before anything else is loaded, as a command has it.
     looks.install()
+    from agentwatch.__main__ import KEPT
     from agentwatch.cli import run
     from agentwatch.evidence.plumbing import ask_again
     from agentwatch.kept import keeping
 
-    noted, made = keeping.noted, list[str]()
+    begin, read, keep, looked = looks.begin, answers.read, keeping.keep, list[object]()
 
-    def noting(place: str, key: bytes, answer: Any) -> int:
-        made.append(place)
-        return noted(place, key, answer)
+    def beginning(noting: looks.Looks | None) -> None:
+        looked.append(noting)
+        begin(noting)
 
-    keeping.noted = noting
+    looks.begin = beginning
     asked, answered = sys.stdin, sys.stdout
     for line in asked:
         global _now
         wish = json.loads(line)
         _now, arguments = wish["now"], wish["arguments"]
-        made.clear()
+        looked.clear()
         sys.stdin = io.StringIO()
         sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
         keeps = wish["keeps"]
-        code = answers.answered(arguments, lambda said=arguments: run(said), ask_again) if keeps else run(arguments)
+        answers.read, keeping.keep = (read, keep) if keeps else (_nothing, _nothing)
+        if keeps and arguments[0] in KEPT:
+            code = answers.answered(arguments, lambda said=arguments: run(said), ask_again)
+        else:
+            code = run(arguments)
         streams, sys.stdout, sys.stderr = (sys.stdout, sys.stderr), answered, sys.__stderr__
         said = [stream.buffer.getvalue().decode() for stream in streams]  # type: ignore[attr-defined]
-        print(json.dumps([code, *said, keeps and not made]), file=answered, flush=True)
+        print(json.dumps([code, *said, keeps and not looked]), file=answered, flush=True)
 
 
 if __name__ == "__main__":

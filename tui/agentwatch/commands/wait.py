@@ -9,9 +9,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -20,13 +19,13 @@ from agentwatch.config import Settings
 from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
+from agentwatch.sightings import sighted
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
     from agentwatch.delegation.task import Task
-    from agentwatch.monitor import Monitor
     from agentwatch.remote.source import RemoteSource
 
 _BY: Final = "agentwatch wait"
@@ -52,7 +51,7 @@ def wait(
     Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
     """
     asker = Asker(workspace, settings, "wait")
-    found, task = _decided(asker, partial(load, workspace), settings, task_id, attempt, timeout=timeout)
+    found, task = _decided(asker, load, workspace, settings, task_id, attempt=attempt, timeout=timeout)
     handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
     document = waited(found, task, task_id, handoff_path=handoff_path)
     _print(document, indent)
@@ -125,11 +124,12 @@ def _tell(document: Mapping[str, Any], task_id: str, place: str, trouble: object
 
 def _decided(
     asker: Asker,
-    load: Callable[..., Monitor],
+    load: Load,
+    workspace: Path,
     settings: Settings,
     task_id: str,
-    attempt: int | None,
     *,
+    attempt: int | None,
     timeout: float,
 ) -> tuple[Found, Task | None]:
     """What there is to say after at most `timeout` seconds, and the task where nothing is decided.
@@ -140,29 +140,28 @@ def _decided(
     question, task = Question(task_id, attempt), None
     found = asker.reader.wait(question, 0.0)
     if not isinstance(found, Verified | Expired):
-        task = _seen(load, settings, task_id)
+        task = _seen(load, workspace, settings, task_id)
         left = end - time.monotonic()
         if left > 0 and not is_needless(task):
             found = asker.reader.wait(question, left)
             if not isinstance(found, Verified | Expired):
                 # It may have returned meanwhile.
-                task = _seen(load, settings, task_id)
+                task = _seen(load, workspace, settings, task_id)
     if not isinstance(found, Verified | Expired):
         return found, task
-    question = question_about(load(settings, inspects=False).tree, task_id, attempt)
+    question = question_about(load(workspace, settings, inspects=False).tree, task_id, attempt)
     found = asker.reader.wait(question, 0.0)
-    if not isinstance(found, Verified | Expired) and not is_needless(_seen(load, settings, task_id)):
+    if not isinstance(found, Verified | Expired) and not is_needless(_seen(load, workspace, settings, task_id)):
         # One of before was decided; this one asks, or has not returned.
         found = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
-    return found, None if isinstance(found, Verified | Expired) else _seen(load, settings, task_id)
+    return found, None if isinstance(found, Verified | Expired) else _seen(load, workspace, settings, task_id)
 
 
-def _seen(load: Callable[..., Monitor], settings: Settings, task_id: str) -> Task | None:
+def _seen(load: Load, workspace: Path, settings: Settings, task_id: str) -> Task | None:
     """The task as files show it; where they say that nothing is asked, as everything shows it: a claim may be false."""
-    files = load(settings._replace(sessions=False), inspects=False)
+    files = sighted(workspace, settings._replace(sessions=False), task_id, load)
     complain_of(files.problems)
-    task = files.tree.tasks.get(task_id)
-    return load(settings, inspects=True).tree.tasks.get(task_id) if is_needless(task) else task
+    return sighted(workspace, settings, task_id, load, inspects=True).task if is_needless(files.task) else files.task
 
 
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:

@@ -120,8 +120,12 @@ def _same_others(told: bytes, ask: Ask) -> bool:
     )
 
 
-def key_of(arguments: Sequence[str]) -> bytes:
-    """Everything that the caller gives: two calls with the same key are the same question."""
+def key_of(arguments: Sequence[str], names: Sequence[str] | None = None) -> bytes:
+    """Everything that the caller gives: two calls with the same key are the same question. With `names`, it depends on
+    no other variables of the environment, and not on where it is called."""
+    if names is not None:
+        variables = [(name, os.environ.get(name)) for name in names]
+        return repr((list(arguments), variables, sys.version, os.geteuid())).encode("utf-8", "surrogateescape")
     streams = [one is not None and (one.isatty(), one.encoding) for one in (sys.stdin, sys.stdout, sys.stderr)]
     variables = sorted((name, value) for name, value in os.environ.items() if name not in _CHANGING)
     here = os.getcwd()  # noqa: PTH109

@@ -50,6 +50,17 @@ def noted(place: str, key: bytes, run: Callable[[], int]) -> int:
     return code
 
 
+def remember(place: str, key: bytes, look: Callable[[], bytes]) -> None:
+    """Look, and keep what that gives."""
+    noted, began = Looks(), time.time()
+    looks.begin(noted)
+    try:
+        found = look()
+    finally:
+        looks.begin(None)
+    keep(place, key, (0, found, b""), noted, began)
+
+
 def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> None:
     """Keep an answer, if it will hold. `began` is when it was begun, in epoch seconds. Never raises for the disk."""
     now = time.time()

@@ -235,6 +235,11 @@ def database(path: str) -> None:
             _noting.note_now(_noting.path_of(name), follows=True)
 
 
+def is_installed() -> bool:
+    """Whether what is looked at can be noted."""
+    return _is_installed
+
+
 def is_noting() -> bool:
     """Whether what is looked at is noted."""
     return _noting is not None

@@ -117,9 +117,12 @@ def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load)
     """The child with what it wrote into a file of the workspace; session stores, which may be large, are not read."""
     if child.packet is None:
         return child
-    monitor = load(workspace, settings._replace(sessions=False), inspects=False)
-    complain_of(monitor.problems)
-    return child.with_file(monitor.tree.tasks.get(child.task_id))
+    # It needs the library of JSON shapes, and most children have no packet.
+    from agentwatch.sightings import sighted
+
+    found = sighted(workspace, settings._replace(sessions=False), child.task_id, load)
+    complain_of(found.problems)
+    return child.with_file(found.task)
 
 
 def _child(

@@ -1,0 +1,156 @@
+"""Commands in a workspace of 5,000 tasks against walking it, reading its files and `json.loads`: where nothing is kept,
+and once more. What they take of the processor, too. And a session with a transcript of 320 MB."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tests.benchmarks.bench_scan import _walk_and_load
+from tests.benchmarks.measuring import Row, interleaved
+from tests.benchmarks.workspaces import write
+from tests.unit.agents.claude import Claude
+from tests.unit.claude_code.building import Store, meta, packet, report
+
+_REFERENCE: Final = "os.walk, read, json.loads"
+_CODES: Final = (0, 3)
+_LARGE: Final = 320_000_000
+
+
+class _Commands:
+    """Commands about one workspace, of a user who has nothing else."""
+
+    def __init__(self, workspace: Path, home: Path, given: bytes = b"") -> None:
+        self._workspace, self._home, self._given = workspace, home, given
+        self._environment: Mapping[str, str] = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CLAUDE"))},
+            "HOME": str(home),
+        }
+
+    def run(self, words: Sequence[str]) -> None:
+        """Run one to its end, as it is installed."""
+        command = [str(Path(sys.executable).with_name("agentwatch")), *words, str(self._workspace)]
+        environment = dict(self._environment)
+        # Installed programs are compiled.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        ran = subprocess.run(
+            command,
+            env=environment,
+            input=self._given,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        if ran.returncode not in _CODES:
+            raise RuntimeError(f"{command} ended with {ran.returncode}")
+
+    def run_anew(self, words: Sequence[str]) -> None:
+        """The same where nothing is kept."""
+        shutil.rmtree(self._home / ".local" / "state" / "agentwatch" / "answers", ignore_errors=True)
+        self.run(words)
+
+    def rows(self, words: Sequence[str], reference: Callable[[], object], what: str, rounds: int) -> list[Row]:
+        """Anew, and once more, each against the reference."""
+        told = " ".join(word for word in words if word not in {"--timeout", "0"})
+        for _ in range(2):
+            self.run_anew(words)
+        read, anew = interleaved([reference, partial(self.run_anew, words)], rounds)
+        for _ in range(2):
+            # What was made a moment ago is not kept.
+            time.sleep(0.1)
+            self.run(words)
+        read_again, again = interleaved([reference, partial(self.run, words)], rounds)
+        before = _processor()
+        for _ in range(rounds):
+            self.run(words)
+        used = (_processor() - before) / rounds
+        return [
+            Row(f"{told}, {what}", _REFERENCE, read, anew, 3.0),
+            Row(f"{told}, {what}, again", _REFERENCE, read_again, again, 0.5),
+            Row(f"{told}, {what}, again, of the processor", "0.15 s", 150.0, used, 1.0),
+        ]
+
+
+def _processor() -> float:
+    """Milliseconds that all processes begun here, and ended, have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1_000
+
+
+def _of_files(tasks: int, what: str, rounds: int, commands: Sequence[Sequence[str]]) -> list[Row]:
+    with tempfile.TemporaryDirectory() as directory:
+        root, home = Path(directory, "work"), Path(directory, "home")
+        home.mkdir()
+        write(root, tasks)
+        claude = Claude(home / ".claude", root, packet("t7"))
+        claude.write_transcript()
+        told = _Commands(root, home, json.dumps(claude.stop(report("SUCCESS"))).encode())
+        return [row for words in commands for row in told.rows(words, partial(_walk_and_load, root), what, rounds)]
+
+
+def _large_session() -> list[Row]:
+    """One transcript of 320 MB and 284 children."""
+    with tempfile.TemporaryDirectory() as directory:
+        store = Store(Path(directory))
+        store.home = Path(directory, "home", ".claude")
+        store.workspace.mkdir()
+        session = store.session()
+        session.asked("Do it all.")
+        for number in range(284):
+            call, agent_id = f"toolu_{number}", f"a{number:016x}"
+            session.delegated(call, packet(f"t{number}"))
+            agent = store.agent(agent_id, meta(call))
+            agent.asked(packet(f"t{number}"))
+            agent.said(report("SUCCESS"))
+            session.returned(call, agent_id, report("SUCCESS"))
+        session.used("Bash", "toolu_x", command="make")
+        session.got("toolu_x", "A line of a tool's output, as long as such lines are.\n" * 36)
+        store.save()
+        noise = b"".join(session.path.read_bytes().splitlines(keepends=True)[-2:])
+        with session.path.open("ab") as file:
+            for _ in range((_LARGE - file.tell()) // len(noise)):
+                file.write(noise)
+        session.lines.clear()
+        session.said("All done.")
+        with session.path.open("ab") as file:
+            file.write(b"".join(session.lines))
+        files = sorted(store.home.rglob("*.jsonl"))
+        told = _Commands(store.workspace, Path(directory, "home"))
+
+        def split() -> int:
+            return sum(path.read_bytes().count(b"\n") for path in files)
+
+        words = ["tree", "--json"]
+        told.run_anew(words)
+        alone, anew = interleaved([split, partial(told.run_anew, words)], 3)
+        time.sleep(0.1)
+        told.run(words)
+        _, again = interleaved([split, partial(told.run, words)], 3)
+    size = "a session of 320 MB, 284 children"
+    return [
+        Row(f"tree --json, {size}", "1 s", 1_000.0, anew, 1.0),
+        Row(f"tree --json, {size}, again", "0.2 s", 200.0, again, 1.0),
+        Row(f"tree --json, {size}", "reading it and counting its lines", alone, anew),
+    ]
+
+
+_TREE: Final = ["tree", "--json"]
+_EVERY: Final = (_TREE, ["pending"], ["check"], ["wait", "t7", "--timeout", "0"], ["hook"])
+
+
+def short() -> list[Row]:
+    return _of_files(500, "500 tasks", 3, [_TREE])
+
+
+def run() -> list[Row]:
+    return [*_of_files(5_000, "5,000 tasks", 5, _EVERY), *_large_session()]

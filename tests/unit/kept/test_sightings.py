@@ -1,0 +1,69 @@
+"""What `wait` and hooks are told of a task is what a look at the workspace tells, and is not looked for again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.homes import live_in
+from tests.reliability.kept.test_random_histories import Teller
+from tests.unit.agents.documents import packet, returned
+
+
+class Site:
+    """A workspace with tasks in every state."""
+
+    def __init__(self, root: Path) -> None:
+        self.workspace = root / "shop"
+        self.workspace.mkdir()
+        for name in ("good", "bad", "open"):
+            (self.workspace / f"{name}.handoff.json").write_text(packet(name))
+        self.returns("good", "SUCCESS")
+        self.returns("bad", "ERROR")
+        (self.workspace / "broken.handoff.json").symlink_to("/etc")
+        self.teller = Teller(dict(os.environ))
+
+    def returns(self, name: str, state: str) -> None:
+        (self.workspace / f"{name}.return.md").write_text(returned(state))
+
+    def wait(self, task_id: str, *, keeps: bool = True) -> tuple[list[object], bool]:
+        time.sleep(0.06)
+        self.teller.ask(["wait", task_id, str(self.workspace), "--timeout", "0"], time.time(), keeps=keeps)
+        return self.teller.answer()
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    live_in(tmp_path, monkeypatch)
+    made = Site(tmp_path)
+    yield made
+    made.teller.end()
+
+
+@pytest.mark.parametrize("task_id", ["good", "bad", "open", "broken", "none"])
+def test_a_wait_is_told_of_a_task_what_it_was_told_before(site: Site, task_id: str) -> None:
+    for _ in range(2):
+        site.wait(task_id)
+    told, again = site.wait(task_id)
+    assert again
+    assert told == site.wait(task_id, keeps=False)[0]
+
+
+def test_who_asks_about_one_task_looks_for_all(site: Site) -> None:
+    for _ in range(2):
+        site.wait("bad")
+    assert site.wait("open")[1]
+
+
+def test_a_task_that_has_returned_meanwhile_is_looked_at(site: Site) -> None:
+    for _ in range(2):
+        site.wait("open")
+    site.returns("open", "SUCCESS")
+    told, again = site.wait("open")
+    assert not again
+    assert json.loads(str(told[1]))["state"] == "completed"
