@@ -16,6 +16,7 @@ from pathlib import Path
 
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.delegation.task import State
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, Place
 from agentwatch.remote.host import RemoteHost
@@ -74,13 +75,15 @@ class Measured:
         """Milliseconds of the processor until then, and for each thing observed from then on."""
         self.late: list[float] = []
         self.keys: list[float] = []
+        self.lost: list[float] = []
+        """How long keys waited while all hosts were lost at once."""
 
     def tap(self, observation: Observation) -> None:
         if isinstance(observation, Seen):
             self.late.append((time.time() - observation.at) * 1_000)
 
-    async def watch(self, monitor: Monitor, begin: Callable[[], None]) -> None:
-        """Run it, and note how long the event loop lets a key wait."""
+    async def watch(self, monitor: Monitor, begin: Callable[[], None], lose: Callable[[], None] | None = None) -> None:
+        """Run it, and note how long the event loop lets a key wait; also while all hosts are lost."""
         full, over = asyncio.Event(), asyncio.Event()
 
         async def keys() -> None:
@@ -110,7 +113,14 @@ class Measured:
                 began = time.process_time()
                 begin()
                 await over.wait()
-        self.cpu = (time.process_time() - began) * 1_000 / max(len(self.late), 1)
+                self.cpu = (time.process_time() - began) * 1_000 / max(len(self.late), 1)
+                if lose is not None:
+                    calm = self.keys[:]
+                    self.keys.clear()
+                    lose()
+                    while monitor.tree.totals.states.get(State.SUBMITTED):  # noqa: ASYNC110  not long
+                        await asyncio.sleep(0.01)
+                    self.lost, self.keys = self.keys, calm
         for one in running:
             one.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -141,9 +151,12 @@ def far(hosts: int, tasks: int) -> tuple[Measured, int, int]:
             there.stdin.write(b"go\n")
             there.stdin.flush()
 
+    def lose() -> None:
+        there.kill()
+
     places = [Place(path, f"build{number}", host=f"build{number}") for number, path in enumerate(links)]
     try:
-        asyncio.run(measured.watch(Monitors(places, Settings(), open_one), begin))
+        asyncio.run(measured.watch(Monitors(places, Settings(), open_one), begin, lose))
     finally:
         there.kill()
         there.communicate()
@@ -183,6 +196,7 @@ def run() -> list[Row]:
         Row("the slowest 5 of 100", same, *tails),
         Row("processor of the screen for one", same, local.cpu, remote.cpu),
         Row("a key waits, the longest 1 of 100", same, *keys),
+        Row("a key waits at most, while all hosts are lost", "tasks here, in calm", max(local.keys), max(remote.lost)),
         Row(f"cold start: {HOSTS} hosts with {TASKS} tasks each", same, local.full_ms, remote.full_ms),
         Row("processor of the screen for that", same, local.full_cpu, remote.full_cpu),
     ]

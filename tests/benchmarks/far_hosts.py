@@ -30,7 +30,8 @@ LIVE = Health("live", "")
 
 
 class Fed(Source):
-    """A workspace of so many tasks, each with what it was handed and what it gave back; told more by `news`."""
+    """A workspace of so many tasks, each with what it was handed, two of three with what they gave back; told more by
+    `news`."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
@@ -46,10 +47,9 @@ class Fed(Source):
         for number in range(self._tasks):
             parent = f"t{number // 10}" if number >= 10 else None
             packet = Handoff(f"t{number}", f"count the seeds of field {number} and say how many there are", parent)
-            seen += [
-                self._seen(f"t{number}.handoff.json", packet),
-                self._seen(f"t{number}.return.md", returned(number)),
-            ]
+            seen.append(self._seen(f"t{number}.handoff.json", packet))
+            if number % 3:
+                seen.append(self._seen(f"t{number}.return.md", returned(number)))
         return tuple(seen)
 
     def news(self, number: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,11 +16,13 @@ from agentwatch.config import Settings
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.observation import Lost
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors, names_of
+from agentwatch.monitors import Monitors, Place, names_of
 from agentwatch.place import state_directory
 from agentwatch.presence import is_shown
 from tests.app.deciding import handoff, returned
+from tests.app.scenes import LIVE, ToldSource
 
 NO_PROGRAMS = Settings(sessions=False)
 
@@ -133,6 +136,30 @@ def test_whatever_faces_ask_of_a_monitor_is_asked_of_those_that_it_is_made_of() 
     asked = {name for name, member in vars(Monitor).items() if not name.startswith("_") and callable(member)}
     asked |= {name for name, member in vars(Monitor).items() if isinstance(member, property)}
     assert asked - of_one_only <= vars(Monitors).keys()
+
+
+async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_keys_between_them() -> None:
+    sources: list[ToldSource] = []
+
+    def open_one(place: Place) -> Monitor:
+        sources.append(ToldSource())
+        monitor = Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, keeps_deleted=True, host=place.host)
+        monitor.tap = lambda _: taken.append(turns)
+        return monitor
+
+    monitor = Monitors([Place(Path(f"/ssh:{n}"), f"{n}", host=f"{n}") for n in range(20)], NO_PROGRAMS, open_one)
+    taken: list[int] = []
+    turns = 0
+    async with watching(monitor) as until:
+        await until(lambda: len(sources) == 20 and all(one.health.mode == LIVE.mode for one in parts(monitor)))
+        for source in sources:
+            source.push([Lost(1, 1_000.0)])
+        while len(taken) < 20:
+            # A key is answered when the event loop goes round.
+            await asyncio.sleep(0)
+            turns += 1
+        await until(lambda: all(one.tree.lost_since == 1_000.0 for one in parts(monitor)))
+    assert taken == sorted(set(taken))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -112,6 +113,9 @@ class Monitor:
         """What a face has to say of itself, a sentence each."""
         self.tap: Callable[[Observation], None] | None = None
         """Is called with every observation that the tree has taken."""
+        self.turn: AbstractAsyncContextManager[object] = nullcontext()
+        """Is held while observations are applied: of several monitors that share it, one at a time does, and a key
+        waits for one slice instead of one of each."""
         self._source = source
         self._clock = clock
         self._inspector = Inspector(workspace, self.content, parsed) if inspects else None
@@ -338,25 +342,34 @@ class Monitor:
         import asyncio
 
         while True:
+            has_news = True
             try:
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
                 async with asyncio.timeout(TICK_SECONDS):
                     await arrived.wait()
-                arrived.clear()
-                yield self._apply_slice()
-                while self._pending:
-                    await asyncio.sleep(0)
-                    yield self._apply_slice()
             except TimeoutError:
-                structure = self.tree.structure
-                changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
-                if self.health.mode != "starting":
-                    self.tree.asides.watch(self.tree.now)
-                self._put_back()
-                if self._herald is not None:
-                    self._herald.look(self.tree, changed)
-                if changed:
-                    yield Update(frozenset(changed), self.tree.structure != structure)
+                has_news = False
+            arrived.clear()
+            while True:
+                async with self.turn:
+                    update = self._apply_slice() if has_news or self._pending else self._tick()
+                    if has_news or update.changed:
+                        yield update
+                        # The event loop goes round before anybody else has a turn.
+                        await asyncio.sleep(0)
+                if not self._pending:
+                    break
+
+    def _tick(self) -> Update:
+        """Time has passed."""
+        structure = self.tree.structure
+        changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
+        if self.health.mode != "starting":
+            self.tree.asides.watch(self.tree.now)
+        self._put_back()
+        if self._herald is not None:
+            self._herald.look(self.tree, changed)
+        return Update(frozenset(changed), self.tree.structure != structure)
 
     def scan(self) -> None:
         """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""

@@ -176,7 +176,6 @@ class Monitors(Monitor):
     async def updates(self) -> AsyncIterator[Update]:
         import asyncio
 
-        # Of several that have much to apply, one at a time does: a key waits for one slice, and not for one of each.
         turn = asyncio.Lock()
         arrived: asyncio.Queue[Update | BaseException] = asyncio.Queue()
 
@@ -186,10 +185,9 @@ class Monitors(Monitor):
                     if not part.place.host:
                         # Hooks wait for a decision only where somebody can see what it is about.
                         await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
+                    part.monitor.turn = turn
                     async for update in part.monitor.updates():
                         arrived.put_nowait(self._take(part, update))
-                        async with turn:
-                            await asyncio.sleep(0)
             except Exception as error:  # noqa: BLE001  nobody waits for this task
                 if part.place.name is None:
                     arrived.put_nowait(error)

@@ -20,18 +20,14 @@ from agentwatch.decisions.face import subject_of
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import Record, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.tree import DelegationTree
 from agentwatch.place import workspace_id
 from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
-from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.source import RemoteSource
-from agentwatch.remote.ssh import SshLink
-from agentwatch.sources.health import Batch
 from tests.reliability.remote.test_deciding import ROUNDS, Said, told_the_truth
 from tests.unit.decisions.made import KIM, NOON
 from tests.unit.remote.far import ALICE, Host, keys_of
-from tests.unit.remote.sshd import BIN, Sshd, needs_sshd
+from tests.unit.remote.seen import until
+from tests.unit.remote.sshd import BIN, SeenBySsh, Sshd, needs_sshd
 from tests.wrong_clock import WrongClock
 
 HERE = max(2, ROUNDS // 6)
@@ -51,14 +47,11 @@ def sshd(tmp_path: Path, clock: WrongClock) -> Iterator[Sshd]:
     running.stop()
 
 
-class Screen:
+class Screen(SeenBySsh):
     """Of one operator, through an ssh of its own."""
 
     def __init__(self, sshd: Sshd, workspace: Path, root: Path, key: SigningKey) -> None:
-        self.tree = DelegationTree(remembers=True)
-        self.link = SshLink(sshd.address(workspace), [str(workspace)], program=sshd.program)
-        self.host = RemoteHost(self.link, "build1")
-        self.source = RemoteSource(self.host)
+        super().__init__(sshd, workspace)
         keys_of(root / "configuration", key)
         self.desk = RemoteDesk(
             self.host,
@@ -67,14 +60,6 @@ class Screen:
             state=root / "state",
             configuration=root / "configuration",
         )
-        self.source.start(self.take)
-
-    def take(self, batch: Batch) -> None:
-        tree = DelegationTree(remembers=True) if batch.anew else self.tree
-        for one in batch.observations:
-            tree.take(one)
-        tree.settle()
-        self.tree = tree
 
     def subject(self, task_id: str) -> Subject:
         until(lambda: task_id in self.tree.tasks)
@@ -102,13 +87,6 @@ class Screen:
         if said.word == "unknown":
             until(is_settled)
             said.settle(self.desk._told)
-
-
-def until(is_so: object, seconds: float = 90) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def relays(sshd: Sshd) -> list[int]:

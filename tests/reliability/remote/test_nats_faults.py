@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,22 +25,17 @@ from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.others import Role
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Lost, Tick
-from agentwatch.delegation.tree import DelegationTree
 from agentwatch.place import workspace_id
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.frames import Reset, to_bytes
-from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.nats_connection import Login, asked
 from agentwatch.remote.nats_link import NatsHub
 from agentwatch.remote.nats_names import DECISIONS, STREAM, accounts, decided_for, host_of, live, said_to
 from agentwatch.remote.seal import Sealer, unsealed
-from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.wire import Signer
-from agentwatch.sources.health import Batch, Health
-from agentwatch.view.document import tree_document
 from tests.broker import Broker, Wire, new_key
 from tests.reliability.commands.stage import HANDOFF, returned
+from tests.unit.remote.seen import Seen, until
 from tests.wrong_clock import WrongClock
 
 ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "1"))
@@ -119,49 +114,32 @@ class Operator:
         self.machine, self.root = machine, root
         self.ahead = 0.0
         """Seconds by which the clock here is."""
-        self.tree, self.health = DelegationTree(remembers=True), Health("starting", "")
-        self.lost = 0
+        self.seen: Seen
 
     def look(self, url: str) -> None:
-        self.host = RemoteHost(
-            NatsHub(url, Login(self.key)).link(self.machine.key.public),
-            "build1",
-            key=self.machine.key.public,
-            clock=lambda: time.time() + self.ahead,
-        )
-        self.source = RemoteSource(self.host)
+        link = NatsHub(url, Login(self.key)).link(self.machine.key.public)
+        self.seen = Seen(link, self.machine.key.public, clock=lambda: time.time() + self.ahead)
         place = self.root / "place"
         self.desk = RemoteDesk(
-            self.host,
-            lambda: self.source.workspace_id,
+            self.seen.host,
+            lambda: self.seen.source.workspace_id,
             place,
             state=self.root / "state",
             configuration=self.root / "config",
         )
-        self.source.start(self.take)
-
-    def take(self, batch: Batch) -> None:
-        tree = DelegationTree(remembers=True) if batch.anew else self.tree
-        for one in batch.observations:
-            tree.take(one)
-            self.lost += isinstance(one, Lost)
-        tree.apply(Tick(0, time.time()))
-        self.tree, self.health = tree, batch.health
+        self.seen.look()
 
     def has(self, task: str) -> bool:
         """Whether the screen shows what came back of a task."""
-        known = self.tree.tasks.get(task)
+        known = self.seen.tree.tasks.get(task)
         return known is not None and known.latest is not None and known.latest.returned is not None
 
     def tasks(self) -> list[dict[str, Any]]:
-        with self.host.lock:
-            self.tree.apply(Tick(0, time.time()))
-            return [task | {"host": None} for task in tree_document(self.tree, "/w")["tasks"]]
+        return [task | {"host": None} for task in self.seen.document("/w")["tasks"]]
 
     def decide(self, task: str, action: Action, told: dict[str, str]) -> None:
         """Decide as a person does: again, while nobody knows whether it was recorded."""
-        with self.host.lock:
-            subject = self.desk.subject(self.tree.tasks[task])
+        subject = self.desk.subject(self.seen.tree.tasks[task])
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             try:
@@ -180,13 +158,6 @@ class Operator:
                 told[action] = f"recorded {made.record.decision_id}"
                 return
         told[action] = "never told"
-
-
-def until(is_so: Callable[[], bool], what: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < end, what()
-        time.sleep(0.05)
 
 
 class Fleet:
@@ -211,7 +182,7 @@ class Fleet:
 
     def stop(self) -> None:
         for one in self.operators:
-            one.source.stop()
+            one.seen.source.stop()
         self.machine.kill()
         self.wire.stop()
         self.there.stop()
@@ -288,7 +259,7 @@ class Fleet:
         signer, host = Signer(self.eve), host_of(self.machine.key.public)
 
         async def lie(client: Client) -> None:
-            name = self.operators[0].source.workspace_id
+            name = self.operators[0].seen.source.workspace_id
             reset = signer.wrap(to_bytes(Reset(name, "0" * 16, 99)))
             sealer = Sealer([self.machine.key.public])
             lies = [(live(host, "all"), unsealed(reset)), (f"agentwatch.from.{host}.hello", unsealed(reset))]
@@ -375,7 +346,7 @@ def test_whatever_fails_each_decision_counts_once_and_everybody_is_told_the_trut
 def both_decide(fleet: Fleet, task: str, fault: str) -> dict[str, str]:
     """Both operators decide about a task at once while something fails. Returns what each was told."""
     operators, told = fleet.operators, dict[str, str]()
-    until(lambda: all(one.has(task) for one in operators), lambda: (fault, [one.health for one in operators]))
+    until(lambda: all(one.has(task) for one in operators), lambda: (fault, [one.seen.health for one in operators]))
     deciding = [
         threading.Thread(target=one.decide, args=(task, action, told))
         for one, action in zip(operators, (Action.RETRY, Action.ABORT), strict=True)

@@ -9,25 +9,19 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
 import pytest
+from tests.unit.remote.seen import Seen
 
 from agentwatch.composition import known_desk, scanned
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Lost, Reached, Tick
-from agentwatch.delegation.tree import DelegationTree
 from agentwatch.remote.address import Address, parse
-from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.ssh import SshLink
-from agentwatch.sources.health import Batch, Health
 from agentwatch.view.document import tree_document
 
 SSHD: Final = shutil.which("sshd") or "/usr/sbin/sshd"
@@ -133,41 +127,13 @@ class Sshd:
             )
 
 
-class Seen:
-    """What a screen sees of one workspace behind a real link."""
+class SeenBySsh(Seen):
+    """What a screen sees of one workspace behind a real ssh."""
 
     def __init__(self, sshd: Sshd, path: Path | str) -> None:
-        self.tree = DelegationTree(remembers=True)
-        self.health = Health("starting", "")
-        self.told: list[str] = []
-        self.lock = threading.Lock()
         self.link = SshLink(sshd.address("/anywhere"), [str(path)], program=sshd.program)
-        self.host = RemoteHost(self.link, "build1")
-        self.source = RemoteSource(self.host)
-        self.source.start(self.take)
-
-    def take(self, batch: Batch) -> None:
-        with self.lock:
-            tree = DelegationTree(remembers=True) if batch.anew else self.tree
-            for one in batch.observations:
-                tree.take(one)
-                if isinstance(one, Lost | Reached):
-                    self.told.append(type(one).__name__)
-            tree.apply(Tick(0, time.time()))
-            self.tree, self.health = tree, batch.health
-
-    def until(self, is_so: Callable[[], bool], seconds: float = 60) -> None:
-        end = time.monotonic() + seconds
-        while not is_so():
-            assert time.monotonic() < end, (self.health, [*self.tree.tasks], self.told)
-            time.sleep(0.02)
-
-    def document(self, workspace: str) -> dict[str, Any]:
-        """What `tree --json` says, as it is seen here."""
-        with self.lock:
-            self.tree.apply(Tick(0, time.time()))
-            problems = [tuple(one) for one in self.health.problems]
-            return json.loads(json.dumps(tree_document(self.tree, workspace, problems)))  # type: ignore[no-any-return]
+        super().__init__(self.link)
+        self.look()
 
 
 def _free_port() -> int:

@@ -1,0 +1,265 @@
+"""Every way between a relay and its screens, in the hand of a test: in the memory, through pipes, ssh and NATS."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tests.broker import Broker, Wire, new_key
+from tests.unit.remote.memory import MemoryEnd, MemoryLink
+from tests.unit.remote.sshd import Sshd
+
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.remote.address import parse
+from agentwatch.remote.link import Change, Link, LinkState, RelayEnd, Take
+from agentwatch.remote.nats_connection import Login
+from agentwatch.remote.nats_end import NatsEnd
+from agentwatch.remote.nats_link import NatsHub
+from agentwatch.remote.ssh import SshLink
+from agentwatch.remote.stdio import StdioEnd
+
+SECONDS: Final = 60.0
+
+_BRIDGE: Final = """#!{python} -ISE
+import os, socket, sys, threading
+there = socket.create_connection(("127.0.0.1", int(sys.argv[-1].strip("/"))))
+def say():
+    while data := os.read(0, 65536):
+        there.sendall(data)
+    there.shutdown(socket.SHUT_WR)
+threading.Thread(target=say, daemon=True).start()
+while data := there.recv(65536):
+    while data:
+        data = data[os.write(1, data):]
+"""
+"""What is found under the name `agentwatch`: it leads to the end of a relay that the test holds."""
+
+_NO_SSH: Final = """#!/bin/sh
+for last; do :; done
+PATH={bin}:/usr/bin:/bin exec sh -c "$last"
+"""
+"""What is run instead of ssh: it runs here what ssh would run there."""
+
+
+class Heard:
+    """What one end has heard, and what it was told of its link."""
+
+    def __init__(self) -> None:
+        self.messages: list[bytes] = []
+        self.states: list[LinkState] = []
+        self._news = threading.Condition()
+
+    def take(self, message: bytes) -> None:
+        with self._news:
+            self.messages.append(message)
+            self._news.notify_all()
+
+    def change(self, state: LinkState) -> None:
+        with self._news:
+            self.states.append(state)
+            self._news.notify_all()
+
+    def until(self, true: Callable[[], bool]) -> None:
+        with self._news:
+            assert self._news.wait_for(true, SECONDS), ([one[:80] for one in self.messages[-5:]], self.states)
+
+    def has(self, *messages: bytes) -> None:
+        self.until(lambda: all(message in self.messages for message in messages))
+
+    def is_up(self) -> None:
+        self.until(lambda: bool(self.states) and self.states[-1].up)
+
+
+class Way(ABC):
+    """What is between one relay, which has this end, and its screens. `shares`: they have it in common."""
+
+    end: RelayEnd
+    shares = True
+
+    @abstractmethod
+    def link(self) -> Link:
+        """The end of another screen."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Break all that is connected, in the middle of whatever it carries. Who connects again can."""
+
+    def stop(self) -> None:
+        self.end.stop()
+
+
+class Pumped(MemoryLink):
+    """A link in the memory that carries everything by itself, and connects again after a cut."""
+
+    def start(self, take: Take, change: Change) -> None:
+        super().start(take, change)
+        self._stopped = threading.Event()
+        self._cutting = threading.Event()
+        self._thread = threading.Thread(target=self._carry, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        if hasattr(self, "_stopped"):
+            self._stopped.set()
+            self._thread.join()
+
+    def send(self, message: bytes, *, keep: bool = False) -> None:
+        super().send(message, keep=keep)
+
+    def fail(self) -> None:
+        """The cable is cut."""
+        self._cutting.set()
+
+    def _carry(self) -> None:
+        while not self._stopped.wait(0.002):
+            if self._cutting.is_set():
+                self._cutting.clear()
+                self.cut()
+                continue
+            self.connect()
+            while self.said:
+                with suppress(Exception):
+                    self.hear()
+            while self.waiting and not self._stopped.is_set():
+                self.deliver()
+
+
+class Memory(Way):
+    def __init__(self) -> None:
+        self.end: MemoryEnd = MemoryEnd()
+
+    def link(self) -> Link:
+        made = Pumped(self.end)
+        made.screen = os.urandom(8).hex()
+        return made
+
+    def cut(self) -> None:
+        for link in self.end.links:
+            if isinstance(link, Pumped):
+                link.fail()
+
+
+class Ends(RelayEnd):
+    """The ends on all connections to a port, as one: on pipes each screen has a relay of its own."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._open: list[tuple[StdioEnd, socket.socket]] = []
+        self._lock = threading.Lock()
+        self._said: list[bytes] = []
+
+    def start(self, take: Take, change: Change) -> None:
+        self._take, self._change = take, change
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def send(self, message: bytes, key: str = "", *, keep: bool = False, to: str = "") -> None:
+        with self._lock:
+            ends = [end for end, _ in self._open]
+        for end in ends:
+            end.send(message, key, keep=keep, to=to)
+
+    def cut(self) -> None:
+        with self._lock:
+            for _, one in self._open:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def stop(self) -> None:
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self.cut()
+        with self._lock:
+            ends, self._open = self._open, []
+        for end, one in ends:
+            end.stop()
+            one.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                one, _ = self._listening.accept()
+                end = StdioEnd(one.fileno(), one.fileno())
+                end.start(self._take, lambda state, end=end: self._ended(end, state))  # type: ignore[misc]
+                with self._lock:
+                    self._open.append((end, one))
+
+    def _ended(self, end: StdioEnd, state: LinkState) -> None:
+        """A screen has gone; others may come."""
+        assert state.fatal
+        with self._lock:
+            gone = [one for known, one in self._open if known is end]
+            self._open = [(known, one) for known, one in self._open if known is not end]
+        for one in gone:
+            one.close()
+
+
+class Pipes(Way):
+    """Through the pipes of a process, which `program` starts instead of ssh. `bin` is where it finds `agentwatch`."""
+
+    shares = False
+
+    def __init__(self, place: Path, program: tuple[str, ...] = (), port: int = 22) -> None:
+        self.end: Ends = Ends()
+        self._links: list[SshLink] = []
+        self._program, self._port = program, port
+        if not program:
+            no_ssh = place / "no-ssh"
+            no_ssh.write_text(_NO_SSH.format(bin=bridge_in(place)))
+            no_ssh.chmod(0o755)
+            self._program = (str(no_ssh),)
+
+    def link(self) -> Link:
+        address = parse(f"ssh://127.0.0.1:{self._port}/{self.end.port}")
+        self._links.append(SshLink(address, [address.path], program=self._program))
+        return self._links[-1]
+
+    def cut(self) -> None:
+        for link in self._links:
+            if (process := link._process) is not None:
+                with suppress(OSError):
+                    os.kill(process.pid, signal.SIGKILL)
+
+
+def bridge_in(place: Path) -> Path:
+    """A directory with an `agentwatch` that leads to the test."""
+    (bin_ := place / "bin").mkdir(exist_ok=True)
+    (bin_ / "agentwatch").write_text(_BRIDGE.format(python=sys.executable))
+    (bin_ / "agentwatch").chmod(0o755)
+    return bin_
+
+
+def through_ssh(sshd: Sshd, place: Path) -> Way:
+    return Pipes(place, sshd.program, sshd.port)
+
+
+class Nats(Way):
+    """Over a server that others use, too: this host has a key of its own."""
+
+    def __init__(self, broker: Broker, key: SigningKey | None = None) -> None:
+        self._key = key or new_key()
+        self._there, self._here = Wire(broker), Wire(broker)
+        self.end = NatsEnd(self._there.url, self._key, login=Login())
+
+    def link(self) -> Link:
+        return NatsHub(self._here.url, Login(), key=self._key).link(self._key.public)
+
+    def cut(self) -> None:
+        self._here.cut(100)
+        time.sleep(0.05)
+        self._here.mend()
+
+    def stop(self) -> None:
+        super().stop()
+        self._there.stop()
+        self._here.stop()

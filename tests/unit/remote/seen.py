@@ -1,0 +1,66 @@
+"""What a screen sees of one workspace, whatever the link to it is."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agentwatch.decisions.envelope import PublicKey
+from agentwatch.delegation.observation import Lost, Reached, Tick
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.link import Link
+from agentwatch.remote.source import RemoteSource
+from agentwatch.sources.health import Batch, Health
+from agentwatch.view.document import tree_document
+
+
+def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None, seconds: float = 90.0) -> None:
+    """Wait until something is so, and say `what` there is instead."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, what()
+        time.sleep(0.02)
+
+
+class Seen:
+    """A tree that takes what is told through a link."""
+
+    def __init__(self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time) -> None:
+        self.tree = DelegationTree(remembers=True)
+        self.health = Health("starting", "")
+        self.told: list[str] = []
+        """What was told of the way to the host."""
+        self.lock = threading.Lock()
+        self.host = RemoteHost(link, "build1", key=key, clock=clock)
+        self.source = RemoteSource(self.host)
+
+    def look(self) -> None:
+        self.source.start(self.take)
+
+    def take(self, batch: Batch) -> None:
+        with self.lock:
+            tree = DelegationTree(remembers=True) if batch.anew else self.tree
+            for one in batch.observations:
+                tree.take(one)
+                if isinstance(one, Lost | Reached):
+                    self.told.append(type(one).__name__)
+            tree.apply(Tick(0, time.time()))
+            self.tree, self.health = tree, batch.health
+
+    def until(self, is_so: Callable[[], bool]) -> None:
+        until(is_so, lambda: (self.health, [*self.tree.tasks], self.told))
+
+    @property
+    def is_live(self) -> bool:
+        return self.health.mode == "live" and self.tree.lost_since is None
+
+    def document(self, workspace: str) -> dict[str, Any]:
+        """What `tree --json` says, as it is seen here."""
+        with self.lock:
+            self.tree.apply(Tick(0, time.time()))
+            problems = [tuple(one) for one in self.health.problems]
+            return json.loads(json.dumps(tree_document(self.tree, workspace, problems)))  # type: ignore[no-any-return]

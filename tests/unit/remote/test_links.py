@@ -1,0 +1,279 @@
+"""What holds for every link, whatever carries the messages: those who use one need not know which it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.broker import Broker, running
+from tests.unit.decisions.made import KIM
+from tests.unit.remote.links import Heard, Memory, Nats, Pipes, Way, bridge_in, through_ssh
+from tests.unit.remote.seen import Seen, until
+from tests.unit.remote.sshd import Sshd, needs_sshd
+
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Tick
+from agentwatch.monitor import Monitor
+from agentwatch.remote.frames import Decide, Result
+from agentwatch.remote.link import Link, Pauses, RelayEnd
+from agentwatch.remote.outcomes import Outcome
+from agentwatch.remote.relay import Relay
+from agentwatch.remote.wire import Signer
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.view.document import tree_document
+
+PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
+LARGE = bytes(range(256)) * (3 << 12)
+Start = Callable[[Link | RelayEnd], Heard]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    yield from running(tmp_path_factory.mktemp("broker"))
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    place = tmp_path_factory.mktemp("sshd")
+    there = Sshd(place / "there", path=f"{bridge_in(place)}:/usr/bin:/bin")
+    yield there
+    there.stop()
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long before he connects again."""
+    monkeypatch.setattr(Pauses.__init__, "__defaults__", (0.02, 0.1))
+
+
+@pytest.fixture(params=["memory", "pipes", pytest.param("ssh", marks=[needs_sshd, pytest.mark.slow]), "nats"])
+def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
+    made: Way
+    match request.param:
+        case "memory":
+            made = Memory()
+        case "pipes":
+            made = Pipes(tmp_path)
+        case "ssh":
+            made = through_ssh(request.getfixturevalue("sshd"), tmp_path)
+        case _:
+            made = Nats(request.getfixturevalue("broker"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def started() -> Iterator[Start]:
+    """Starts ends, and stops links when the test is over."""
+    links: list[Link] = []
+
+    def start(end: Link | RelayEnd) -> Heard:
+        heard = Heard()
+        end.start(heard.take, heard.change)
+        if isinstance(end, Link):
+            links.append(end)
+        return heard
+
+    yield start
+    for one in links:
+        one.stop()
+
+
+def connected(way: Way, started: Start) -> tuple[Heard, Link, Heard]:
+    """What the relay hears; a link, and what its screen hears, once each has heard the other."""
+    hears, link = started(way.end), way.link()
+    shown = started(link)
+    meet(way, hears, link, shown, b"0")
+    shown.is_up()
+    return hears, link, shown
+
+
+def meet(way: Way, hears: Heard, link: Link, shown: Heard, name: bytes) -> None:
+    """Say something until both have heard it: what is said right after a cut may be lost."""
+
+    def have_met() -> bool:
+        link.send(b"a screen " + name)
+        way.end.send(b"a relay " + name)
+        time.sleep(0.05)
+        return b"a screen " + name in hears.messages and b"a relay " + name in shown.messages
+
+    until(have_met, lambda: (hears.states, shown.states))
+
+
+def said(heard: Heard) -> list[bytes]:
+    return [one for one in heard.messages if not one.startswith((b"a screen", b"a relay"))]
+
+
+def test_messages_of_any_size_arrive_whole_and_in_their_order(way: Way, started: Start) -> None:
+    hears, link, shown = connected(way, started)
+    messages = [*(b"%d" % number for number in range(50)), LARGE, os.urandom(200_000), b"the end"]
+    for message in messages:
+        link.send(message)
+        way.end.send(message)
+    hears.has(b"the end")
+    shown.has(b"the end")
+    assert said(hears) == said(shown) == messages
+
+
+def test_what_an_operator_decides_is_heard_whole_however_often_it_comes(way: Way, started: Start) -> None:
+    hears, link, _ = connected(way, started)
+    link.send(b"retry " + LARGE, keep=True)
+    link.send(b"abort", keep=True)
+    hears.has(b"retry " + LARGE, b"abort")
+    assert set(said(hears)) == {b"retry " + LARGE, b"abort"}
+
+
+def test_a_cut_is_told_with_its_reason_and_the_link_is_up_again_by_itself(way: Way, started: Start) -> None:
+    hears, link, shown = connected(way, started)
+    for number in (b"1", b"2"):
+        count = len(shown.states)
+        way.cut()
+        shown.until(lambda count=count: any(not one.up for one in shown.states[count:]))  # type: ignore[misc]
+        down = next(one for one in shown.states[count:] if not one.up)
+        assert down.words
+        assert not down.fatal
+        meet(way, hears, link, shown, number)
+        shown.is_up()
+    # A message that was cut in the middle is none.
+    assert not said(hears)
+    assert not said(shown)
+
+
+def test_what_is_said_while_nobody_is_there_holds_nobody_up(way: Way, started: Start) -> None:
+    link = way.link()
+    link.send(b"before it began")
+    began = time.monotonic()
+    hears = started(way.end)
+    for _ in range(100):
+        way.end.send(LARGE[:10_000])
+    shown = started(link)
+    for _ in range(100):
+        link.send(LARGE[:10_000])
+    assert time.monotonic() - began < 5
+    meet(way, hears, link, shown, b"1")
+    link.stop()
+    link.send(b"when it has ended")
+    way.end.stop()
+    way.end.send(b"when it has ended")
+
+
+def test_what_cannot_be_taken_ends_nothing(way: Way, started: Start) -> None:
+    heard = Heard()
+
+    def take(message: bytes) -> None:
+        heard.take(message)
+        if message.startswith(b"bad"):
+            raise ValueError("nobody can have said that")
+
+    way.end.start(take, heard.change)
+    link = way.link()
+    shown = started(link)
+    meet(way, heard, link, shown, b"0")
+    link.send(b"bad")
+    link.send(b"good")
+    heard.has(b"bad", b"good")
+    meet(way, heard, link, shown, b"1")
+
+
+def test_a_link_that_was_stopped_says_nothing_more_and_can_be_stopped_again(way: Way, started: Start) -> None:
+    _, link, shown = connected(way, started)
+    way.end.send(LARGE)
+    began = time.monotonic()
+    link.stop()
+    assert time.monotonic() - began < 3  # a second, on a busy machine
+    known = len(shown.messages), len(shown.states)
+    way.end.send(b"nobody hears this")
+    time.sleep(0.1)
+    link.stop()
+    assert (len(shown.messages), len(shown.states)) == known
+
+
+def test_an_answer_is_heard_by_who_asked(way: Way, started: Start) -> None:
+    if not way.shares:
+        pytest.skip("each screen has a relay of its own")
+    hears, link, shown = connected(way, started)
+    other = way.link()
+    shown_there = started(other)
+    meet(way, hears, other, shown_there, b"1")
+    link.screen, other.screen = link.screen or "one", other.screen or "other"
+    way.end.send(b"for you", to=link.screen)
+    way.end.send(b"for all")
+    shown.has(b"for you", b"for all")
+    shown_there.has(b"for all")
+    assert said(shown_there) == [b"for all"]
+
+
+@contextmanager
+def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
+    """A relay that tells what is seen in a workspace, and records nothing but says that it did."""
+    monitor = Monitor(workspace, Settings(), FilesSource(workspace, FilesSettings()), time.time)
+    ready, relays = threading.Event(), list[Relay]()
+
+    async def decide(_: Monitor, decide: Decide) -> Result:
+        return Result(decide.workspace, "", decide.request[:7], Outcome.REFUSED, "not today")
+
+    async def run() -> None:
+        relays.append(Relay({"shop": monitor}, way.end, Signer(KIM), host="build1", decide=decide))
+        loops.append(asyncio.get_running_loop())
+        ready.set()
+        await relays[0].run()
+
+    loops: list[asyncio.AbstractEventLoop] = []
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    ready.wait()
+    try:
+        yield monitor
+    finally:
+        loops[0].call_soon_threadsafe(relays[0].end)
+        thread.join()
+
+
+def test_after_any_cut_the_screen_shows_what_the_host_does_and_the_host_answers(
+    way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+    seen = Seen(way.link())
+    results: list[Result] = []
+    seen.host.on_result.append(results.append)
+    with relaying(way, workspace) as monitor:
+        seen.look()
+        for number in range(3):
+            (workspace / f"{number}.handoff.json").write_text(PACKET % f"a.{number}")
+            if number:
+                way.cut()
+            (workspace / f"more-{number}.handoff.json").write_text(PACKET % f"b.{number}")
+            seen.until(lambda number=number: len(seen.tree.tasks) == 2 * number + 2 and seen.is_live)  # type: ignore[misc]
+
+        def is_same() -> bool:
+            monitor.tree.apply(Tick(0, time.time()))
+            here = seen.document("/w")["tasks"]
+            return json.loads(json.dumps(tree_document(monitor.tree, "/w")["tasks"])) == here  # type: ignore[no-any-return]
+
+        seen.until(is_same)
+        answers: list[str] = []
+        way.cut()
+
+        def is_answered() -> bool:
+            answers[:] = filter(None, [seen.source.ask("wait", "a.0")])
+            return bool(answers)
+
+        seen.until(is_answered)
+        assert json.loads(answers[0])["state"] == "submitted"
+        digest = seen.tree.tasks["a.0"].attempts[0].handoff
+        assert digest is not None
+        assert seen.source.content(digest.digest) == PACKET % "a.0"
+        seen.host.decide(seen.source.workspace_id, "request" + "x" * 300_000)
+        seen.until(lambda: bool(results))
+        assert {(one.request_sha256, one.outcome) for one in results} == {("request", Outcome.REFUSED)}
+    seen.source.stop()
