@@ -78,3 +78,14 @@ def test_by_a_clock_that_says_no_year_of_ours_nothing_is_dated_and_that_is_said(
     assert clocks.pulse.trouble.endswith(": set it there")
     clocks.beat()
     assert (clocks.pulse.trouble, clocks.pulse.offset) == ("", 0.0)
+
+
+def test_what_a_slow_answer_has_made_of_a_clock_that_was_put_right_does_not_stay() -> None:
+    clocks = Clocks()
+    clocks.there += HOUR
+    clocks.beat()
+    clocks.there -= HOUR
+    clocks.beat(way=4.5, back=0.1)
+    assert clocks.pulse.offset == 2.0
+    clocks.beat()
+    assert clocks.pulse.offset == 0.0

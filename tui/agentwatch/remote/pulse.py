@@ -73,5 +73,7 @@ class Pulse:
         kept = [one for one in self._measured if abs(one[1] - ahead) <= _TOLERATED + (one[0] + took) / 2]
         self._measured = deque([*kept, (took, ahead)], maxlen=self._measured.maxlen)
         took, ahead = min(self._measured)
-        if abs(ahead - self.offset) > _TOLERATED + took / 2:
+        # What was measured while the way was slow may seem to be so much; it is put right once that is certain.
+        is_needless = self.offset != 0 and abs(ahead) + took / 2 < _TOLERATED / 2
+        if is_needless or abs(ahead - self.offset) > _TOLERATED + took / 2:
             self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
