@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -145,10 +146,7 @@ def test_a_session_that_is_removed_takes_its_tasks_with_it(build: Build) -> None
 @given(seed=st.integers(0, 1 << 32), often=st.sampled_from([0.05, 0.3, 0.8]))
 @pytest.mark.slow
 def test_garbage_neither_hides_nor_changes_what_is_sound(build: Build, seed: int, often: float) -> None:
-    random = Random(seed)
-    with built(build) as store:
-        store.finish()
-        expected = store.seen_at_once()["tasks"]
+    random, expected = Random(seed), tasks_of_the_story(build)
     with built(build) as store:
         watch = store.watch()
         for _ in store.story:
@@ -163,6 +161,15 @@ def test_garbage_neither_hides_nor_changes_what_is_sound(build: Build, seed: int
         assert [_comparable(task) for task in watch.document["tasks"] if task["task_id"] in sound] == [
             _comparable(task) for task in expected
         ]
+
+
+@cache
+def tasks_of_the_story(build: Build) -> list[Document]:
+    """What the tree makes of a store that nobody spoilt."""
+    with built(build) as store:
+        store.finish()
+        tasks: list[Document] = store.seen_at_once()["tasks"]
+        return tasks
 
 
 def _comparable(task: Document) -> object:
