@@ -35,6 +35,7 @@ class Seen:
         self.told: list[str] = []
         """What was told of the way to the host."""
         self.lock = threading.Lock()
+        self.clock = clock
         self.host = RemoteHost(link, "build1", key=key, clock=clock)
         self.source = RemoteSource(self.host)
 
@@ -48,7 +49,7 @@ class Seen:
                 tree.take(one)
                 if isinstance(one, Lost | Reached):
                     self.told.append(type(one).__name__)
-            tree.apply(Tick(0, time.time()))
+            tree.apply(Tick(0, self.clock()))
             self.tree, self.health = tree, batch.health
 
     def until(self, is_so: Callable[[], bool]) -> None:
@@ -61,6 +62,6 @@ class Seen:
     def document(self, workspace: str) -> dict[str, Any]:
         """What `tree --json` says, as it is seen here."""
         with self.lock:
-            self.tree.apply(Tick(0, time.time()))
+            self.tree.apply(Tick(0, self.clock()))
             problems = [tuple(one) for one in self.health.problems]
             return json.loads(json.dumps(tree_document(self.tree, workspace, problems)))  # type: ignore[no-any-return]

@@ -18,17 +18,21 @@ from agentwatch.evidence.claims import ClaimKind
 from agentwatch.remote.frames import (
     LARGEST,
     PROTOCOL,
+    Ask,
     Frame,
     Hello,
     Item,
     Observed,
     VersionError,
+    Watch,
     frame_of,
     to_bytes,
 )
 from agentwatch.remote.observed import Told, fields_of, observation_of
 
-FRAMES = st.one_of(*(any_of(shape) for shape in get_args(Frame) if shape is not Hello))
+FRAMES = st.one_of(*(any_of(shape) for shape in get_args(Frame) if shape is not Hello)).map(
+    lambda frame: frame._replace(screen="s-1") if isinstance(frame, Watch | Ask) else frame
+)
 HELLOS = any_of(Hello).map(lambda hello: hello._replace(protocol=PROTOCOL))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -91,6 +95,9 @@ def test_bytes_that_nobody_said_raise_nothing_but_a_reason(data: bytes) -> None:
         (b'{"kind":"reset","workspace":"w","epoch":"e","upto":1' + b"0" * 5_000 + b"}", "digits"),
         (b'{"kind":"reset","workspace":7,"epoch":"e","upto":1}', "'7' is no text"),
         (b'{"kind":"reset","epoch":"e","upto":1}', "Reset without workspace"),
+        (b'{"kind":"watch","screen":"*","sent":1}', "no screen has such an id"),
+        (b'{"kind":"watch","screen":"x 0\\r\\nPUB a","sent":1}', "no screen has such an id"),
+        (b'{"kind":"watch","screen":"' + b"s" * 65 + b'","sent":1}', "no screen has such an id"),
         (b'{"kind":"beat","epoch":"e","now":1e999,"marks":{},"echo":{}}', "no number"),
     ],
 )

@@ -7,6 +7,7 @@ version, that is said instead.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, NoReturn
@@ -23,6 +24,8 @@ LARGEST: Final = 8 * 1024 * 1024
 """Bytes of a message."""
 ENOUGH: Final = 256 * 1024
 """Bytes up to which several things share a message."""
+_SCREEN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What a screen may call itself: that becomes a part of what messages for it are called, and of every beat."""
 
 
 class VersionError(ValueError):
@@ -227,6 +230,8 @@ def frame_of(data: bytes) -> Frame | None:
     if shape is Hello:
         _check(fields.get("protocol"), fields.get("agentwatch"))
     frame: Frame | None = None if shape is None else decoder(shape)(fields)
+    if isinstance(frame, Watch | Ask) and _SCREEN.fullmatch(frame.screen) is None:
+        raise ValueError("no screen has such an id")
     return frame
 
 
