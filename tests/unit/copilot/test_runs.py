@@ -228,6 +228,22 @@ def test_sessions_of_other_directories_are_counted_and_not_read(store: Store) ->
     assert [(one.sessions, one.skipped) for one in reader.found()] == [(2, "1 session of other directories")]
 
 
+def test_a_session_of_another_directory_that_is_replaced_by_one_of_this_is_read(store: Store) -> None:
+    store.session()
+    other = Log(store, "other")
+    other.opened(Path("/elsewhere"))
+    store.save()
+    reader = store.reader()
+    for _ in range(2):
+        assert [change.key for change in reader.read(60.0)] in ([SESSION], [])
+    other.path.rename(other.path.with_name("before"))
+    other.opened()
+    other.asked("Go.")
+    store.save()
+    assert [change.key for change in reader.read(60.0)] == ["other"]
+    assert [(one.sessions, one.skipped) for one in reader.found()] == [(2, "")]
+
+
 def test_a_line_that_is_not_whole_waits_and_what_is_no_event_is_counted(store: Store) -> None:
     main = store.session()
     store.save()

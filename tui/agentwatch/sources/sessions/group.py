@@ -133,6 +133,8 @@ class Group(Generic[T]):
     ) -> None:
         self.session = kind.session(session_id)
         self.belongs: bool | None = True if is_ours else None
+        self.sweep = 0
+        """The last look in which something of it was seen."""
         self._newest: float | None = 0.0
         self._workspace = workspace
         self._transcript = kind.transcript
@@ -180,12 +182,18 @@ class Group(Generic[T]):
         return self.belongs is False or (self._caught_up and not self._is_open and SESSION in self.session.transcripts)
 
     @property
+    def is_elsewhere(self) -> bool:
+        """It was begun in another directory, and nothing of it was told."""
+        return self.belongs is False and not self._given
+
+    @property
     def empty(self) -> bool:
         """Nothing is left of it, and nothing of it was told."""
         return not (self._files or self._metas or self._given)
 
     def look(self, stored: StoredFile, status: os.stat_result, sweep: int) -> bool:
         """Take notice of a file as it is now; True where it has changed. `sweep` counts the looks at the store."""
+        self.sweep = sweep
         if stored.is_meta:
             return self._look_at_meta(stored, status, sweep)
         file = self._files.get(stored.path)

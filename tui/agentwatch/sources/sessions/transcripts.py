@@ -56,6 +56,8 @@ class TranscriptsReader(StoreReader, Generic[T]):
         self._projects = Projects(workspace, home, kind.layout)
         self._processes = kind.processes(self._projects)
         self._groups: dict[tuple[str, str], Group[T]] = {}
+        self._others: dict[tuple[str, str], Group[T]] = {}
+        """Those of other directories: where one place has the sessions of all, most of them are."""
         self._sweep = 0
         self._next_look = 0.0
         self._next_own = 0.0
@@ -86,7 +88,11 @@ class TranscriptsReader(StoreReader, Generic[T]):
                 looks.until(group.newest + _QUIET)
                 program = UNKNOWN
             changes += group.changes(program)
-        self._groups = {key: group for key, group in self._groups.items() if not group.empty}
+        for key, group in list(self._groups.items()):
+            if group.empty:
+                del self._groups[key]
+            elif group.is_elsewhere:
+                self._others[key] = self._groups.pop(key)
         if moved or not is_behind:
             self._take_stock()
         return changes
@@ -100,6 +106,7 @@ class TranscriptsReader(StoreReader, Generic[T]):
         for project in projects:
             groups = [group for (place, _), group in self._groups.items() if place == project]
             other = sum(group.belongs is False for group in groups)
+            other += sum(place == project for place, _ in self._others)
             reasons = [self.trouble] if self._projects.unreadable and self.trouble else []
             reasons += [f"{several(other, 'session')} of other directories"] if other else []
             stock = _stock_of(groups)
@@ -123,27 +130,34 @@ class TranscriptsReader(StoreReader, Generic[T]):
         partly: set[tuple[str, str]] = set()
 
         def interest(project: str, session: str) -> Interest:
-            group = self._groups.get((project, session))
+            key = project, session
+            group = self._groups.get(key) or self._others.get(key)
             if everything or group is None or group.newest > old:
                 return "all"
+            if key in self._others:
+                return "none"
             if group.newest >= self._since and not group.is_settled:
                 return "all"
-            partly.add((project, session))
+            partly.add(key)
             return "own" if own else "none"
 
         moved = False
         for stored, status in self._projects.files(interest):
             key = (stored.project, stored.session or "")
-            group = self._groups.get(key)
+            group = self._groups.get(key) or self._others.get(key)
             if group is None:
                 group = self._groups[key] = Group(
                     key[1], self._projects.workspace, self._kind, self._message, is_ours=self._projects.are_ours
                 )
             moved |= group.look(stored, status, self._sweep)
+            if group.belongs is not False and key in self._others:
+                self._groups[key] = self._others.pop(key)
         unreadable = self._projects.unreadable
         for key, group in self._groups.items() if not unreadable else ():
             if key not in partly:
                 moved |= group.forget(self._sweep)
+        if everything and not unreadable:
+            self._others = {key: group for key, group in self._others.items() if group.sweep == self._sweep}
         return moved or refused != unreadable
 
     def _advance(self, until: float) -> bool:
