@@ -255,6 +255,31 @@ def test_a_line_that_is_not_whole_waits_and_what_is_no_event_is_counted(store: S
     assert (change.run.state, reader.trouble) == (RunState.WORKING, "1 line not understood and left out")
 
 
+@pytest.mark.parametrize(
+    "half", [b'{"type":"system.message","data":{"content":"You', b'{"type":"abort","data":{"a":{"b":1}']
+)
+def test_what_is_written_behind_half_an_event_of_a_killed_program_counts(store: Store, half: bytes) -> None:
+    main = store.session()
+    store.handed(main, "call_1", packet("a.b"))
+    store.put(main.path, half)
+    main.event("session.resume", eventCount=9)
+    main.asked("Go on.")
+    again = store.handed(main, "call_2", "one")
+    store.put(main.path, half)
+    again.said("Done.")
+    again.completed("call_2")
+    runs = store.runs()
+    assert (runs[CHILD].state, runs[CHILD].reason) == (RunState.FAILED, LEFT_BEHIND)
+    run = runs["agent-of-call_2"]
+    assert run.said is not None
+    reader = store.reader()
+    reader.read(60.0)
+    assert (reader.trouble, reader.text(run.said.digest)) == (None, "Done.")
+    transcript = reader.transcript(run)
+    assert transcript is not None
+    assert [entry.text for entry in transcript.entries()] == ["one", "Done."]
+
+
 def test_a_file_that_begins_anew_is_read_anew(store: Store) -> None:
     store.handed(store.session(), "call_1", "one")
     store.save()

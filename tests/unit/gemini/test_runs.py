@@ -219,6 +219,17 @@ def test_what_is_taken_back_was_not_said(store: Store) -> None:
     assert store.runs()[SESSION].title == "Anew."
 
 
+def test_what_is_written_behind_half_a_line_of_a_killed_program_counts(store: Store) -> None:
+    main = store.session()
+    store.agent("child", "one").answered("I run it.")
+    store.put(
+        main.path, b'{"id":"m","timestamp":"2026-11-22T12:00:09Z","type":"gemini","toolCalls":[{"args":{"id":"x"}'
+    )
+    main.asked("Go on.")
+    runs = store.runs()
+    assert (runs["child"].reason, runs[SESSION].tokens) == (LEFT_BEHIND, None)
+
+
 def test_a_checklist_is_that_of_the_tool(store: Store) -> None:
     todos = [{"description": "one", "status": "completed"}, {"description": "two", "status": "cancelled"}, 7]
     store.session().called("write_todos", "t", todos=todos)

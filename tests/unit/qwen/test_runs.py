@@ -210,6 +210,15 @@ def test_a_program_that_left_its_file_behind_is_gone(store: Store) -> None:
     assert store.runs()[SESSION].process_gone is None
 
 
+def test_what_is_written_behind_half_a_record_of_a_killed_program_counts(store: Store) -> None:
+    main = store.session()
+    main.asked("Go.")
+    store.handed(main, "call_1", "Make it.")
+    store.put(main.path, b'{"uuid":"x","type":"assistant","message":{"parts":[{"functionCall":{"args":{}')
+    main.asked("Go on.")
+    assert store.runs()["call_1"].reason == LEFT_BEHIND
+
+
 def test_a_checklist_is_that_of_the_tool(store: Store) -> None:
     main = store.session()
     main.asked("Go.")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.sources.sessions.tail import Line, Tail, line_at, record
+from agentwatch.sources.sessions.tail import Line, Tail, line_at, record, records
 
 BUDGET = 1 << 20
 
@@ -146,3 +146,22 @@ def test_a_line_that_is_no_json_object_is_no_record(line: bytes) -> None:
 
 def test_bytes_that_are_not_utf8_do_not_spoil_their_record() -> None:
     assert record(b'{"type": "\xff"}') == {"type": "\ufffd"}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('{"a":1}', [{"a": 1}]),
+        ('{"a":1}{"b":{"c":2}} {"d":3}', [{"a": 1}, {"b": {"c": 2}}, {"d": 3}]),
+        ('{"a":{"b":1},"c{"d":{"e":2}}', [{"d": {"e": 2}}]),
+        ('{"a":1}{"b":{"c":"{"d":2}', [{"a": 1}, {"d": 2}]),
+        ('{"a":{"b":1},', []),
+        ('{"a":1}x', [{"a": 1}]),
+        ("[1]2", []),
+        ("[" * 5_000, []),
+        ('{"' * 5_000, []),
+        ("", []),
+    ],
+)
+def test_a_line_holds_the_objects_that_are_whole(line: str, found: list[object]) -> None:
+    assert records(line.encode()) == found

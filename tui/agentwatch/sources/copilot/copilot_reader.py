@@ -30,7 +30,7 @@ from agentwatch.sources.sessions.runs import (
     run_of,
     settle,
 )
-from agentwatch.sources.sessions.tail import Line, lines_of, record
+from agentwatch.sources.sessions.tail import Line, lines_of, records
 from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
 NAME: Final = "copilot"
@@ -43,6 +43,7 @@ _LAYOUT: Final = Layout(
 )
 _PROMPTS: Final = b'{"type":"system.message"'
 """System prompts are most of a file."""
+_BEGINNING: Final = b'{"type":"'
 _SENDER: Final = "agent-"
 _REFUSED: Final = ("denied", "rejected")
 _SHUT: Final = "not over when Copilot was closed"
@@ -161,23 +162,27 @@ class Events:
 
     def fold(self, stretch: Line) -> None:
         for line in lines_of(stretch):
-            if line.buffer.startswith(_PROMPTS, line.start):
+            buffer, start, end = line.buffer, line.start, line.end
+            if buffer.startswith(_PROMPTS, start) and buffer.find(_BEGINNING, start + 1, end) < 0:
                 continue
-            fields = record(line.data) or {}
-            at, kind = moment(fields.get("timestamp")), text(fields, "type")
-            if at is None or kind is None or text(fields, "id") is None:
-                self.not_understood += 1
-                continue
-            data, whose = inner(fields, "data"), text(fields, "agentId") or SESSION
-            agent = self.agents.get(whose)
-            if agent is None:
-                agent = self.agents[whose] = Agent(self._keep, self._places)
-            for entry in entries(fields, at):
-                agent.pulse.take(entry)
-            agent.updated_at = max(agent.updated_at, at)
-            agent.model = text(data, "model") or text(data, "newModel") or text(data, "selectedModel") or agent.model
-            agent.take(kind, data, at, line.offset, is_agent=whose != SESSION)
-            self._take(kind, whose, data, at, line.offset)
+            for fields in records(line.data) or [{}]:
+                at, kind = moment(fields.get("timestamp")), text(fields, "type")
+                if at is None or kind is None or text(fields, "id") is None:
+                    self.not_understood += 1
+                else:
+                    self._event(kind, fields, at, line.offset)
+
+    def _event(self, kind: str, fields: Fields, at: float, offset: int) -> None:
+        data, whose = inner(fields, "data"), text(fields, "agentId") or SESSION
+        agent = self.agents.get(whose)
+        if agent is None:
+            agent = self.agents[whose] = Agent(self._keep, self._places)
+        for entry in entries(fields, at):
+            agent.pulse.take(entry)
+        agent.updated_at = max(agent.updated_at, at)
+        agent.model = text(data, "model") or text(data, "newModel") or text(data, "selectedModel") or agent.model
+        agent.take(kind, data, at, offset, is_agent=whose != SESSION)
+        self._take(kind, whose, data, at, offset)
 
     def _take(self, kind: str, whose: str, data: Fields, at: float, offset: int) -> None:
         """What an event says of others than its agent, and of calls."""

@@ -28,7 +28,7 @@ from agentwatch.sources.sessions.runs import (
     run_of,
     settle,
 )
-from agentwatch.sources.sessions.tail import Line, lines_of, record
+from agentwatch.sources.sessions.tail import Line, lines_of, records
 from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
 NAME: Final = "gemini"
@@ -65,16 +65,16 @@ class Chat(LiveAccount):
 
     def fold(self, stretch: Line) -> None:
         for line in lines_of(stretch):
-            fields = record(line.data) or {}
-            name, at = text(fields, "id"), moment(fields.get("timestamp"))
-            if "$set" in fields:
-                self._set(inner(fields, "$set"))
-            elif (until := text(fields, "$rewindTo")) is not None:
-                self._rewind(until)
-            elif name is not None and at is not None:
-                self._message(name, fields, at, line.offset)
-            elif text(fields, "projectHash") is None:
-                self.not_understood += 1
+            for fields in records(line.data) or [{}]:
+                name, at = text(fields, "id"), moment(fields.get("timestamp"))
+                if "$set" in fields:
+                    self._set(inner(fields, "$set"))
+                elif (until := text(fields, "$rewindTo")) is not None:
+                    self._rewind(until)
+                elif name is not None and at is not None:
+                    self._message(name, fields, at, line.offset)
+                elif text(fields, "projectHash") is None:
+                    self.not_understood += 1
 
     def _set(self, keys: Fields) -> None:
         at = moment(keys.get("lastUpdated")) or self.updated_at

@@ -39,7 +39,7 @@ from agentwatch.sources.sessions.runs import (
     run_of,
     settle,
 )
-from agentwatch.sources.sessions.tail import Line, lines_of, record
+from agentwatch.sources.sessions.tail import Line, lines_of, records
 from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
 _TELEMETRY: Final = b'"subtype":"ui_telemetry"'
@@ -89,25 +89,28 @@ class Chat(LiveAccount):
         for line in lines_of(stretch):
             if _TELEMETRY in line.data and b'"cancelled"' not in line.data:
                 continue
-            fields = record(line.data) or {}
-            at = moment(fields.get("timestamp"))
-            if at is None or text(fields, "uuid") is None:
-                self.not_understood += 1
-                continue
-            self.cwd = self.cwd or text(fields, "cwd")
-            for entry in entries(fields, at):
-                self.pulse.take(entry)
-            match fields.get("type"):
-                case "user":
-                    self._prompted(fields, at, line.offset)
-                case "assistant":
-                    self._answered(fields, at, line.offset)
-                case "tool_result":
-                    self._returned(fields, at, line.offset)
-                case "system":
-                    event = inner(fields, "systemPayload", "uiEvent")
-                    if event.get("status") == "cancelled":
-                        self._broken_off(text(event, "call_id") or "", at, "")
+            for fields in records(line.data) or [{}]:
+                at = moment(fields.get("timestamp"))
+                if at is None or text(fields, "uuid") is None:
+                    self.not_understood += 1
+                else:
+                    self._take(fields, at, line.offset)
+
+    def _take(self, fields: Fields, at: float, offset: int) -> None:
+        self.cwd = self.cwd or text(fields, "cwd")
+        for entry in entries(fields, at):
+            self.pulse.take(entry)
+        match fields.get("type"):
+            case "user":
+                self._prompted(fields, at, offset)
+            case "assistant":
+                self._answered(fields, at, offset)
+            case "tool_result":
+                self._returned(fields, at, offset)
+            case "system":
+                event = inner(fields, "systemPayload", "uiEvent")
+                if event.get("status") == "cancelled":
+                    self._broken_off(text(event, "call_id") or "", at, "")
 
     def _prompted(self, fields: Fields, at: float, offset: int) -> None:
         words = _words_of(fields)

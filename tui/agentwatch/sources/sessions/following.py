@@ -16,7 +16,7 @@ from agentwatch.delegation.run import Run
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.steps import Step, Steps, says_again
-from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, line_at, lines_of, open_regular, record
+from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, line_at, lines_of, open_regular, records
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]
 """What stands in a record. Never raises for what it holds."""
@@ -201,21 +201,21 @@ class LinesTranscript(RunTranscript):
         with os.fdopen(open_regular(self._path), "rb", 0) as file:
             while wanted > 0 and self._start > 0 and end - self._start < budget:
                 lines, self._start = _lines_before(file.fileno(), self._start)
-                records = ((line.offset, self._entries_of(line, self._marks)) for line in lines)
-                wanted -= self._steps.add_before(records)
+                found = ((line.offset, self._entries_of(line, self._marks)) for line in lines)
+                wanted -= self._steps.add_before(found)
 
     def _entries_of(self, line: Line, marks: set[int]) -> list[Entry]:
         size = line.end - line.start
         if size > _LONGEST_RECORD:
             return [Entry(0.0, EntryKind.NOTE, f"a record of {size >> 20} MB, which is not shown")]
-        fields = record(line.data)
-        if fields is None:
-            return []
-        if (mark := self._once(fields)) is not None:
-            if hash(mark) in marks:
-                return []
-            marks.add(hash(mark))
-        return list(self._entries_in(fields))
+        entries: list[Entry] = []
+        for fields in records(line.data):
+            if (mark := self._once(fields)) is not None:
+                if hash(mark) in marks:
+                    continue
+                marks.add(hash(mark))
+            entries += self._entries_in(fields)
+        return entries
 
     def _from_beginning(self) -> Tail:
         return Tail(self._path)
@@ -224,8 +224,7 @@ class LinesTranscript(RunTranscript):
         return line_at(self._path, offset)
 
     def _entries_at(self, place: int) -> Sequence[Entry]:
-        fields = record(self._line_at(place) or b"")
-        return list(self._entries_in(fields)) if fields is not None else ()
+        return [entry for fields in records(self._line_at(place) or b"") for entry in self._entries_in(fields)]
 
 
 def _last_line_end(path: Path) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.fields import Fields, first_sentence
-from agentwatch.sources.sessions.tail import line_at, record
+from agentwatch.sources.sessions.tail import line_at, records
 
 _OPENING: Final = 200
 _KNOWN: Final = 200_000
@@ -214,4 +214,9 @@ def in_lines(
     texts_in: Callable[[Fields], Iterable[str]], line_at: Callable[[Path, int], bytes | None] = line_at
 ) -> Callable[[Path, int], Iterable[str]]:
     """Finds texts in the records of files of JSON lines."""
-    return lambda path, offset: texts_in(record(line_at(path, offset) or b"") or {})
+
+    def find(path: Path, offset: int) -> Iterator[str]:
+        for fields in records(line_at(path, offset) or b""):
+            yield from texts_in(fields)
+
+    return find

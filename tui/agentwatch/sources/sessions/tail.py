@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -18,6 +19,9 @@ LINE_LIMIT: Final = 32 * 1024 * 1024
 _CHUNK: Final = 256 * 1024
 
 _WITNESS: Final = 64
+_DECODER: Final = json.JSONDecoder()
+_TRIES: Final = 64
+"""Places at which an object may begin that are tried in a broken line."""
 _BLANK: Final = b" \t\r\v\f"
 _RETURN: Final = ord(b"\r")
 # O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
@@ -221,6 +225,36 @@ def record(data: bytes) -> Mapping[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def records(data: bytes) -> list[Mapping[str, object]]:
+    """The JSON objects of a line, usually one. Behind half an object, of a program that was killed while it wrote it,
+    the next one writes a whole one; nothing in it can pass for that, as it does not end with the line."""
+    whole = record(data)
+    if whole is not None:
+        return [whole]
+    words = data.decode("utf-8", "replace").rstrip()
+    found, end = _objects(words)
+    start = len(words)
+    for _ in range(_TRIES if end < len(words) else 0):
+        start = words.rfind('{"', end, start)
+        if start < 0:
+            break
+        more, until = _objects(words, start)
+        if until == len(words):
+            return found + more
+    return found
+
+
+def _objects(words: str, start: int = 0) -> tuple[list[Mapping[str, object]], int]:
+    """The objects that follow one another from an index on, and where the last of them ends."""
+    found: list[Mapping[str, object]] = []
+    with suppress(ValueError, RecursionError):
+        while start < len(words):
+            value, start = _DECODER.raw_decode(words, start)
+            if isinstance(value, dict):
+                found.append(value)
+    return found, start
 
 
 def document(path: Path, most: int) -> object:
