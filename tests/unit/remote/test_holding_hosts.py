@@ -63,4 +63,9 @@ def test_what_a_host_calls_its_workspaces_leads_to_no_directory_of_this_machine(
     hello = Hello(PROTOCOL, "1.0", "box", key.public.text, "e", 0.0, 0.0, tuple(known))
     fleet._brokered["box"].host._current = Epoch(hello, keeps=True)
     assert [place.workspace for place in fleet.find().places] == [Path(f"/nats:box/{own}")]
+    many = [Workspace(f"shop-{number:016x}", "/w", "shop") for number in range(501)] * 2
+    fleet._brokered["box"].host._current = Epoch(hello._replace(workspaces=tuple(many)), keeps=True)
+    found = fleet.find()
+    assert len({place.workspace for place in found.places}) == len(found.places) == 500
+    assert found.complaints == ["box relays 501 workspaces: the first 500 are shown"]
     fleet.close()

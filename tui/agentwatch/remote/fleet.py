@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from agentwatch.remote.nats_link import NatsHub
 
 _PAUSE_SECONDS: Final = 0.05
+_MOST_WORKSPACES: Final = 500
+"""Of one host: each is watched, and may be made up."""
 
 
 class _Known(NamedTuple):
@@ -48,7 +50,6 @@ class Fleet:
         """The labels of those of them that are meant by name."""
         self._held: list[RemoteHost] = []
         self._sources: list[RemoteSource] = []
-        self._complaints: list[str] = []
         labels = _labels([one for one in addresses if one.kind == "ssh"])
         for address, label in labels.items():
             self._add_ssh(address, label)
@@ -123,7 +124,7 @@ class Fleet:
 
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""
-        places = list(self._fixed)
+        places, complaints = list(self._fixed), list[str]()
         for label, (host, wanted, written) in self._brokered.items():
             hello = host.hello
             if hello is None and label not in self._asked_for:
@@ -134,13 +135,16 @@ class Fleet:
                 self._known[place] = _Known(host, wanted, written)
                 places.append(Place(place, label, comes=True, host=label))
                 continue
-            for one in hello.workspaces:
-                # The host's words: only what can be an id leads to no directory of this machine.
-                if wanted in ("", one.name, one.id, one.path) and is_workspace_id(one.id):
-                    place = Path(f"/nats:{label}/{one.id}")
-                    self._known[place] = _Known(host, one.id, f"{written}/{one.id}")
-                    places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))
-        return Places(places, tuple(self._complaints))
+            # The host's words: only what can be an id leads to no directory of this machine.
+            meant = {one.id: one for one in hello.workspaces if wanted in ("", one.name, one.id, one.path)}
+            known = [one for one in meant.values() if is_workspace_id(one.id)]
+            if len(known) > _MOST_WORKSPACES:
+                complaints.append(f"{label} relays {len(known):,} workspaces: the first {_MOST_WORKSPACES} are shown")
+            for one in known[:_MOST_WORKSPACES]:
+                place = Path(f"/nats:{label}/{one.id}")
+                self._known[place] = _Known(host, one.id, f"{written}/{one.id}")
+                places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))
+        return Places(places, complaints)
 
     def found(self) -> Places:
         """The same, once each host has said which it has, or cannot be reached. Blocks."""
