@@ -48,7 +48,9 @@ class Background(ABC, Generic[T]):
 
 def let_others_work() -> None:
     """Rest, for a while at most, as long as another thread has work: of two, each gets half of the interpreter, and the
-    screen would wait twice as long."""
+    screen would wait twice as long. A command has no other thread, and other programs are not waited for."""
+    if threading.active_count() == 1:
+        return
     for _ in range(_RESTS):
         began = time.perf_counter()
         time.sleep(0)
