@@ -191,14 +191,18 @@ def scanned(
     )
     monitor.scan()
     if looks.is_noting():
-        _note_time(monitor, state)
+        _note_limits(monitor, state)
     return monitor
 
 
-def _note_time(monitor: Monitor, state: Path) -> None:
+def _note_limits(monitor: Monitor, state: Path) -> None:
     """Say until when what was just looked at stays as it is, if nothing but the time changes."""
+    from agentwatch.sources.sessions.where import is_of_this_system
     from agentwatch.view.lasting import line_lasts
 
+    if not all(map(is_of_this_system, (monitor.workspace, user_home()))):
+        # What another machine has written there may show in the attributes of a file only a minute later.
+        looks.spoil("other machines write there, too")
     looks.until(monitor.tree.holds_until)
     if first_watched(state) is None:
         # This look counts as the first: the line of what is past moves on with the clock.

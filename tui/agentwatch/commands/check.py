@@ -145,8 +145,11 @@ def _below(directory: str) -> list[_File]:
         else:
             relatives.append((path, os.strerror(listing.errno or 0)))
     files = []
+    # As `Path` writes them, which takes as long for all of them as to list them.
+    base = str(Path(directory))
+    beginning = "" if base == "." else f"{base.rstrip('/')}/"
     for relative, closed in sorted(relatives):
-        shown = relative if directory == "." and relative else str(Path(directory, relative))
+        shown = f"{beginning}{relative}" if relative else base
         files.append(_File(to_path(shown), root, relative, closed=closed))
     return files
 
@@ -199,12 +202,13 @@ def _check_file(file: _File) -> _Checked | None:
     # That it is not UTF-8 is said once.
     if not any(finding.rule == "DOC003" for finding in findings):
         findings = (*text.findings, *findings)
-    lines = text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
+    lines = text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if findings or missing else []
     severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
-    for path in _missing(file, reading.document) if isinstance(reading.document, Return) else ():
+    for path in missing:
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
         findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)
-    return _Checked(file.path, reading.contract, _state(reading), findings, lines if findings else ())
+    return _Checked(file.path, reading.contract, _state(reading), findings, lines)
 
 
 def _missing(file: _File, document: Return) -> tuple[str, ...]:
@@ -213,8 +217,8 @@ def _missing(file: _File, document: Return) -> tuple[str, ...]:
     Their paths are relative to the project. Finished work may have been archived as a whole, so such a path
     is looked for beside the return, too. Where the project begins is not known of a lone file: then none is.
     """
-    project = _project(file)
-    if project is None or not promises_artifacts(document):
+    project = _project(file) if promises_artifacts(document) else None
+    if project is None:
         return ()
     returned = f"{file.root}/{file.relative}"[len(project) :].strip("/")
     places = {path: place_of(path, project).relative for path in document.artifacts}

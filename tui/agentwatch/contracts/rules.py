@@ -162,6 +162,7 @@ def module_of(contract: str) -> Any:
     return _module(_IN_JSON[contract])
 
 
+@cache
 def _module(prefix: str) -> Any:
     return import_module(f"agentwatch.contracts.{_MODULES[prefix]}")
 
