@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Attempt, State, Task, Version
@@ -20,11 +20,6 @@ from agentwatch.sources.health import Problem
 if TYPE_CHECKING:
     from agentwatch.composition import Load
     from agentwatch.monitor import Monitor
-
-_VARIABLES: Final = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "PATH", "TZ", "LANG", "LC_ALL")
-"""What a look depends on of the environment, which is another one in every session of an agent."""
-_WHERE: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "QWEN_RUNTIME_DIR", "QWEN_HOME", "OPENCODE_DB", "KILO_DB")
-"""The same of where the agents' sessions lie."""
 
 
 class Sighting(NamedTuple):
@@ -49,7 +44,7 @@ class Sighted(NamedTuple):
 
 def sighted(workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False) -> Sighted:
     """A task as `load` shows it, which is called if need be. Of the task holds what a `Sighting` tells."""
-    key = answers.key_of(["task", str(workspace), repr(settings), str(inspects)], (*_VARIABLES, *_WHERE))
+    key = answers.key_of(["task", str(workspace), repr(settings), str(inspects)], speaks=False)
     place = answers.place_of(key) if looks.is_installed() else ""
     kept = answers.read(place, key, _ask_git) if place else None
     if kept is not None and (known := _known(kept[1], task_id)) is not None:

@@ -157,12 +157,17 @@ def test_what_tells_seconds_is_not_kept(shop: Shop) -> None:
     assert not any(shop.ask(TREE)[1] for _ in range(3))
 
 
-def test_a_command_of_somebody_else_is_another_one(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "again"), [("XDG_CONFIG_HOME", False), ("COPILOT_HOME", False), ("TZ", False), ("SHLVL", True)]
+)
+def test_a_variable_counts_if_it_was_read(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, variable: str, again: bool
+) -> None:
     shop.settled(TREE)
-    monkeypatch.setenv("AGENTWATCH_OTHER", "1")
+    monkeypatch.setenv(variable, "/elsewhere")
     shop.teller.end()
     shop.teller = Teller(dict(os.environ))
-    assert not shop.ask(TREE)[1]
+    assert shop.ask(TREE)[1] is again
 
 
 def test_what_is_kept_is_for_the_user_alone_and_not_much(shop: Shop) -> None:
@@ -183,7 +188,7 @@ def test_what_is_damaged_is_as_if_it_were_not_there(shop: Shop, way: str) -> Non
         "cut": data[:-1],
         "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
         "empty": b"",
-        "another version": data.replace(b"agentwatch answer 1", b"agentwatch answer 0", 1),
+        "another version": data.replace(b"agentwatch answer ", b"agentwatch answer_", 1),
     }
     kept.write_bytes(changed.get(way, data))
     if way == "open to others":

@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 NAME: Final = "answers"
 """The directory, in that of the state."""
 
-MAGIC: Final = b"agentwatch answer 1\n"
-HEAD: Final = Struct("<20sIddi6Q")
+MAGIC: Final = b"agentwatch answer 2\n"
+HEAD: Final = Struct("<20sIddi7Q")
 """What it is, the checksum of the rest, from when and until when it holds, the exit code, and the lengths of what
-follows: the key, the paths, their signs, the rest of what was looked at, and what was written to the two streams."""
-_CHANGING: Final = frozenset({"_", "SHLVL", "OLDPWD"})
-"""Variables of the environment that differ from one call to the next and say nothing."""
+follows: the key, the variables, the paths, their signs, the rest of what was looked at, and what was written to the
+two streams."""
 LARGEST: Final = 64 * 1024 * 1024
 NOTHING: Final = b"[[], [], []]"
 """Of the rest, where there is none."""
@@ -73,10 +72,21 @@ def read(place: str, key: bytes, ask: Ask) -> Answer | None:
     for length in lengths:
         parts.append(rest[at : at + length])
         at += length
-    _, paths, signs, others, out, errors = parts
+    _, variables, paths, signs, others, out, errors = parts
+    if not _same_variables(bytes(variables)):
+        return None
     if not (_same_files(bytes(paths), array("q", bytes(signs))) and _same_others(bytes(others), ask)):
         return None
     return code, bytes(out), bytes(errors)
+
+
+def _same_variables(variables: bytes) -> bool:
+    """Whether all variables hold what they held, or are not set, as before."""
+    for variable in variables.split(b"\0"):
+        name, is_set, value = variable.partition(b"=")
+        if os.environb.get(name) != (value if is_set else None):
+            return False
+    return True
 
 
 def _same_files(names: bytes, signs: array[int]) -> bool:
@@ -120,17 +130,15 @@ def _same_others(told: bytes, ask: Ask) -> bool:
     )
 
 
-def key_of(arguments: Sequence[str], names: Sequence[str] | None = None) -> bytes:
-    """Everything that the caller gives: two calls with the same key are the same question. With `names`, it depends on
-    no other variables of the environment, and not on where it is called."""
-    if names is not None:
-        variables = [(name, os.environ.get(name)) for name in names]
-        return repr((list(arguments), variables, sys.version, os.geteuid())).encode("utf-8", "surrogateescape")
-    streams = [one is not None and (one.isatty(), one.encoding) for one in (sys.stdin, sys.stdout, sys.stderr)]
-    variables = sorted((name, value) for name, value in os.environ.items() if name not in _CHANGING)
-    here = os.getcwd()  # noqa: PTH109
+def key_of(arguments: Sequence[str], *, speaks: bool = True) -> bytes:
+    """Everything that the caller gives: two calls with the same key are the same question. Where one that `speaks` is
+    called, and how its streams write, belongs to it, too."""
     who = sys.executable, sys.version, tuple(sys.flags), sys.path, os.getuid(), os.geteuid()
-    return repr((list(arguments), here, streams, variables, who)).encode("utf-8", "surrogateescape")
+    if not speaks:
+        return repr((list(arguments), who)).encode("utf-8", "surrogateescape")
+    streams = [one is not None and (one.isatty(), one.encoding) for one in (sys.stdin, sys.stdout, sys.stderr)]
+    here = os.getcwd()  # noqa: PTH109
+    return repr((list(arguments), who, here, streams)).encode("utf-8", "surrogateescape")
 
 
 def place_of(key: bytes) -> str:

@@ -82,7 +82,10 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
         return
     names = "\0".join("\n".join(paths) for paths in known)
     signs = array("q", (number for paths in known for sign in paths.values() for number in sign))
-    parts = [key, os.fsencode(names), signs.tobytes(), told, *answer[1:]]
+    # The library of C reads this one itself.
+    variables = {"TZ": os.environ.get("TZ")} | noted.variables
+    pairs = (name if value is None else f"{name}={value}" for name, value in variables.items())
+    parts = [key, os.fsencode("\0".join(pairs)), os.fsencode(names), signs.tobytes(), told, *answer[1:]]
     rest = b"".join(parts)
     if len(rest) > LARGEST:
         return

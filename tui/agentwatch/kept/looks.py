@@ -84,6 +84,8 @@ class Looks:
         """What links lead to."""
         self.held: dict[str, bytes | None] = {}
         """What files of the system held."""
+        self.variables: dict[str, str | None] = {}
+        """What variables of the environment were read, and what they held; None: they are not set."""
         self.processes: dict[int, int] = {}
         """What the system said of a process, by its number."""
         self.questions: list[tuple[str, list[str], str]] = []
@@ -265,6 +267,7 @@ def install() -> None:
                 able.add(made)
         setattr(os, name, made)
     io.open = builtins.open = _noting_open(io.open)
+    _note_variables()
 
 
 def _looking() -> dict[str, Callable[..., Any]]:
@@ -357,6 +360,28 @@ def _listing() -> dict[str, Callable[..., Any]]:
         "mkdir": noting_mkdir,
         "kill": noting_kill,
     }
+
+
+def _note_variables() -> None:
+    kind = type(os.environ)
+    # Whatever else reads one comes here.
+    get, names = kind.__getitem__, kind.__iter__
+
+    def noting_get(self: Any, name: Any) -> Any:
+        value = None
+        try:
+            value = get(self, name)
+        finally:
+            if _noting is not None:
+                _noting.variables[os.fsdecode(name)] = None if value is None else os.fsdecode(value)
+        return value
+
+    def noting_names(self: Any) -> Any:
+        spoil("every variable of the environment was read")
+        return names(self)
+
+    setattr(kind, "__getitem__", noting_get)  # noqa: B010  mypy takes a method for fixed
+    setattr(kind, "__iter__", noting_names)  # noqa: B010
 
 
 def _noting_open(real: Callable[..., Any]) -> Callable[..., Any]:
