@@ -200,9 +200,8 @@ def _note_limits(monitor: Monitor, state: Path) -> None:
     from agentwatch.sources.sessions.where import is_of_this_system
     from agentwatch.view.lasting import line_lasts
 
-    if not all(map(is_of_this_system, (monitor.workspace, user_home()))):
-        # What another machine has written there may show in the attributes of a file only a minute later.
-        looks.spoil("other machines write there, too")
+    # What another machine has written there may show in the attributes of a file only a minute later.
+    looks.only_if(lambda: all(map(is_of_this_system, (monitor.workspace, user_home()))))
     looks.until(monitor.tree.holds_until)
     if first_watched(state) is None:
         # This look counts as the first: the line of what is past moves on with the clock.

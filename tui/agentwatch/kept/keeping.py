@@ -66,6 +66,8 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
     now = time.time()
     if noted.spoilt or not noted.is_told or not began <= now < noted.until:
         return
+    if not all(may_be_kept() for may_be_kept in noted.conditions):
+        return
     for module in list(sys.modules.values()):
         code = getattr(module, "__file__", None)
         if code:

@@ -94,6 +94,8 @@ class Looks:
         """When the answer holds no more at the latest, in epoch seconds."""
         self.is_told = False
         """Whether those who made it have said all about that."""
+        self.conditions: list[Callable[[], bool]] = []
+        """Are asked when everything has been said: the answer may be kept only if all are true."""
         self.spoilt = ""
         """Why the answer must not be kept, "" where it may be."""
         self._here = os.getcwd()  # noqa: PTH109
@@ -214,6 +216,12 @@ def until(moment: float) -> None:
     """What is just being answered is another answer from this moment on, at the earliest; epoch seconds."""
     if _noting is not None:
         _noting.until = min(_noting.until, moment)
+
+
+def only_if(condition: Callable[[], bool]) -> None:
+    """What is just being answered may be kept only if this is true; it is asked later, and nothing of that is noted."""
+    if _noting is not None:
+        _noting.conditions.append(condition)
 
 
 def holds(moment: float) -> None:
