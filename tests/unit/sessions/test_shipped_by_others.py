@@ -6,18 +6,47 @@ import json
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 import agentwatch
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.sources.health import Batch
+from agentwatch.sources.sessions import guarded
 from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.sessions.conformance import packet, report
 
 BROKEN = """
-from agentwatch.sources.sessions.reader import Progress
+import sys, time
+from dataclasses import replace
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources.sessions.reader import Change, Found, Progress
+
+RUN = Run(source="rubbish", session_id="s", parent_session=None, state=RunState.WORKING, place="/x", started_at=1.0,
+          updated_at=2.0)
+
+class Reader:
+    trouble, progress = None, Progress(0, 0)
+    def __init__(self, name, *given): self.name, self.given = name, given
+    def read(self, seconds): return self.given
+    def found(self): return [Found(self.name, "/x", len(self.given))]
+    def text(self, digest): return None
+    def close(self): pass
+
+class Sleeps(Reader):
+    def read(self, seconds): time.sleep(3600)
+
+class Leaves(Reader):
+    def read(self, seconds): sys.exit("enough")
+
+class NeverDone(Reader):
+    progress = Progress(1, 2)
+
+class Silent(Reader):
+    def text(self, digest): time.sleep(3600)
 
 class Raises:
     name, trouble, progress = "raises", None, Progress(0, 0)
@@ -29,7 +58,36 @@ def refuses(workspace): raise LookupError("no such workspace")
 def nothing(workspace): return None
 def number(workspace): return 7
 def raises(workspace): return Raises()
+def sleeps(workspace): return Sleeps("sleeps")
+def starts(workspace): time.sleep(3600)
+def leaves(workspace): return Leaves("leaves")
+def never_done(workspace): return NeverDone("never_done")
+def silent(workspace): return Silent("silent", Change("k", replace(RUN, source="silent")))
+def no_changes(workspace): return Reader("no_changes", "text")
+def no_run(workspace): return Reader("no_run", Change("k", 7))
+def odd_time(workspace): return Reader("odd_time", Change("k", replace(RUN, source="odd_time", updated_at="never")))
+def odd_state(workspace): return Reader("odd_state", Change("k", replace(RUN, source="odd_state", state="dancing")))
+def imposter(workspace): return Reader("imposter", Change("k", replace(RUN, source="claude-code")))
+def no_name(workspace): return Reader(7)
+def taken(workspace): return Reader("codex")
+def twice(workspace): return Reader("silent")
 """
+
+SAID = {
+    "sleeps": "TimeoutError: it has not answered for 0.3 s",
+    "starts": "TimeoutError: it has not answered for 0.3 s",
+    "leaves": "RuntimeError: it raised SystemExit",
+    "never_done": "TimeoutError: for 0.3 s it has more to read, as it says, and gives nothing",
+    "no_changes": "TypeError: it gives str and not a Change of a Run",
+    "no_run": "TypeError: it gives int and not a Change of a Run",
+    "odd_time": "ValueError: `run` is no run of a session",
+    "odd_state": "ValueError: `run` is no run of a session",
+    "imposter": "ValueError: it gives a run of 'claude-code', which it is not",
+    "no_name": "TypeError: its name is no text of at most 40 characters",
+    "taken": "ValueError: another source has its name, codex",
+    "twice": "ValueError: another source has its name, silent",
+}
+"""What the health line says of those that hang, or talk rubbish."""
 
 
 @pytest.fixture
@@ -119,3 +177,44 @@ def test_those_that_are_broken_are_said_and_hide_nobody(
     assert "nothing" not in said
     assert "refuses: cannot be used" in batch.health.detail
     source.close()
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded, "PATIENCE", 0.3)
+    monkeypatch.setattr(guarded.guarded, "__defaults__", (0.3,))
+
+
+@pytest.mark.usefixtures("hurry")
+def test_one_that_hangs_or_talks_rubbish_is_named_and_hides_nobody(
+    workspace: Path, install: Callable[[str, str, str], None]
+) -> None:
+    names = ("silent", *SAID)
+    install("agentwatch_broken", BROKEN, "".join(f"{name} = agentwatch_broken:{name}\n" for name in names))
+    install("agentwatch_scribe", example(), "scribe = agentwatch_scribe:ScribeReader\n")
+    keep(workspace, "lead")
+    source = source_of(workspace)
+    batch = source.scan()
+    assert {one.path for one in batch.observations if isinstance(one, Ran)} == {"scribe:lead", "silent:k"}
+    said = {problem.source: problem.message for problem in source.problems}
+    assert said == {name: f"cannot be used ({why})" for name, why in SAID.items()}
+    assert all(name in batch.health.detail for name in list(said)[:1])
+    assert source.content("0" * 64) is None
+    assert "TimeoutError" in {problem.source: problem.message for problem in source.problems}["silent"]
+    source.close()
+
+
+@pytest.mark.usefixtures("hurry")
+def test_while_one_hangs_the_others_are_followed(workspace: Path, install: Callable[[str, str, str], None]) -> None:
+    install("agentwatch_broken", BROKEN, "sleeps = agentwatch_broken:sleeps\n")
+    install("agentwatch_scribe", example(), "scribe = agentwatch_scribe:ScribeReader\n")
+    told: SimpleQueue[Batch] = SimpleQueue()
+    source = source_of(workspace)
+    source.start(told.put)
+    keep(workspace, "lead")
+    seen, named = False, False
+    while not (seen and named):
+        batch = told.get(timeout=20)
+        seen = seen or any(one.path == "scribe:lead" for one in batch.observations if isinstance(one, Ran))
+        named = named or "sleeps: cannot be used (TimeoutError" in batch.health.detail
+    source.stop()

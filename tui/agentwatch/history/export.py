@@ -24,7 +24,8 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
 from agentwatch.history.outline import content_of, outline_of, pack, unpack
-from agentwatch.history.shapes import is_time, messages, parsed, request_fields, request_of, run_of
+from agentwatch.history.shapes import parsed, request_fields, request_of
+from agentwatch.sources.sessions.checked import is_time, messages, run_of
 
 VERSION: Final = 1
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from agentwatch.delegation.observation import Lost, Observation, Ran, Reached, Ruled, Seen
 from agentwatch.delegation.run import Run
-from agentwatch.history.shapes import messages
 from agentwatch.remote.codec import shifter
 from agentwatch.remote.copy import Copy
 from agentwatch.remote.frames import Wish, Workspace
@@ -17,6 +16,7 @@ from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.observed import Told
 from agentwatch.remote.transcripts import FarTranscript, is_of
 from agentwatch.sources.health import FILES, Batch, Health, Problem
+from agentwatch.sources.sessions.checked import messages
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.source import Source
 

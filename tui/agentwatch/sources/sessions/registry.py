@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -21,6 +22,8 @@ from agentwatch.kept import looks
 from agentwatch.place import is_there, user_home
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from agentwatch.sources.sessions.reader import Broken, SessionReader
 
 GROUP: Final = "agentwatch.sources"
@@ -44,7 +47,7 @@ class Registry:
         yield from _without_home(self._workspace, known)
         if not self._others_asked:
             self._others_asked = True
-            yield from _shipped_by_others(self._workspace, broken)
+            yield from _shipped_by_others(self._workspace, {*known, *looked_in(self._workspace)}, broken)
 
 
 class _Home(NamedTuple):
@@ -165,25 +168,31 @@ def _share() -> Path:
     return Path(data) if data.startswith("/") else user_home() / ".local" / "share"
 
 
-def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
+def _shipped_by_others(workspace: Path, taken: set[str], broken: Broken) -> Iterator[SessionReader]:
+    """Those whose names are not `taken`, each guarded: somebody else's code must not end ours."""
     if not _may_be_shipped():
         return
     from importlib.metadata import entry_points
 
-    from agentwatch.sources.sessions.reader import SessionReader
+    from agentwatch.sources.sessions.guarded import guarded
 
     for entry in entry_points(group=GROUP):
         looks.spoil("a reader of others may look by other ways")
         try:
-            reader = entry.load()(workspace)
-            fits = reader is None or isinstance(reader, SessionReader)
-        except Exception as error:  # noqa: BLE001  somebody else's code must not end ours
+            reader = guarded(partial(_made, entry, workspace))
+        except Exception as error:  # noqa: BLE001
             broken(entry.name, error)
             continue
-        if not fits:
-            broken(entry.name, TypeError("what it gives is no SessionReader"))
+        if reader is not None and reader.name in taken:
+            broken(entry.name, ValueError(f"another source has its name, {reader.name}"))
+            reader.close()
         elif reader is not None:
+            taken.add(reader.name)
             yield reader
+
+
+def _made(entry: EntryPoint, workspace: Path) -> object:
+    return entry.load()(workspace)
 
 
 def _may_be_shipped() -> bool:
