@@ -1,4 +1,4 @@
-"""The pages of the manual that are made from the code. `python -m tests.generate` writes them anew."""
+"""The pages of the manual and the JSON schemas that are made from the code; `python -m tests.generate` writes them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.commands.check import every_rule
 from agentwatch.config import ROWS, Setting, Settings, field_of
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON, schema_of
+from tests.schemas import SCHEMAS
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
 WIDTH = 78
@@ -99,6 +100,10 @@ def contract_schema(contract: str) -> str:
     return json.dumps(schema_of(contract), indent=2, ensure_ascii=False) + "\n"
 
 
+def document_schema(name: str) -> str:
+    return json.dumps(SCHEMAS[name], indent=2) + "\n"
+
+
 def described(key: str, row: Setting) -> dict[str, object]:
     if key == "keys":
         return {"type": "object", "description": row.meaning, **keys_by_name()}
@@ -144,6 +149,7 @@ PAGES = {
     "rules.md": rules,
     "settings.md": settings,
     "settings.schema.json": schema,
+    **{f"{name}.schema.json": partial(document_schema, name) for name in SCHEMAS},
     **{f"{name}.schema.json": partial(contract_schema, name) for name in CONTRACTS_IN_JSON},
 }
 

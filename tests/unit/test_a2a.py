@@ -11,7 +11,7 @@ from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.a2a import a2a_state, a2a_status
 from agentwatch.view.document import task_document
-from agentwatch.view.documents import A2AEnum, A2AState
+from agentwatch.view.documents.tasks import A2AEnum, A2AState
 from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
 
 

@@ -22,7 +22,9 @@ from tests.unit.sessions.conformance import packet, report
 BROKEN = """
 import sys, time
 from dataclasses import replace
+from pathlib import Path
 from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress
 
 RUN = Run(source="rubbish", session_id="s", parent_session=None, state=RunState.WORKING, place="/x", started_at=1.0,
@@ -45,6 +47,15 @@ class Leaves(Reader):
 class NeverDone(Reader):
     progress = Progress(1, 2)
 
+class Shows(RunTranscript):
+    def look(self): raise KeyError("no step")
+    older = entries = _read = look
+    def whole(self, step): raise KeyError("no step")
+    def _entries_at(self, place): return ()
+
+class Showing(Reader):
+    def transcript(self, run): return Shows(Path("/x"))
+
 class Silent(Reader):
     def text(self, digest): time.sleep(3600)
 
@@ -63,6 +74,7 @@ def starts(workspace): time.sleep(3600)
 def leaves(workspace): return Leaves("leaves")
 def never_done(workspace): return NeverDone("never_done")
 def silent(workspace): return Silent("silent", Change("k", replace(RUN, source="silent")))
+def showing(workspace): return Showing("showing", Change("k", replace(RUN, source="showing")))
 def no_changes(workspace): return Reader("no_changes", "text")
 def no_run(workspace): return Reader("no_run", Change("k", 7))
 def odd_time(workspace): return Reader("odd_time", Change("k", replace(RUN, source="odd_time", updated_at="never")))
@@ -218,3 +230,24 @@ def test_while_one_hangs_the_others_are_followed(workspace: Path, install: Calla
         seen = seen or any(one.path == "scribe:lead" for one in batch.observations if isinstance(one, Ran))
         named = named or "sleeps: cannot be used (TimeoutError" in batch.health.detail
     source.stop()
+
+
+def test_a_transcript_that_raises_is_told_once_and_ends_nothing(
+    workspace: Path, install: Callable[[str, str, str], None]
+) -> None:
+    install("agentwatch_broken", BROKEN, "showing = agentwatch_broken:showing\n")
+    source = source_of(workspace)
+    (ran,) = source.scan().observations
+    assert isinstance(ran, Ran)
+    assert ran.run is not None
+    transcript = source.transcript(ran.run)
+    assert transcript is not None
+    look = transcript.look()
+    assert look is not None
+    assert look.trouble == "It cannot be shown (KeyError: 'no step')"
+    assert transcript.look() is None
+    assert transcript.older().trouble == look.trouble
+    assert [*transcript.entries()] == []
+    assert transcript.whole(None) is None  # type: ignore[arg-type]
+    assert transcript.watched == [Path("/x")]
+    source.close()

@@ -218,6 +218,12 @@ def _rules(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     return ((rule.id, rule.title) for rule in every_rule().values())
 
 
+def _schemas(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    from agentwatch.manual import schemas
+
+    return ((name, "") for name in schemas())
+
+
 def _topics(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     from agentwatch.manual import topics
 
@@ -236,6 +242,7 @@ _OFFERS: Final[dict[str, Callable[[Mapping[str, str]], Iterable[tuple[str, str]]
     "modes": _modes,
     "requests": _requests,
     "rules": _rules,
+    "schemas": _schemas,
     "tasks": _tasks,
     "themes": _themes,
     "topics": _topics,

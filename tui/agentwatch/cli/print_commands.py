@@ -189,6 +189,17 @@ def _sources(options: argparse.Namespace) -> int:
 
 
 @_PRINT(
+    "schema [NAME]", "print a JSON schema; without NAME, list them",
+    argument("name", "NAME", "of a contract, of what a command prints, or of a file", nargs="?", offers="schemas"),
+)  # fmt: skip
+def _schema(options: argparse.Namespace) -> int:
+    """Print the JSON schema of a contract, of what a command prints, or of a file that agentwatch writes."""
+    from agentwatch.manual import print_schema
+
+    return print_schema(options.name)
+
+
+@_PRINT(
     "help [TOPIC]", "read the manual; without TOPIC, list its topics",
     argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?", offers="topics"),
 )  # fmt: skip

@@ -25,7 +25,7 @@ from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import signed
 
 _NOTHING: Final = "nobody wrote a handoff or a return of it, so there is nothing that a statement could be about"
 
@@ -63,7 +63,7 @@ def _tasks(monitor: Monitor, task_id: str | None) -> Iterable[Task]:
     return [task]
 
 
-def _signed(monitor: Monitor, desk: Desk, subjects: Mapping[str, Sequence[documents.Artifact]]) -> dict[str, bytes]:
+def _signed(monitor: Monitor, desk: Desk, subjects: Mapping[str, Sequence[signed.Artifact]]) -> dict[str, bytes]:
     decided: defaultdict[str, list[ChainEntry]] = defaultdict(list)
     chain = desk.read()
     if chain.problems:

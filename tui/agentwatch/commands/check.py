@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.arguments import did_you_mean
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
@@ -33,6 +33,9 @@ from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
+
+if TYPE_CHECKING:
+    from agentwatch.view.documents import lists
 
 _EXCERPT: Final = 100
 _WIDTH: Final = 100
@@ -287,7 +290,7 @@ def _excerpt(lines: Sequence[str], number: int | None) -> list[str]:
 
 
 def _print_json(checked: list[_Checked]) -> None:
-    files = [
+    files: list[lists.CheckedFile] = [
         {
             "path": file.path,
             "contract": file.contract,

@@ -41,7 +41,7 @@ from agentwatch.view.words import (
 )
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import lists
 
 SCHEMA_VERSION: Final[Literal[1]] = 1
 
@@ -54,7 +54,7 @@ def print_pending(
     as_json: bool,
     past: bool = False,
     acknowledged: bool = False,
-    say_document: Callable[[documents.Pending], None] = lambda document: say(indented(document)),
+    say_document: Callable[[lists.Pending], None] = lambda document: say(indented(document)),
 ) -> int:
     """Print what is pending in a monitor that has loaded, with a desk: what asks, or what would if it were not `past`
     or put aside (`acknowledged`). Writes nothing.
@@ -70,7 +70,7 @@ def print_pending(
     forged = [placed for placed in tree.notices if placed.finding.rule == FORGED.id]
     now = time.time()
     if as_json:
-        document: documents.Pending = {
+        document: lists.Pending = {
             "schema_version": SCHEMA_VERSION,
             "workspace": monitor.directory,
             "complete": not monitor.problems,
@@ -192,11 +192,11 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspace: Path | str) -> documents.PendingTask:
+def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspace: Path | str) -> lists.PendingTask:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told = view.task_document(tree, task)
     options = policy.options(task)
-    document: documents.PendingTask = {
+    document: lists.PendingTask = {
         "task_id": told["task_id"],
         "attempt": told["attempt"],
         "state": told["state"],
@@ -222,7 +222,7 @@ def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspac
     return document
 
 
-def _decision_document(decision: Decision, now: float) -> documents.PendingDecision:
+def _decision_document(decision: Decision, now: float) -> lists.PendingDecision:
     return {
         "decision_id": decision.decision_id,
         "task_id": decision.task_id,

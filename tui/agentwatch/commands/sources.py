@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.text import clean, indented, say
+from agentwatch.view.document import problem_documents
+
+if TYPE_CHECKING:
+    from agentwatch.view.documents import lists
 
 _NOT_FOUND: Final = "not found"
 _NOT_UNDERSTOOD: Final = "not understood"
@@ -39,7 +43,22 @@ def print_sources(source: SessionsSource, looked_in: Places, not_understood: Pla
         if name not in known
     ]
     if as_json:
-        say(indented({"sources": [one._asdict() for one in stores], "trouble": [*map(str, problems)]}))
+        document: lists.Sources = {
+            "sources": [
+                {
+                    "source": one.source,
+                    "place": one.place,
+                    "sessions": one.sessions,
+                    "skipped": one.skipped,
+                    "children": one.children,
+                }
+                for one in stores
+            ],
+            "trouble": [*map(str, problems)],
+            "complete": not problems,
+            "problems": problem_documents(problems),
+        }
+        say(indented(document))
         return 1 if problems else 0
     for one in stores:
         say(f"{clean(one.source, 24):<14} {_told(one)}")

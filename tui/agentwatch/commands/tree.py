@@ -21,7 +21,7 @@ from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, in_line, older_words, plural, question_at, why_at
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import tasks
 
 _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
@@ -34,7 +34,7 @@ def print_tree(
     fail: bool,
     left_out: int = 0,
     where: str = "",
-    say_document: Callable[[documents.Tree], None] = lambda document: say(indented(document)),
+    say_document: Callable[[tasks.Tree], None] = lambda document: say(indented(document)),
 ) -> int:
     """Print the tree of a monitor that has loaded. `left_out` tasks are of sessions that were not asked for.
 

@@ -21,7 +21,7 @@ from agentwatch.decisions.strict import compact, hex_digits, named, parsed, posi
 from agentwatch.delegation.task import Task, Version
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import signed, tasks
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "urn:agentwatch:task:v1"
@@ -40,7 +40,7 @@ class Statement(NamedTuple):
     """The name and the sha256 of each handoff and return that it is about."""
 
 
-def subject_of(task: Task) -> tuple[documents.Artifact, ...]:
+def subject_of(task: Task) -> tuple[signed.Artifact, ...]:
     """The handoff and the return of the latest attempt; empty where nobody wrote either."""
     latest = task.latest
     if latest is None:
@@ -50,8 +50,8 @@ def subject_of(task: Task) -> tuple[documents.Artifact, ...]:
 
 
 def statement_of(
-    task: documents.Task,
-    subject: Sequence[documents.Artifact],
+    task: tasks.Task,
+    subject: Sequence[signed.Artifact],
     decided: Sequence[ChainEntry],
     *,
     complete: bool,
@@ -63,7 +63,7 @@ def statement_of(
     holds about it; `complete`: all could be read. Half a character, which no other reader would take, becomes a `?`.
     Raises RecordError where it is too large.
     """
-    whole: documents.Statement = {
+    whole: signed.Statement = {
         "_type": TYPE,
         "subject": list(subject),
         "predicateType": PREDICATE_TYPE,
@@ -116,8 +116,8 @@ def verified(data: bytes, trust: Trust) -> tuple[Statement, str]:
 
 
 def is_statement(data: bytes) -> bool:
-    """Whether it says of itself that it is a statement. Nothing in it is believed, or parsed, for that."""
-    return f'","payloadType":"{STATEMENT_TYPE}",'.encode() in data.partition(b"\n")[0]
+    """Whether something in it says of itself that it is a statement. Nothing is believed, or parsed, for that."""
+    return f'","payloadType":"{STATEMENT_TYPE}",'.encode() in data
 
 
 def _parsed(payload: bytes) -> Statement:
@@ -153,7 +153,7 @@ def _name(version: Version, part: str) -> str:
     return f"{version.path}#{part}" if version.stored else version.path
 
 
-def _attempt(one: documents.Attempt) -> documents.StatedAttempt:
+def _attempt(one: tasks.Attempt) -> tasks.StatedAttempt:
     """Without the session's place on this machine."""
     return {
         "number": one["number"],
@@ -168,7 +168,7 @@ def _attempt(one: documents.Attempt) -> documents.StatedAttempt:
     }
 
 
-def _decided(entry: ChainEntry) -> documents.StatedDecision:
+def _decided(entry: ChainEntry) -> signed.StatedDecision:
     """A decision of the ledger, so that it can be recognised by whoever is shown its file."""
     record = entry.record
     return {

@@ -19,7 +19,7 @@ from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import lists
 
 _ID: Final = 80
 _REASON: Final = 200
@@ -179,7 +179,7 @@ def line(change: Change) -> str:
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
 
 
-def document(change: Change) -> documents.Logged:
+def document(change: Change) -> lists.Logged:
     """The change for programs; the texts are as they were written. A time of no world is null."""
     if isinstance(change, Activity):
         does = activity_document(change.doing, change.at)

@@ -1,4 +1,7 @@
-"""The manual: Markdown beside this module, for `agentwatch help` and the help screen. `README.md` lists the topics."""
+"""The manual beside this module: Markdown for `agentwatch help` and the help screen, and the JSON schemas.
+
+`README.md` lists the topics.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from agentwatch.errors import UsageError
 from agentwatch.text import clean, say
 
 _HERE: Final = Path(__file__).parent
+_SCHEMA: Final = ".schema.json"
 _TOPIC: Final = re.compile(r"^- \[(\w+)\]", re.MULTILINE)
 _COMMENT: Final = re.compile(r"<!--.*?-->\n*", re.DOTALL)
 _PICTURE: Final = re.compile(r"^!\[.*\]\(.*\)\n+", re.MULTILINE)
@@ -41,4 +45,21 @@ def print_page(topic: str | None) -> int:
         hint = did_you_mean(topic.lower(), topics()) or f"the topics are {', '.join(topics())}"
         raise UsageError(f"there is no topic {clean(topic, 40)}; {hint}")
     say(page(topic or "README").rstrip())
+    return 0
+
+
+def schemas() -> list[str]:
+    """The names of all JSON schemas."""
+    return sorted(path.name.removesuffix(_SCHEMA) for path in _HERE.glob(f"*{_SCHEMA}"))
+
+
+def print_schema(name: str | None) -> int:
+    """Print a JSON schema, or the names of all. Returns 0; raises UsageError for one that is not there."""
+    if name is None:
+        say("\n".join(schemas()))
+        return 0
+    if name not in schemas():
+        hint = did_you_mean(name.lower(), schemas()) or f"there are {', '.join(schemas())}"
+        raise UsageError(f"there is no schema {clean(name, 40)}; {hint}")
+    say((_HERE / f"{name}{_SCHEMA}").read_text("utf-8").rstrip())
     return 0

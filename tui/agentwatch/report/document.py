@@ -15,8 +15,8 @@ from agentwatch.view.times import iso
 from agentwatch.view.words import answer, prompt
 
 if TYPE_CHECKING:
-    from agentwatch.view.documents import Attempt as AttemptDocument
-    from agentwatch.view.documents import Task as TaskDocument
+    from agentwatch.view.documents.tasks import Attempt as AttemptDocument
+    from agentwatch.view.documents.tasks import Task as TaskDocument
 
 Document = dict[str, Any]
 """An object of the JSON, by its keys."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from agentwatch.testing.store import Store
 
 if TYPE_CHECKING:
-    from agentwatch.view.documents import Task
+    from agentwatch.view.documents.tasks import Task
 
 Build = Callable[[Path], Store]
 """Makes a store in an empty directory."""

@@ -16,7 +16,7 @@ from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.view.document import tree_document
 
 if TYPE_CHECKING:
-    from agentwatch.view.documents import Task, Tree
+    from agentwatch.view.documents.tasks import Task, Tree
 
 NOW: Final = 2_000_000_000.0
 """Later than everything that happens in a story."""

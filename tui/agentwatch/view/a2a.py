@@ -18,13 +18,13 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.view.times import iso, stands_since
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import tasks
 
 AUTH: Final = "auth-required"
 INPUT: Final = "input-required"
 REJECTED: Final = "rejected"
 
-_STATES: Final[dict[State, documents.A2AState]] = {
+_STATES: Final[dict[State, tasks.A2AState]] = {
     State.CANCELED: "canceled",
     State.COMPLETED: "completed",
     State.PARTIAL: "completed",
@@ -37,7 +37,7 @@ _STATES: Final[dict[State, documents.A2AState]] = {
     State.FAILED: "failed",
     State.INVALID: "failed",
 }
-_IN_1_0: Final[dict[documents.A2AState, documents.A2AEnum]] = {
+_IN_1_0: Final[dict[tasks.A2AState, tasks.A2AEnum]] = {
     "submitted": "TASK_STATE_SUBMITTED",
     "working": "TASK_STATE_WORKING",
     "input-required": "TASK_STATE_INPUT_REQUIRED",
@@ -50,7 +50,7 @@ _IN_1_0: Final[dict[documents.A2AState, documents.A2AEnum]] = {
 }
 
 
-def a2a_state(task: Task) -> documents.A2AState:
+def a2a_state(task: Task) -> tasks.A2AState:
     """The state in the words of A2A 0.3. An agent that says itself that it will not do the task has rejected it."""
     said = (task.reported_state or "").strip().casefold().replace("_", "-")
     if task.state is not State.BLOCKED:
@@ -62,7 +62,7 @@ def a2a_state(task: Task) -> documents.A2AState:
     return AUTH if asks_leave or said == AUTH else INPUT
 
 
-def a2a_status(task: Task) -> documents.A2AStatus:
+def a2a_status(task: Task) -> tasks.A2AStatus:
     """The `TaskStatus` of A2A 1.0: the state, and since when it is so, where that is known."""
     state = _IN_1_0[a2a_state(task)]
     since = iso(stands_since(task))

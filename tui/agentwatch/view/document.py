@@ -21,7 +21,7 @@ from agentwatch.view.times import ended_at, iso, stands_since
 from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import tasks
 
 SCHEMA_VERSION: Final[Literal[1]] = 1
 
@@ -32,7 +32,7 @@ def tree_document(
     problems: Iterable[tuple[str, str, str]] = (),
     found: Found | None = None,
     prices: Mapping[str, float] = MappingProxyType({}),
-) -> documents.Tree:
+) -> tasks.Tree:
     """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them.
 
     `problems` are what could not be read: (source, place, message) each. With `found`, only those tasks are there.
@@ -42,7 +42,7 @@ def tree_document(
     now = sums_of(task for task in tree.tasks.values() if not task.past)
     unseen = problem_documents(problems)
     spent = rates(tree)
-    document: documents.Tree = {
+    document: tasks.Tree = {
         "schema_version": SCHEMA_VERSION,
         "workspace": workspace,
         "complete": not unseen,
@@ -82,11 +82,11 @@ def tree_document(
     return document
 
 
-def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[documents.Problem]:
+def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[tasks.Problem]:
     return [{"source": source, "place": place, "message": message} for source, place, message in problems]
 
 
-def finding_document(placed: PlacedFinding) -> documents.Finding:
+def finding_document(placed: PlacedFinding) -> tasks.Finding:
     finding = placed.finding
     return {
         "rule": finding.rule,
@@ -103,7 +103,7 @@ def task_document(
     depth: int = 0,
     spent: Rates | None = None,
     prices: Mapping[str, float] = MappingProxyType({}),
-) -> documents.Task:
+) -> tasks.Task:
     """One task; `depth` is how many are above it, `spent` what all use at the moment."""
     spent = rates(tree) if spent is None else spent
     result = task.result
@@ -175,7 +175,7 @@ def task_document(
     }
 
 
-def _runtime(task: Task) -> documents.Runtime:
+def _runtime(task: Task) -> tasks.Runtime:
     result = task.result
     model, mode = (result.model, result.mode) if result else (None, None)
     of_model, of_mode = model_of(model, task.run), mode_of(mode, task.packet)
@@ -189,7 +189,7 @@ def _runtime(task: Task) -> documents.Runtime:
     }
 
 
-def _decision(decision: Decision) -> documents.Decided:
+def _decision(decision: Decision) -> tasks.Decided:
     return {
         "decision_id": decision.decision_id,
         "action": decision.action,
@@ -199,7 +199,7 @@ def _decision(decision: Decision) -> documents.Decided:
     }
 
 
-def _attempt(task: Task, attempt: Attempt) -> documents.Attempt:
+def _attempt(task: Task, attempt: Attempt) -> tasks.Attempt:
     return {
         "number": attempt.number,
         "state": attempt.state,
@@ -214,7 +214,7 @@ def _attempt(task: Task, attempt: Attempt) -> documents.Attempt:
     }
 
 
-def _run(attempt: Attempt, run: Run) -> documents.Run:
+def _run(attempt: Attempt, run: Run) -> tasks.Run:
     return {
         "source": run.source,
         "place": run.place,

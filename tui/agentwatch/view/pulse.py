@@ -12,7 +12,7 @@ from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.times import iso
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import tasks
 
 
 class Rates(NamedTuple):
@@ -51,7 +51,7 @@ def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
     return cost
 
 
-def activity_document(doing: Doing | None, now: float) -> documents.Activity | None:
+def activity_document(doing: Doing | None, now: float) -> tasks.Activity | None:
     """What a task does, for programs; `now` is in epoch seconds. Texts are foreign and unsanitised."""
     if doing is None:
         return None

@@ -15,7 +15,7 @@ from agentwatch.view.times import duration, iso
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
-    from agentwatch.view import documents
+    from agentwatch.view.documents import tasks
 
 __all__ = [
     "denial_words",
@@ -120,7 +120,7 @@ def where(task: Task) -> str:
     return f"{_THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else _THERE
 
 
-def document(request: Request) -> documents.Request:
+def document(request: Request) -> tasks.Request:
     """One request for programs; its texts are as the program gave them."""
     labels = [option.label for query in request.queries for option in query.options]
     actions = list(request.actions)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, Generic, NamedTuple, NoReturn, TypeVar
 
 from agentwatch.delegation.run import Run
 from agentwatch.sources.sessions.checked import run_of
-from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
+from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.following import HasTranscripts, Look, RunTranscript, WholeStep
 from agentwatch.sources.sessions.reader import Change, Found, Progress, SessionReader
+from agentwatch.sources.sessions.steps import Step
 
 PATIENCE: Final = 5.0
 """Seconds in which it has to answer, or to get on with its first look."""
@@ -217,4 +221,53 @@ def _found(one: object) -> Found:
 
 def _transcript(reader: SessionReader, run: Run) -> RunTranscript | None:
     made = _as_given(reader.transcript(run)) if isinstance(reader, HasTranscripts) else None
-    return made if made is None or isinstance(made, RunTranscript) else _refused("a RunTranscript", made)
+    if made is None:
+        return None
+    return _Shown(made) if isinstance(made, RunTranscript) else _refused("a RunTranscript", made)
+
+
+class _Shown(RunTranscript):
+    """A transcript that does not raise: what cannot be had of it is not there, and the *Live* tab says why."""
+
+    def __init__(self, inner: RunTranscript) -> None:
+        super().__init__(Path())
+        self._inner = inner
+        self._last = Look()
+
+    @property
+    def watched(self) -> Sequence[Path]:
+        return self._or(lambda: [Path(one) for one in self._inner.watched], ())
+
+    def look(self) -> Look | None:
+        return self._looked(self._inner.look)
+
+    def older(self) -> Look:
+        return self._looked(self._inner.older) or self._last
+
+    def whole(self, step: Step) -> WholeStep | None:
+        return self._or(lambda: self._inner.whole(step), None)
+
+    def entries(self) -> Iterator[Entry]:
+        with suppress(Exception):
+            yield from self._inner.entries()
+
+    def _read(self) -> bool | None:
+        return None
+
+    def _entries_at(self, place: int) -> Sequence[Entry]:  # noqa: ARG002  nobody asks: `whole` is the inner one's
+        return ()
+
+    def _looked(self, look: Callable[[], Look | None]) -> Look | None:
+        before, self._trouble = self._trouble, ""
+        seen = self._or(look, None)
+        if self._trouble:
+            seen = self._last._replace(trouble=self._trouble) if self._trouble != before else None
+        self._last = seen or self._last
+        return seen
+
+    def _or(self, do: Callable[[], T], otherwise: T) -> T:
+        try:
+            return do()
+        except Exception as error:  # noqa: BLE001
+            self._trouble = f"It cannot be shown ({type(error).__name__}: {error})"
+            return otherwise

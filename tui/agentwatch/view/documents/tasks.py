@@ -1,9 +1,4 @@
-"""The JSON that other programs read, as types: what `tree`, `pending`, `log` and `attest` say of tasks.
-
-Nothing imports this when it runs. mypy holds what builds a document to its type here, and the JSON schemas beside the
-manual are made of the types. Keys may be added; those that are here stay. Times are ISO 8601 in UTC. Texts are foreign
-and unsanitised.
-"""
+"""Tasks: `agentwatch tree --json`, and what the other documents tell of tasks."""
 
 from __future__ import annotations
 
@@ -219,8 +214,8 @@ class StatedTask(TypedDict):
     limitations: list[str]
 
 
-class Task(StatedTask):
-    """One task of a tree."""
+class SeenTask(StatedTask):
+    """One task of a tree, without its attempts."""
 
     workspace: NotRequired[str]
     parent_basis: Basis
@@ -250,10 +245,15 @@ class Task(StatedTask):
     snoozed_until: str | None
     seen: bool
     worst_below: str | None
-    attempts: list[Attempt]
     retry: Retry
     errors: list[str]
     decision: Decided | None
+
+
+class Task(SeenTask):
+    """One task of a tree."""
+
+    attempts: list[Attempt]
 
 
 class Now(TypedDict):
@@ -302,176 +302,3 @@ class Trees(TypedDict):
 
     schema_version: Literal[1]
     workspaces: list[Tree]
-
-
-class PendingRequest(Request):
-    command: str | None
-
-
-class PendingTask(TypedDict):
-    """A task that asks, and what can be decided about it."""
-
-    workspace: NotRequired[str]
-    task_id: str
-    attempt: int
-    state: State
-    error_code: str | None
-    error_message: str | None
-    errors: list[str]
-    return_path: NotRequired[str | None]
-    return_sha256: NotRequired[str | None]
-    ask: str | None
-    acknowledged: bool
-    snoozed: bool
-    snoozed_until: str | None
-    suggested: Action | None
-    commands: dict[str, str]
-    requests: list[PendingRequest]
-    not_possible: dict[str, str | None]
-
-
-class Receipt(TypedDict):
-    stage: Stage
-    by: str
-    age_seconds: int
-    claimed: bool
-
-
-class PendingDecision(TypedDict):
-    """A decision on its way."""
-
-    decision_id: str
-    task_id: str
-    attempt: int
-    action: Action
-    operator: str
-    waits: str | None
-    claimed_by: str | None
-    receipts: list[Receipt]
-
-
-class Pending(TypedDict):
-    """`agentwatch pending --json` of one workspace."""
-
-    schema_version: Literal[1]
-    workspace: str
-    complete: bool
-    problems: list[Problem]
-    tasks: list[PendingTask]
-    past: int
-    older: int
-    acknowledged: int
-    snoozed: int
-    decisions: list[PendingDecision]
-    notices: list[Finding]
-    worktrees: NotRequired[list[Pending]]
-
-
-class Pendings(TypedDict):
-    """`agentwatch pending A B --json`."""
-
-    schema_version: Literal[1]
-    workspaces: list[Pending]
-
-
-class LoggedState(TypedDict):
-    at: str | None
-    task_id: str
-    before: State | None
-    after: State | None
-    attempt: int
-    reason: str
-    contradicted: bool
-
-
-class LoggedActivity(TypedDict):
-    at: str | None
-    task_id: str
-    activity: Activity | None
-
-
-class LoggedRequest(TypedDict):
-    at: str | None
-    task_id: str
-    request: Request
-
-
-Logged = LoggedState | LoggedActivity | LoggedRequest
-"""A line of `agentwatch log --json`."""
-
-
-class CheckedFile(TypedDict):
-    path: str
-    contract: Contract | None
-    state: str | None
-    findings: list[Finding]
-
-
-class Checked(TypedDict):
-    """`agentwatch check --format json`."""
-
-    files: list[CheckedFile]
-
-
-class Source(TypedDict):
-    source: str
-    place: str
-    sessions: int
-    skipped: str
-    children: int
-
-
-class Sources(TypedDict):
-    """`agentwatch sources --json`."""
-
-    sources: list[Source]
-    trouble: list[str]
-
-
-class Digest(TypedDict):
-    sha256: str
-
-
-class Artifact(TypedDict):
-    """A handoff or a return: its path in the workspace; of a session, the key of the run and what of it is meant."""
-
-    name: str
-    digest: Digest
-
-
-class StatedDecision(TypedDict):
-    """A decision of the ledger: `sha256` is that of its file, by which whoever is shown that knows it again."""
-
-    decision_id: str
-    sha256: str
-    keyid: str
-    attempt: int
-    action: Action
-    of_request: bool
-    note: str
-    operator: str
-    created_at: str
-    expires_at: str | None
-    handoff_sha256: str | None
-    return_sha256: str | None
-
-
-class Predicate(StatedTask):
-    """How a task stood at `made_at`; `complete`: all could be read then."""
-
-    agentwatch: str
-    made_at: str
-    workspace_id: str
-    complete: bool
-    attempts: list[StatedAttempt]
-    decisions: list[StatedDecision]
-
-
-class Statement(TypedDict):
-    _type: Literal["https://in-toto.io/Statement/v1"]
-    subject: list[Artifact]
-    predicateType: Literal["urn:agentwatch:task:v1"]
-    predicate: Predicate
-
-
-"""What `agentwatch attest` signs: an in-toto Statement."""

@@ -1,0 +1,248 @@
+"""What is printed and written as JSON is as its published schema says: no key is missing, and none is unknown."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from agentwatch.cli import run
+from agentwatch.contracts.reading import read_document
+from agentwatch.demo.screenplay import demo_script
+from agentwatch.demo.script import Player
+from agentwatch.history import errors_file
+from agentwatch.history.export import lines
+from agentwatch.history.log import StateChanges
+from agentwatch.history.log import document as logged
+from agentwatch.manual import page, schemas, topics
+from agentwatch.report.document import document as report_document
+from agentwatch.report.document import documents as report_documents
+from agentwatch.requests.box import Box
+from agentwatch.view.document import task_document, tree_document
+from tests.generate import MANUAL
+from tests.schemas import SCHEMAS
+from tests.unit.agents.documents import packet, returned
+from tests.unit.decisions.made import NOON, Operator
+from tests.unit.delegation.observations import Recorder, handoff, tree_of
+from tests.unit.delegation.observations import returned as result
+from tests.unit.history.recorded import Workspace
+from tests.unit.history.recorded import packet as handed
+from tests.unit.history.test_story import ROOT as SESSION
+from tests.unit.history.test_story import ran
+from tests.unit.report.sessions import large_account, small
+from tests.unit.requests.asked import question, request
+from tests.unit.sessions.conformance import Store
+from tests.unit.sessions.stores.claude_code import claude_code
+from tests.unit.sessions.stores.opencode import opencode
+
+
+def closed(schema: Any) -> Any:
+    """The same, with no key beside those that it names: our own documents have no others."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: closed(value) for key, value in schema.items()}
+    return {"additionalProperties": False, **made} if isinstance(schema.get("properties"), dict) else made
+
+
+STRICT = {name: Draft202012Validator(closed(schema)) for name, schema in SCHEMAS.items()}
+
+
+def check(name: str, document: object) -> None:
+    """Hold a document against a schema, as whoever reads the JSON of it would."""
+    read = json.loads(json.dumps(document))
+    faults = [f"{fault.json_path}: {fault.message[:300]}" for fault in STRICT[name].iter_errors(read)]
+    assert faults == []
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    made = tmp_path / "shop"
+    made.mkdir()
+    (made / "a.handoff.json").write_text(packet(task_id="a"), "utf-8")
+    (made / "a.return.md").write_text(returned(), "utf-8")
+    (made / "b.return.md").write_text("## Status\nstate: SUCCESS\n", "utf-8")
+    return made
+
+
+@pytest.fixture
+def demo(shop: Path) -> Path:
+    Player(demo_script(), shop).play_all()
+    return shop
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    capsys.readouterr()
+    run(list(map(str, words)))
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", schemas())
+def test_every_schema_that_is_published_is_one_and_is_named_in_the_manual(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(printed(capsys, "schema", name))
+    Draft202012Validator.check_schema(document)
+    assert document == json.loads((MANUAL / f"{name}.schema.json").read_text("utf-8"))
+    assert f"`{name}`" in page("json").split("## JSON schemas")[1].split("## ")[0]
+
+
+def test_schemas_are_listed_and_a_wrong_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "schema").split() == schemas()
+    assert run(["schema", "tre"]) == 2
+    assert "there is no schema tre; did you mean tree?" in capsys.readouterr().err
+    assert run(["schema", "../tree"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tree", ["tree", "--json"]),
+        ("tree", ["tree", "--json", "--where", "state:failed"]),
+        ("pending", ["pending", "--json"]),
+        ("pending", ["pending", "--json", "--past"]),
+        ("report", ["report", "--format", "json"]),
+        ("sources", ["sources", "--json"]),
+    ],
+)
+def test_what_a_command_prints_of_the_demo_is_as_its_schema_says(
+    name: str, words: list[str], demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(name, json.loads(printed(capsys, *words, demo)))
+
+
+def test_what_is_printed_of_several_workspaces_is_too(
+    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other").mkdir()
+    for name, option in (("tree", ["--json"]), ("pending", ["--json"]), ("report", ["--format", "json"])):
+        document = json.loads(printed(capsys, name, *option, demo, tmp_path / "other"))
+        assert len(document["workspaces"]) == 2
+        check(name, document)
+
+
+def test_what_a_lint_and_the_rules_say_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shop / "c.return.json").write_bytes(b"\xff{")
+    document = json.loads(printed(capsys, "check", "--format", "json", shop))
+    assert {one["state"] for one in document["files"]} >= {"submitted", "failed", "invalid"}
+    check("check", document)
+    check("rules", json.loads(printed(capsys, "rules", "--format", "json")))
+
+
+def test_a_decision_its_envelope_receipt_and_what_an_agent_is_told_are_too(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check("wait", json.loads(printed(capsys, "wait", "a", shop, "--timeout", 0)))
+    check("wait", json.loads(printed(capsys, "wait", "nobody", shop, "--timeout", 0)))
+    run(["decide", "a", str(shop), "--retry", "--note", "x", "--mitigation", "reduced_scope", "--yes"])
+    told = json.loads(printed(capsys, "wait", "a", shop, "--timeout", 0))
+    assert told["pending"] is False
+    check("wait", told)
+    check("claim", json.loads(printed(capsys, "claim", told["decision_id"], shop, "--by", "me")))
+    check("pending", json.loads(printed(capsys, "pending", "--json", shop)))
+    run(["attest", "--all", str(shop), "-o", str(tmp_path / "all.intoto.jsonl")])
+    for line in (tmp_path / "all.intoto.jsonl").read_text("utf-8").splitlines():
+        check("envelope", json.loads(line))
+        check("statement", json.loads(base64.b64decode(json.loads(line)["payload"])))
+    check("report", json.loads(printed(capsys, "report", "--format", "json", shop)))
+    (decision,) = (shop / ".agentwatch" / "decisions").glob("*.json")
+    check("envelope", json.loads(decision.read_bytes()))
+    check("decision", json.loads(base64.b64decode(json.loads(decision.read_bytes())["payload"])))
+    receipts = [json.loads(one.read_bytes()) for one in (shop / ".agentwatch" / "receipts").glob("*.json")]
+    assert {one["receipt"] for one in receipts} >= {"read", "claim"}
+    for receipt in receipts:
+        check("receipt", receipt)
+
+
+def test_decisions_about_requests_and_those_from_afar_are_too(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    operator.trust_kim()
+    check("decision", operator.decide_from_afar("a", created_at=NOON).record.document())
+    check("decision", operator.decide("b").record.document())
+
+
+def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Box(shop).offer(request(shop)), Box(shop).offer(question(shop)):
+        pending = json.loads(printed(capsys, "pending", "--json", shop))
+        assert sum(len(task["requests"]) for task in pending["tasks"]) == 2
+        check("pending", pending)
+        check("tree", json.loads(printed(capsys, "tree", "--json", shop)))
+
+
+def test_lines_of_the_log_and_of_a_recording_are_too(shop: Path) -> None:
+    kept = Workspace()
+    observations = [kept.seen("a.handoff.json", handed("a")), kept.gone("a.handoff.json"), *ran(SESSION)]
+    changes = [*StateChanges(tree_of([]), tells_activity=True).tell(observations)]
+    assert len(changes) >= 3
+    for change in changes:
+        check("log", logged(change))
+    recorded = [*lines("shop", observations, kept.text_of)]
+    assert len(recorded) == len(observations) + 1
+    for line in recorded:
+        check("recording", json.loads(line))
+
+
+def test_returns_that_break_their_contract_are_kept_as_the_schema_says(shop: Path) -> None:
+    reading = read_document("## Status\nstate: SUCCESS\n", "b.return.md")
+    assert reading is not None
+    tree = tree_of([Recorder().seen("b.return.md", reading.document, *reading.findings)])
+    (task,) = tree.tasks.values()
+    assert errors_file.append(shop, errors_file.failures(task)) is None
+    document = json.loads((shop / ".agentwatch" / "errors.json").read_bytes())
+    assert document["errors"]
+    check("errors", document)
+
+
+def test_reports_of_long_sessions_are_too() -> None:
+    for account in (small().account(), large_account()):
+        check("report", json.loads(report_document(account)))
+    check("report", json.loads(report_documents([small().account()])))
+
+
+@pytest.mark.parametrize("build", [claude_code, opencode])
+def test_trees_of_sessions_are_too_while_they_grow(build: Any, tmp_path: Path) -> None:
+    store: Store = build(tmp_path)
+    watch = store.watch()
+    for step, _ in enumerate(store.story):
+        if step % 5 == 0:
+            watch.look()
+            check("tree", watch.document)
+    store.close()
+
+
+@given(outcomes=st.lists(st.sampled_from(["", "working", "completed", "partial", "blocked", "failed"]), max_size=6))
+def test_every_state_of_a_task_is_told_as_the_schema_says(outcomes: list[str]) -> None:
+    record = Recorder()
+    seen = []
+    for number, outcome in enumerate(outcomes):
+        seen.append(record.seen(f"{number}.handoff.json", handoff(f"a.{number}")))
+        if outcome:
+            seen.append(record.seen(f"{number}.return.md", result(outcome, task_id=f"a.{number}")))
+    tree = tree_of(seen)
+    check("tree", tree_document(tree, "/w", [("files", "/w", "no")]))
+    assert all("run" in attempt for task in tree.tasks.values() for attempt in task_document(tree, task)["attempts"])
+
+
+def settings_in_the_manual() -> Iterator[str]:
+    for topic in topics():
+        yield from (part.partition("```")[0] for part in page(topic).split("```toml\n")[1:])
+
+
+def test_the_settings_in_the_manual_are_as_their_schema_says() -> None:
+    schema = Draft202012Validator(json.loads((MANUAL / "settings.schema.json").read_text("utf-8")))
+    samples = [tomllib.loads(text) for text in settings_in_the_manual() if "[project]" not in text]
+    known = set(schema.schema["properties"])
+    ours = [one for one in samples if known & one.keys()]
+    assert len(ours) >= 3
+    assert [fault.message for one in ours for fault in schema.iter_errors(one)] == []
