@@ -52,7 +52,9 @@ def test_agentwatch_shows_the_sessions_of_a_program_that_another_package_reads(r
     (project / ".scribe").mkdir()
     kept = {"began": 100.0, "last": 200.0, "asked": "Go."}
     (project / ".scribe" / "lead.json").write_text(json.dumps(kept), "utf-8")
-    (project / ".scribe" / "one.json").write_text(json.dumps(kept | {"parent": "lead", "state": "done"}), "utf-8")
+    (project / ".scribe" / "one.json").write_text(
+        json.dumps(kept | {"parent": "lead", "state": "done", "answer": "Done."}), "utf-8"
+    )
     told = json.loads(run("-m", "agentwatch", "tree", "--json"))
     assert [(one["task_id"], one["parent_id"], one["state"]) for one in told["tasks"]] == [
         ("lead", None, "working"),

@@ -159,7 +159,7 @@ def test_a_decision_its_envelope_receipt_and_what_an_agent_is_told_are_too(
     (decision,) = (shop / ".agentwatch" / "decisions").glob("*.json")
     check("envelope", json.loads(decision.read_bytes()))
     check("decision", json.loads(base64.b64decode(json.loads(decision.read_bytes())["payload"])))
-    receipts = [json.loads(one.read_bytes()) for one in (shop / ".agentwatch" / "receipts").glob("*.json")]
+    receipts = [json.loads(one.read_bytes()) for one in tmp_path.rglob("receipts/*.json")]
     assert {one["receipt"] for one in receipts} >= {"read", "claim"}
     for receipt in receipts:
         check("receipt", receipt)
