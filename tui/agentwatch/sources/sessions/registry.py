@@ -47,7 +47,7 @@ class Registry:
         yield from _without_home(self._workspace, known)
         if not self._others_asked:
             self._others_asked = True
-            yield from _shipped_by_others(self._workspace, {*known, *looked_in(self._workspace)}, broken)
+            yield from _shipped_by_others(self._workspace, known, broken)
 
 
 class _Home(NamedTuple):
@@ -168,14 +168,15 @@ def _share() -> Path:
     return Path(data) if data.startswith("/") else user_home() / ".local" / "share"
 
 
-def _shipped_by_others(workspace: Path, taken: set[str], broken: Broken) -> Iterator[SessionReader]:
-    """Those whose names are not `taken`, each guarded: somebody else's code must not end ours."""
+def _shipped_by_others(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
+    """Those whose names nobody else has, each guarded: somebody else's code must not end ours."""
     if not _may_be_shipped():
         return
     from importlib.metadata import entry_points
 
     from agentwatch.sources.sessions.guarded import guarded
 
+    taken = {*known, *looked_in(workspace)}
     for entry in entry_points(group=GROUP):
         looks.spoil("a reader of others may look by other ways")
         try:
@@ -185,7 +186,8 @@ def _shipped_by_others(workspace: Path, taken: set[str], broken: Broken) -> Iter
             continue
         if reader is not None and reader.name in taken:
             broken(entry.name, ValueError(f"another source has its name, {reader.name}"))
-            reader.close()
+            with suppress(Exception):
+                reader.close()
         elif reader is not None:
             taken.add(reader.name)
             yield reader
