@@ -172,6 +172,23 @@ def test_who_was_killed_was_left_behind_once_the_session_is_continued(store: Sto
     assert runs[SESSION].state is RunState.WORKING
 
 
+def test_a_fork_shows_what_was_done_in_it_and_not_what_it_is_a_copy_of(store: Store) -> None:
+    for name in (SESSION, "fork"):
+        main = store.session(name)
+        store.done(main, "call_1", store.handed(main, "call_1", packet("a.b"), session=name), report())
+        forked = "Forked from" if name == "fork" else "Forked this session into"
+        main.event("session.info", infoType="fork", message=f'{forked} "Go." (an id).')
+    assert store.runs().keys() == {SESSION, CHILD}
+    main.event("session.resume", eventCount=9)
+    main.asked("And now?")
+    store.handed(main, "call_2", packet("a.c"), session="fork")
+    store.save()
+    runs = {change.key: change.run for change in store.reader().read(60.0)}
+    assert runs.keys() == {SESSION, f"{SESSION}/call_1", "fork", "fork/call_2"}
+    assert runs["fork"] is not None
+    assert (runs["fork"].title, runs["fork"].tokens) == ("And now?", 100)
+
+
 def test_a_program_that_joins_a_session_at_work_leaves_nobody_behind(store: Store) -> None:
     main = store.session()
     store.handed(main, "call_1", "one")

@@ -46,6 +46,8 @@ _PROMPTS: Final = b'{"type":"system.message"'
 _BEGINNING: Final = b'{"type":"'
 _SENDER: Final = "agent-"
 _REFUSED: Final = ("denied", "rejected")
+_COPIED: Final = "Forked from "
+"""How a fork says what it is a copy of; the session that was forked says so in other words."""
 _SHUT: Final = "not over when Copilot was closed"
 
 
@@ -189,6 +191,10 @@ class Events:
         match kind:
             case "session.start":
                 self.cwd = self.cwd or text(inner(data, "context"), "cwd")
+            case "session.info" if data.get("infoType") == "fork" and (text(data, "message") or "").startswith(_COPIED):
+                # All before is a copy of what another session holds.
+                self.agents.clear()
+                self.calls.clear()
             case "session.resume" if data.get("sessionWasActive") is not True:
                 # Nothing says that a program was killed but that another one goes on with its session.
                 self._end_all(at, LEFT_BEHIND)

@@ -4,7 +4,8 @@
 `reader`                 the protocol; what was given, what has changed of it; texts as messages, and again by digest
 `transcripts`            a whole reader for programs with a transcript for each session and agent, and a description
                          beside an agent's; a program gives a `Kind`: where its files lie, what lines come to, the runs.
-                         It is made of `projects` (which files), `group` (those of a session) and `processes`
+                         It is made of `projects` (which files), `group` (those of a session), `processes`
+                         and `locks`
 `doing`                  what one record says, for all programs, and what the agent does by it
 `following`, `follower`  the transcript of a run, line by line and whole, and the thread that follows it
 `listing`, `tail`        directories, and files of lines: changed, torn, cut short, replaced, refused
