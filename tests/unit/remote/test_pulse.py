@@ -60,6 +60,17 @@ def test_a_slow_way_makes_no_difference_of_clocks() -> None:
     assert clocks.pulse.offset == 0.0
 
 
+def test_what_a_slow_way_has_shown_wrongly_a_quick_one_puts_right() -> None:
+    clocks = Clocks()
+    clocks.there += HOUR
+    clocks.beat()
+    clocks.there -= HOUR
+    clocks.beat(way=6.0, back=0.5)
+    assert clocks.pulse.offset != 0.0
+    clocks.beat()
+    assert clocks.pulse.offset == 0.0
+
+
 def test_what_was_answered_too_late_or_never_said_is_no_answer() -> None:
     clocks = Clocks()
     sent = clocks.pulse.send()
