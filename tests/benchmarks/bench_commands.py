@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.benchmarks.bench_scan import _walk_and_load
+from tests.benchmarks.bench_scan import walk_and_load
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.workspaces import write
 from tests.unit.agents.claude import Claude
@@ -95,7 +95,7 @@ def _of_files(tasks: int, what: str, rounds: int, commands: Sequence[Sequence[st
         claude = Claude(home / ".claude", root, packet("t7"))
         claude.write_transcript()
         told = _Commands(root, home, json.dumps(claude.stop(report("SUCCESS"))).encode())
-        return [row for words in commands for row in told.rows(words, partial(_walk_and_load, root), what, rounds)]
+        return [row for words in commands for row in told.rows(words, partial(walk_and_load, root), what, rounds)]
 
 
 def _large_session() -> list[Row]:

@@ -38,8 +38,25 @@ def run() -> list[Row]:
             Row(f"{name} a task, {size:,} tasks", f"{SIZES[0]} tasks", smallest, other, 1.3)
             for size, other in zip(SIZES[1:], others, strict=True)
         ]
-    flat, deep = interleaved([lambda: load(deep=False), lambda: load(deep=True)], 5)
-    return [*rows, Row("load a chain of 3,000 tasks", "3,000 side by side", flat, deep, 1.5)]
+    return [*rows, *short()]
+
+
+def short() -> list[Row]:
+    flat, deep = interleaved([lambda: load(deep=False), lambda: load(deep=True)], 3)
+    once, often = interleaved([lambda: corrected(1), lambda: corrected(40)], 3)
+    return [
+        Row("load a chain of 3,000 tasks", "3,000 side by side", flat, deep, 1.5),
+        Row("correct a return that was corrected 40 times", "one that was corrected once", once, often, 1.5),
+    ]
+
+
+def corrected(times: int) -> None:
+    """Take in 4,000 returns, so many in a row from one file."""
+    tree = DelegationTree(remembers=True)
+    for number in range(4_000):
+        task_id = f"t{number // times}"
+        document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, task_id)
+        tree.apply(Seen(number, 3_000.0 + number, f"{task_id}.return.md", f"{number:064x}", document))
 
 
 def load(*, deep: bool) -> None:

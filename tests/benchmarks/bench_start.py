@@ -7,27 +7,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.benchmarks.bench_scan import walk_and_load
 from tests.benchmarks.measuring import Row, interleaved
+from tests.benchmarks.programs import Program, empty_app, watching
 from tests.benchmarks.workspaces import write
-from tests.terminal.emulator import Terminal, agentwatch
-
-EMPTY_APP = """
-from textual.app import App
-from textual.widgets import Static
-class Empty(App):
-    def compose(self):
-        yield Static("first frame")
-Empty().run()
-"""
 
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def _until(pattern: str, *command: str) -> None:
-    with Terminal(command, columns=140, lines=40) as terminal:
-        terminal.wait_for(pattern)
+def _until(pattern: bytes, program: Program) -> None:
+    with program:
+        program.shows(pattern)
 
 
 def run() -> list[Row]:
@@ -39,24 +31,36 @@ def run() -> list[Row]:
     ]
     nothing, version_ms, help_ms = interleaved(actions, 21)
     reference = "python -c pass"
-    rows = [
+    return [
         Row("agentwatch --version", reference, nothing, version_ms, 1.3),
         Row("agentwatch --help", reference, nothing, help_ms, 2.7),
+        *frames(5_000, rounds=9),
     ]
+
+
+def frames(tasks: int, rounds: int) -> list[Row]:
+    """The first frame, and the first task on screen."""
     with tempfile.TemporaryDirectory() as directory:
-        small, large = Path(directory, "small"), Path(directory, "large")
-        write(small, 10)
-        write(large, 10_000)
-        frames = [
-            lambda: _until("first frame", sys.executable, "-c", EMPTY_APP),
-            lambda: _until("agentwatch", *agentwatch(small)),
-            lambda: _until("agentwatch", *agentwatch(large)),
-            lambda: _until("t0 ", *agentwatch(large)),
+        root = Path(directory)
+        write(root, tasks)
+        actions = [
+            lambda: _until(b"first frame", empty_app()),
+            lambda: walk_and_load(root),
+            lambda: _until(b"agentwatch", watching(root)),
+            lambda: _until(rb"[^/\w]t\d+\b", watching(root)),
         ]
-        empty, *others = interleaved(frames, 9)
-    names = ("first frame, 10 tasks", "first frame, 10,000 tasks", "first task of 10,000 on screen")
-    goals = (1.1, 1.1, None)
-    return rows + [
-        Row(name, "first frame of an empty Textual app", empty, taken, goal)
-        for name, taken, goal in zip(names, others, goals, strict=True)
+        empty, load, frame, task = interleaved(actions, rounds)
+    return [
+        Row(f"first frame, {tasks:,} tasks", "first frame of an empty Textual app", empty, frame, 1.1),
+        Row(
+            f"first of {tasks:,} tasks on screen, less 1.15 x empty app",
+            "walk, read and json.loads",
+            load,
+            task - 1.15 * empty,
+            2.0,
+        ),
     ]
+
+
+def short() -> list[Row]:
+    return frames(200, rounds=3)[:1]

@@ -10,22 +10,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison: medians in milliseconds, their ratio, and the goal for it."""
+    """One comparison: the figure and that of the reference, both in `unit`, their ratio, and the goal for it."""
 
     what: str
     reference: str
     reference_ms: float
     measured_ms: float
     goal: float | None = None
+    unit: str = "ms"
 
     @property
     def ratio(self) -> float:
         return self.measured_ms / self.reference_ms
 
+    @property
+    def holds(self) -> str:
+        return "" if self.goal is None else "yes" if self.ratio <= self.goal else "NO"
+
     def __str__(self) -> str:
-        goal = f"goal {self.goal:.2f}" if self.goal is not None else ""
-        numbers = f"{self.measured_ms:9.3f} ms  {self.reference_ms:9.3f} ms  {self.ratio:6.2f} x  {goal}"
-        return f"{self.what:<52} {numbers:<48} against {self.reference}"
+        goal = f"{self.goal:.2f}" if self.goal is not None else ""
+        figures = f"{self.measured_ms:10.3f} {self.unit:<3} {self.reference_ms:10.3f} {self.unit:<3}"
+        return f"{self.what:<56} {figures} {self.ratio:8.2f} {goal:>6}  {self.holds:<5}  {self.reference}"
+
+
+HEAD = f"{'':<56} {'figure':>10}     {'reference':>10}     {'ratio':>8} {'goal':>6}  {'holds':<5}  reference"
+"""Above rows."""
 
 
 def timed(action: Callable[[], object]) -> float:

@@ -89,7 +89,7 @@ async def test_what_was_found_stays_while_the_workspace_is_gone(tmp_path: Path) 
     root.rename(away)
     inspector = monitor._inspector
     assert inspector is not None
-    assert inspector._changed() == []
+    assert inspector._changed(inspector._known) == []
     (away / "docs" / "design.md").unlink()
     away.rename(root)
     await until(updates, monitor, lambda task: task.claims != found)

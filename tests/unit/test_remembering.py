@@ -226,3 +226,27 @@ async def test_a_second_failure_in_the_same_words_asks_and_does_so_after_a_resta
         again = monitor_of(workspace)
         await watch(again, lambda: states(again) == [(1, "invalid"), (2, "invalid")])  # noqa: B023
         assert again.tree.tasks["b"].needs_operator
+
+
+async def test_what_the_source_hands_over_last_is_in_the_history_before_its_file_counts_as_known(
+    workspace: Path,
+) -> None:
+    loop = asyncio.get_running_loop()
+
+    class Late(FilesSource):
+        """Its thread sees a file while the program is left, and the event loop is busy then."""
+
+        def stop(self) -> None:
+            loop.call_soon_threadsafe(time.sleep, 0.2)
+            (workspace / "late.handoff.json").write_text(packet("late"), "utf-8")
+            while "late.handoff.json" not in self.known():
+                time.sleep(0.001)
+            super().stop()
+
+    source = Late(workspace)
+    monitor = Monitor(workspace, Settings(), source, time.time, inspects=False, remembers=True)
+    await watch(monitor, until=lambda: True)
+    (workspace / "late.handoff.json").unlink()
+    after = monitor_of(workspace)
+    after.scan()
+    assert "late" in after.tree.tasks

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -48,7 +50,12 @@ T = TypeVar("T")
 SLICE_SECONDS: Final = 0.006
 """How long observations are applied at a stretch: a key pressed meanwhile waits no longer than this."""
 
-TICK_SECONDS: Final = 1.0
+_TICK_SECONDS: Final = 1.0
+_IDLE_TICK_SECONDS: Final = 5.0
+"""Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
+
+_TAKEN_SECONDS: Final = 1.0
+"""How long the end waits until the event loop has taken what the parts handed over last."""
 
 
 class Update(NamedTuple):
@@ -142,6 +149,8 @@ class Monitor:
         self._next: DelegationTree | None = None
         """The tree that is being made anew, to take the place of the other."""
         self._latest_seq = 0
+        self._unchecked: set[str] = set()
+        """The tasks whose returns may have to be checked."""
 
     @property
     def title(self) -> str:
@@ -185,7 +194,11 @@ class Monitor:
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
         parts = (self.clerk, self.inbox, self._inspector)
-        return not self._pending and self.health.mode != "starting" and all(part is None or part.idle for part in parts)
+        return (
+            not (self._pending or self._unchecked)
+            and self.health.mode != "starting"
+            and all(part is None or part.idle for part in parts)
+        )
 
     @property
     def said(self) -> list[str]:
@@ -326,16 +339,21 @@ class Monitor:
                 yield update
         finally:
             # The end of an event loop cancels once more what still ends: the thread goes on all the same.
-            await asyncio.shield(loop.run_in_executor(None, self._stop))
+            await asyncio.shield(loop.run_in_executor(None, self._stop, loop))
 
-    def _stop(self) -> None:
+    def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
         for part in (self._codex, self.clerk, self.inbox, self._inspector, self._source, self.shelf):
             if part is not None:
                 part.stop()
         if self._keeper is not None:
-            if self._has_recalled:
+            # What they handed over last is kept before it counts as known.
+            taken = threading.Event()
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(taken.set)
+                taken.wait(_TAKEN_SECONDS)
+            if self._has_recalled and (known := self._source.known()):
                 # Else the source knows nothing yet of what the history has.
-                self._keeper.keep_files(self._source.known())
+                self._keeper.keep_files(known)
             self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
@@ -345,7 +363,7 @@ class Monitor:
             has_news = True
             try:
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
-                async with asyncio.timeout(TICK_SECONDS):
+                async with asyncio.timeout(_TICK_SECONDS if self.tree.holds_until < math.inf else _IDLE_TICK_SECONDS):
                     await arrived.wait()
             except TimeoutError:
                 has_news = False
@@ -461,8 +479,7 @@ class Monitor:
         changed = other | self.tree.apply(Tick(self._latest_seq, self._clock()))
         if self.health.mode != "starting" and not self._pending:
             changed |= self._leave_out()
-        if self._inspector is not None and (targets := self._inspector.news_of(self.tree, changed)):
-            self._inspector.want(targets)
+        self._have_checked(changed)
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
         if self.clerk is not None:
             if self._herald is not None:
@@ -475,6 +492,16 @@ class Monitor:
             self._keeper.keep_requests(asked, self.tree.now)
         self._put_back()
         return Update(frozenset(changed), bool(other) or self.tree.structure != structure)
+
+    def _have_checked(self, changed: Iterable[str]) -> None:
+        """Have the claims of new returns checked; not before the first look is over, which that would delay."""
+        if self._inspector is None:
+            return
+        self._unchecked.update(changed)
+        if self.health.mode != "starting":
+            if targets := self._inspector.news_of(self.tree, self._unchecked):
+                self._inspector.want(targets)
+            self._unchecked.clear()
 
     def _put_back(self) -> None:
         """Have written down what is aside no more."""

@@ -18,6 +18,7 @@ from textual.command import CommandPalette
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
+from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
@@ -83,6 +84,8 @@ class AgentwatchApp(App[None]):
         self.when_settled: Callable[[], None] = lambda: None
         """Called after the first scan."""
         self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
+        self._telling: Timer | None = None
+        """Runs while there is something to tell."""
         self._ours: asyncio.AbstractEventLoop | None = None
         self._theme_failures: list[str] = []
         self._typeahead = Typeahead(self, super().on_event)
@@ -152,7 +155,7 @@ class AgentwatchApp(App[None]):
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.screen_change_signal.subscribe(self, self._typeahead.take_screen)
         self.app_resume_signal.subscribe(self, self._come_back)
-        self.set_interval(1.0, self.announcer.tell)
+        self._telling = self.set_interval(1.0, self._tell, pause=True)
         self.call_after_refresh(self.when_shown)
         # After the first frame: the sources' first look takes what processor there is.
         self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)
@@ -178,6 +181,13 @@ class AgentwatchApp(App[None]):
     def announce(self, changed: frozenset[str]) -> None:
         """These tasks have changed: an operator who looks elsewhere is told of those that ask."""
         self.announcer.see(changed)
+        if self.announcer.is_waiting and self._telling is not None:
+            self._telling.resume()
+
+    def _tell(self) -> None:
+        self.announcer.tell()
+        if not self.announcer.is_waiting and self._telling is not None:
+            self._telling.pause()
 
     def _write(self, sequence: str) -> None:
         """Send the terminal a sequence of ours, in order with what is drawn; the way in which `bell` does it."""

@@ -180,6 +180,11 @@ class Untold:
         self._notified_at = at
         return new
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something for `take`, perhaps not yet."""
+        return bool(self._since)
+
     def is_due(self, at: float) -> bool:
         """Whether there is something for `take`."""
         if not self._since or at < min(self._since.values()) + STANDS:
@@ -300,6 +305,11 @@ class Announcer:
         """The operator has pressed a key."""
         self._untold.act(self._steady())
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something to tell, sooner or later."""
+        return self._untold.is_waiting
+
     def see(self, changed: Iterable[str]) -> None:
         """Tasks have changed: the title says at once how many ask, all else comes with `tell`."""
         tree, at = self._monitor.tree, self._steady()
@@ -311,7 +321,7 @@ class Announcer:
             self._write(title_sequence(title))
 
     def tell(self) -> None:
-        """Tell what is to be told by now; to be called about once a second."""
+        """Tell what is to be told by now; to be called about once a second while something `is_waiting`."""
         at = self._steady()
         if not self._untold.is_due(at):
             return

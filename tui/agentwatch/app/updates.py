@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 _REFRESH: Final = 1 / 30
 """Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
 
-_FIRST_REFRESH: Final = 1 / 10
-"""The same during the first scan, which takes what processor there is."""
+_FIRST_REFRESH: Final = (1 / 10, 1 / 2)
+"""The same during the first scan, which takes what processor there is: at first, and at most."""
+
+_OF_PASSED: Final = 0.1
+"""The part of the first scan so far that a refresh waits for: the longer it takes, the fewer of them."""
 
 _SETTLED: Final = 0.3
 """Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
@@ -37,6 +40,7 @@ class Updates:
         self._when_settled = settled
         self._changed: set[str] = set()
         self._told_at = 0.0
+        self._began_at = 0.0
         self._telling: Timer | None = None
         self._settling: Timer | None = None
         self._first_at: float | None = None
@@ -45,15 +49,24 @@ class Updates:
 
     async def run(self) -> None:
         """Run the monitor, to the end of the app."""
+        self._began_at = time.monotonic()
         async for update in self._monitor.updates():
             self._changed |= update.changed
             if self._telling is None:
-                pause = self._told_at + (_REFRESH if self.is_settled else _FIRST_REFRESH) - time.monotonic()
+                pause = self._told_at + self._pause - time.monotonic()
                 if pause <= 0:
                     self._tell_now()
                 else:
                     self._telling = self._app.set_timer(pause, self._tell_now)
             self._wait_for_settling()
+
+    @property
+    def _pause(self) -> float:
+        """Seconds between two refreshes now."""
+        if self.is_settled:
+            return _REFRESH
+        least, most = _FIRST_REFRESH
+        return min(max((time.monotonic() - self._began_at) * _OF_PASSED, least), most)
 
     def _tell_now(self) -> None:
         self._telling = None

@@ -208,8 +208,10 @@ class Files:
     def _assign(self, path: str) -> set[str]:
         """Give each version of a file to its task again. Returns the tasks that this concerns."""
         concerned: set[str] = set()
-        for index, version in enumerate(self._versions[path]):
-            if index >= self._settled.get(path, 0):
+        first = self._settled.get(path, 0)
+        for index, version in enumerate(self._versions[path][first:], first):
+            stated = identity.own_id(version.document)
+            if stated is None or stated != self._keys[path][index]:
                 concerned |= self._give(path, index, version, self._task_of(version, self._keys[path][:index]))
         for lost in self._moved.get(path, ()):
             concerned |= self._hand_on(lost, path)
@@ -296,6 +298,7 @@ def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) ->
         if isinstance(version.document, Return):
             if (
                 before is not None
+                and before.digest == version.digest
                 and _held(before) == _held(version)
                 and handed_off < before.seq
                 and not any(one.sent_on(version.digest, before.at, version.at) for one in decisions)

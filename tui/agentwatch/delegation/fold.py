@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
@@ -40,7 +40,7 @@ def fold(
     versions = tuple(versions)
     returning = {one.path for one in versions if isinstance(one.document, Return) and one.document.recognised}
     unheard: dict[str, Version] = {}
-    for version in versions:
+    for version in _telling(versions) if len(returning) == 1 and not attempts.decisions else versions:
         document = version.document
         if isinstance(document, Handoff):
             attempts.hand_off(version, document)
@@ -67,6 +67,26 @@ def fold(
         _bind(attempts, decision)
     _report_unasked(attempts, began_in)
     return attempts
+
+
+def _telling(versions: Sequence[Version]) -> Iterator[Version]:
+    """Of the returns that one file gave one after the other and that say the same of how the attempt stands, the first
+    and the last: the cost of a correction does not grow with how often it was corrected before."""
+    standing: tuple[object, ...] | None = None
+    last: Version | None = None
+    for version in versions:
+        document, stands = version.document, None
+        if isinstance(document, Return) and document.recognised:
+            stands = document.attempt, document.session_id, document.outcome
+        if stands is not None and stands == standing:
+            last = version
+            continue
+        if last is not None:
+            yield last
+        yield version
+        standing, last = stands, None
+    if last is not None:
+        yield last
 
 
 def _rival_of(attempts: Attempts, attempt: Attempt) -> Version | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final, NamedTuple, cast, overload
 
 from agentwatch.delegation.asks import is_history, is_past
@@ -176,7 +178,7 @@ class JoinedTree(DelegationTree):
         trees = [branch.tree for branch in self._branches.values()]
         if moved:
             self.structure += 1
-            bare = [root for branch in self._branches.values() if branch.top is None for root in branch.tree.roots]
+            bare = chain.from_iterable(branch.tree.roots for branch in self._branches.values() if branch.top is None)
             tops = (scope for scope, branch in self._branches.items() if branch.top is not None)
             apart = (key for branch in self._branches.values() for key in sorted(branch.apart))
             self.roots[:] = [*bare, *tops, *apart]
@@ -209,6 +211,13 @@ class JoinedTree(DelegationTree):
     @property
     def left_out(self) -> Set[str]:
         return {scope + task_id for scope, branch in self._branches.items() for task_id in branch.tree.left_out}
+
+    @property
+    def holds_until(self) -> float:
+        return min([branch.tree.holds_until for branch in self._branches.values()], default=math.inf)
+
+    def signs(self) -> Iterator[float]:
+        return chain.from_iterable(branch.tree.signs() for branch in self._branches.values())
 
     def spent(self) -> Iterator[Spent]:
         for scope, branch in self._branches.items():

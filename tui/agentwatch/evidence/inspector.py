@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.delegation.claims import Change, Claim
+from agentwatch.delegation.claims import Change, Claim, Verdict
 from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.task import Version
 from agentwatch.evidence.disk import trace
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
 
-_PAUSE_SECONDS: Final = (1.0, 30.0)
-_SHARE: Final = 0.002
-"""The part of one core that looking for changes may take: the pause grows with what a look costs."""
+_PAUSE_SECONDS: Final = (1.0, 300.0)
+_SHARE: Final = 0.000_2
+"""The part of one core that looking for changes may take: the pause grows with what a look costs. Returns with a false
+claim, which ask for somebody, have as much for themselves."""
 
 
 class Target(NamedTuple):
@@ -87,6 +88,10 @@ class Inspector(Background[Sequence[Checks]]):
         self._text_of = text_of
         self._wanted: dict[str, Target] = {}
         self._known: dict[str, _Checked] = {}
+        self._soon: set[str] = set()
+        """The tasks whose returns are looked at again soon: those with a false claim, and those that are new."""
+        self._next = dict.fromkeys(("soon", "all"), 0.0)
+        """When to look at them, and at all, on the monotonic clock."""
         self._given: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
 
     def news_of(self, tree: DelegationTree, task_ids: Iterable[str]) -> list[Target]:
@@ -131,25 +136,23 @@ class Inspector(Background[Sequence[Checks]]):
             known = self._known.get(target.task_id)
             checks = Checks(request.returned_name, request.digest, result.claims, result.changed)
             self._known[target.task_id] = _Checked(target, tuple(sorted(result.watch_paths)), look, checks)
+            is_false = any(claim.verdict is Verdict.CONTRADICTED for claim in result.claims)
+            (self._soon.add if is_false or look is None else self._soon.discard)(target.task_id)
             if known is None or known.target != target or known.checks != checks:
                 news.append(checks)
         return news
 
     def _run(self, emit: Callable[[Sequence[Checks]], None]) -> None:
-        pause = _PAUSE_SECONDS[0]
         while True:
             with self._news:
                 if not self._wanted and not self._stopped:
-                    self._news.wait(pause)
+                    self._news.wait(max(min(self._next.values()) - time.monotonic(), 0.0))
                 if self._stopped:
                     return
                 targets = list(self._wanted.values())
                 self._wanted.clear()
             if not targets:
-                began = time.perf_counter()
-                targets = self._changed()
-                least, most = _PAUSE_SECONDS
-                pause = min(max((time.perf_counter() - began) / _SHARE, least), most)
+                targets = [target for task_ids in (self._soon, self._known) for target in self._look_at(task_ids)]
             for some in _rounds(targets):
                 let_others_work()
                 checks = self._check(some)
@@ -184,14 +187,25 @@ class Inspector(Background[Sequence[Checks]]):
             return request
         return request._replace(handoff_text=self._text_of(handoff), handoff_name=handoff.path, handoff_at=handoff.at)
 
-    def _changed(self) -> list[Target]:
+    def _look_at(self, task_ids: Collection[str]) -> list[Target]:
+        """Those of all these tasks of which a named file looks different, if it is time to look at them again."""
+        which = "soon" if task_ids is self._soon else "all"
+        if time.monotonic() < self._next[which]:
+            return []
+        began, changed = time.thread_time(), self._changed(list(task_ids))
+        least, most = _PAUSE_SECONDS
+        pause = min(max((time.thread_time() - began) / _SHARE, least), most)
+        self._next[which] = time.monotonic() + pause
+        return changed
+
+    def _changed(self, task_ids: Iterable[str]) -> list[Target]:
         """The targets of which a named file looks different from when it was checked."""
         if not os.path.isdir(self._workspace):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
         return [
             known.target
-            for known in self._known.values()
+            for known in map(self._known.__getitem__, task_ids)
             if (known.look is None or self._look(known.watched) != known.look) and self._is_there(known.target.returned)
         ]
 

@@ -8,7 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
+from agentwatch.background import let_others_work
 from agentwatch.delegation.observation import Observation, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
@@ -17,6 +19,9 @@ from agentwatch.history.errors_file import Failure, append, failures
 from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
+
+_TOGETHER: Final = 1_000
+"""Observations that are recorded in one transaction."""
 
 _End = tuple[RequestStage, bool | None, str, float | None]
 
@@ -61,6 +66,7 @@ class Keeper:
         self._failed: dict[str, list[Failure]] = {}
         self._unwritten: deque[Failure] = deque()
         """What errors.json is still to get. It is written whole: what comes meanwhile is written together."""
+        self._unrecorded: deque[Observation] = deque()
         self._trouble: str | None = None
         self._history = History(workspace)
         # One thread, so that everything is recorded in its order.
@@ -85,8 +91,9 @@ class Keeper:
 
     def keep(self, observations: Sequence[Observation]) -> None:
         """Record these, in the order of the calls. What comes after the end is read again at the next start."""
+        self._unrecorded.extend(observations)
         with suppress(RuntimeError):
-            self._worker.submit(self._history.record, observations, self._text_of)
+            self._worker.submit(self._record)
 
     def keep_requests(self, requests: Iterable[Request], now: float) -> None:
         """Record those of these that have ended, as they stand `now`."""
@@ -118,6 +125,14 @@ class Keeper:
         asked = (one.request for one in observations if isinstance(one, Requested))
         self._ended = {one.request_id: _end(one) for one in asked if one is not None}
         return Recalled(observations, history.files(), history.notice, looked_at)
+
+    def _record(self) -> None:
+        """What came while the last was recorded is recorded together, and not while others have work: nobody waits for
+        it."""
+        if self._unrecorded or self._history.waiting:
+            let_others_work()
+            given = [self._unrecorded.popleft() for _ in range(min(len(self._unrecorded), _TOGETHER))]
+            self._history.record(given, self._text_of)
 
     def _append(self) -> None:
         new = [self._unwritten.popleft() for _ in range(len(self._unwritten))]

@@ -12,7 +12,7 @@ from agentwatch.delegation.observation import Observation, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import Box
 
-_PAUSE_SECONDS: Final = 0.25
+_PAUSE_SECONDS: Final = 0.5
 _TIDY_SECONDS: Final = 3_600.0
 
 _ENDS: Final = {

@@ -25,7 +25,7 @@ class Source(Protocol):
         return
 
     def known(self) -> Mapping[str, KnownFile]:
-        """What to remember of the files for the next time. Any thread may call it."""
+        """What to remember of the files for the next time, nothing where it cannot be told. Any thread may call it."""
         return {}
 
     def start(self, emit: Callable[[Batch], None]) -> None:  # noqa: ARG002

@@ -222,6 +222,11 @@ class Order:
         moved.update(one for one in histories - told if one in self._runs and self._stand(self._tree.tasks[one], now))
         return moved
 
+    @property
+    def due(self) -> float:
+        """When time alone may move a run (epoch seconds)."""
+        return self._due.soonest
+
     def tick(self, now: float) -> set[str]:
         """Time has passed, or has gone back. Returns the ids of the runs that stand elsewhere now."""
         due = set(self._runs) if now < self._now else self._due.past(now)

@@ -67,6 +67,14 @@ def duration(seconds: float | None) -> str:
     return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
 
 
+def lasts(seconds: float) -> float:
+    """For how many seconds more a span that goes on reads the same as `duration`."""
+    if seconds < 0:
+        return 1.0 - seconds
+    size = next((size for size, _ in _UNITS if seconds >= size), 1)
+    return size - seconds % size
+
+
 def seconds_of(text: str) -> float | None:
     """The seconds of a span such as `90s`, `10m`, `12h` or `7d`; None where it is none."""
     try:

@@ -11,6 +11,7 @@ from textual.screen import Screen, ScreenResultType
 from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
 from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.painting import Painter
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.delegation.aside import mark_of
@@ -46,6 +47,7 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__()
+        self._compositor = Painter()
         self._monitor = monitor
         self._clock = clock
         self.header = Header(monitor)
@@ -85,7 +87,9 @@ class MonitorScreen(Screen[ScreenResultType]):
     def _take_update(self, event: TreeUpdated) -> None:
         self.refresh_tasks(event)
         self.header.redraw()
-        self.footer.redraw()
+        # What the keys do follows from the task that they are about; whatever else it follows from, within a second.
+        if self.task_id in event.changed:
+            self.footer.redraw()
 
     def is_useless(self, command_id: str) -> bool:
         """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""

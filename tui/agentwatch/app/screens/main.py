@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
+_SELDOM: Final = 60.0
+"""Seconds after which everything is drawn that may read differently, whatever is known of it."""
+_OLD: Final = 3_600.0
+"""Seconds after which how long ago something was changes seldom."""
 _ROOMY: Final = 140
 """Columns from which the tree is the wider one: the details keep what their columns need."""
 
@@ -65,6 +69,11 @@ class MainScreen(DetailedScreen[None]):
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
         self._empty = Empty(monitor)
         self._told: set[str] = set()
+        self._said = 0
+        """How many sentences were said when the screen was drawn last."""
+        self._aged_at = float("-inf")
+        self._drawn_at = self._due = float("-inf")
+        """When that was, and when something may read differently, if nothing but time passes (epoch seconds)."""
 
     @property
     def task_id(self) -> str | None:
@@ -107,7 +116,7 @@ class MainScreen(DetailedScreen[None]):
         else:
             self.set_focus(self.task_tree)
         self.needs_you.refresh_tasks(self._monitor.tree.tasks)
-        self.set_interval(PERIOD, self.show_details)
+        self.set_interval(PERIOD, self._show_ages)
         self.call_after_refresh(self._add_rest)
 
     def _add_rest(self) -> None:
@@ -130,11 +139,24 @@ class MainScreen(DetailedScreen[None]):
             self.show_details()
 
     def tick(self) -> None:
+        """A second has passed: what reads differently by now is drawn, and what could not is not looked at."""
+        now = self._clock()
+        if self._drawn_at <= now < self._due and len(self._monitor.said) == self._said:
+            self._look()
+            return
+        self._said = len(self._monitor.said)
         super().tick()
         self.task_tree.tick()
         self.needs_you.redraw()
         self._show_emptiness()
         self._tell_notices()
+        counts = any(True for _ in self._monitor.tree.spent())
+        self._drawn_at = now
+        self._due = now if counts else min(now + _SELDOM, self.task_tree.due(now), self.needs_you.due(now))
+
+    def _stir(self) -> None:
+        """Something else than time has changed what is shown: the next second counts."""
+        self._due = float("-inf")
 
     def _tell_notices(self) -> None:
         """Each sentence about what agentwatch itself keeps is told once; `!` lists them for as long as they hold."""
@@ -146,6 +168,7 @@ class MainScreen(DetailedScreen[None]):
     # What comes from the tree
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
+        self._stir()
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
         self.needs_you.refresh_tasks(event.changed)
         self._show_emptiness()
@@ -165,8 +188,22 @@ class MainScreen(DetailedScreen[None]):
                 self.set_focus(self.task_tree)
             self._show_place()
 
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent | events.Resize):
+            self._stir()
+        await super().on_event(event)
+
+    def _show_ages(self) -> None:
+        """Have the details say how long ago something was, where that is not the same for minutes."""
+        task, now = self._monitor.tree.tasks.get(self.task_id or ""), self._clock()
+        is_old = task is not None and not task.state.is_open and now - (task.alive_at or now) > _OLD
+        if not is_old or now - self._aged_at >= _SELDOM:
+            self._aged_at = now
+            self.show_details()
+
     @on(TaskTree.Selected)
     def _take_selection(self, event: TaskTree.Selected) -> None:
+        self._stir()
         self.needs_you.cursor_id = event.task_id
         self.needs_you.redraw()
         self.footer.redraw()

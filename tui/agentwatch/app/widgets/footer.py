@@ -37,7 +37,9 @@ class Footer(LineWidget):
     ) -> None:
         super().__init__()
         self._refused = refused
-        self._why_not = why_not
+        self._ask_why_not = why_not
+        self._refusals: dict[str, str | None] = {}
+        """What `why_not` says, while the line is made: for each way to fit it once."""
         self._place = place
         self._is_on = is_on
         self._is_useless = is_useless
@@ -48,6 +50,7 @@ class Footer(LineWidget):
         self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
+        self._refusals.clear()
         commands = [
             command
             for command in footer_commands(self._place, commands_of(self.app))
@@ -65,6 +68,11 @@ class Footer(LineWidget):
             return [apart([*words, *chain(*_fitting([self._hint(one, palette) for one in commands], room))], [], width)]
         parts = self._fitting(commands, width - width_of(tail) - 1, palette)
         return [apart(parts, tail, width - 1)]
+
+    def _why_not(self, command_id: str) -> str | None:
+        if command_id not in self._refusals:
+            self._refusals[command_id] = self._ask_why_not(command_id)
+        return self._refusals[command_id]
 
     def _fitting(self, commands: Sequence[Command], room: int, palette: Palette) -> Parts:
         """The hints that there is room for. What can be decided is among them: what is refused gives way to it."""

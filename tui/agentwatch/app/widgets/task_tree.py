@@ -70,8 +70,7 @@ class TaskTree(TreeView):
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
         """Show what changed in the tree. `settled`: the first scan is over, nothing folds by itself any more."""
-        for task_id in changed:
-            self._made.pop(task_id, None)
+        self._changed.update(changed)
         is_undone = not self._undone.isdisjoint(changed)
         splices = self._outline.hold(None) if is_undone else []
         splices += self._outline.apply(changed)
@@ -82,7 +81,7 @@ class TaskTree(TreeView):
             self._undone.difference_update(changed)
             self._let_go()
         if not self._is_placed:
-            self._go_first()
+            self._put_first()
             self._is_placed = settled
             self._let_go()
         self._show_live(bool(splices))
@@ -90,7 +89,10 @@ class TaskTree(TreeView):
             self._follow(changed)
         if self._filter and changed:
             self._search(later=True)
-        self._draw()
+        if splices or self.follows:
+            self._draw()
+        else:
+            self._draw_changed()
 
     def undo(self, task_ids: Iterable[str]) -> None:
         """The operator has taken back what was done to these tasks: each goes where it belongs when the tree says so,
@@ -122,6 +124,10 @@ class TaskTree(TreeView):
         self._take_splices(self._outline.show_only(None))
         self._draw()
         self.post_message(self.Filtered(None))
+
+    def due(self, now: float) -> float:
+        due = super().due(now)
+        return min(due, self._searched_at + _LOOKS_BACK) if self._filter.looks_back else due
 
     def tick(self) -> None:
         super().tick()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual import events, on
 from textual.geometry import Size
@@ -30,13 +30,22 @@ from agentwatch.app.widgets.rows import Heading, Row, RowId, Splice
 from agentwatch.app.widgets.task_line import Columns, Pose, age_of, decided_of, task_line
 from agentwatch.delegation.task import Task
 from agentwatch.view.groups import ABOUT, ASKING, Group
-from agentwatch.view.words import plural
+from agentwatch.view.times import lasts, stands_since
+from agentwatch.view.words import is_on_its_way, plural
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
 _AT_WORK: Final = 60.0
 """Seconds after a key or a click for which the line under the cursor stays, whatever begins above it."""
+
+
+class _Made(NamedTuple):
+    """A line, and how its task stood there: by its title the lines around it may read differently."""
+
+    pose: Pose
+    title: str
+    line: Strip
 
 
 class TreeView(ScrollView, can_focus=True):
@@ -74,8 +83,10 @@ class TreeView(ScrollView, can_focus=True):
         self._width = 0
         """Cells that the columns were made for."""
         self._columns = Columns.of(80)
-        self._made: dict[str, tuple[Pose, Strip]] = {}
+        self._made: dict[str, _Made] = {}
         """The lines in sight by task: one that would read as before is not made again."""
+        self._changed: set[str] = set()
+        """The tasks that have changed since."""
         self._headings: dict[Group, tuple[object, Strip]] = {}
         self._top = 0
         self._lines: list[Strip] = []
@@ -144,17 +155,30 @@ class TreeView(ScrollView, can_focus=True):
         self._show_live(bool(splices))
         self._draw()
 
+    def due(self, now: float) -> float:
+        """When it reads differently, if nothing but time passes (epoch seconds, as `now`)."""
+        due = self._outline.order.due
+        for row in self.rows_in_sight(self.scroll_offset.y):
+            task = self._tree.tasks.get(row.task_id) if row is not None and row.task_id is not None else None
+            if task is not None:
+                decision, since = task.decision, stands_since(task)
+                goes_on = decision is not None and is_on_its_way(decision)
+                due = min(due, now if goes_on else due, due if since is None else now + lasts(now - since))
+        return due
+
     # The cursor in sight
 
     def _go(self, row: int, *, jumps: bool = False) -> None:
         """Put the cursor on a row, the nearest that there is. One that `jumps` out of sight gets rows around it."""
+        self._put(row, jumps=jumps)
+        self._draw()
+
+    def _put(self, row: int, *, jumps: bool = False) -> None:
         rows = self._outline.rows
         if rows:
-            row = min(max(row, 0), len(rows) - 1)
-            self._set_cursor(row)
+            self._set_cursor(min(max(row, 0), len(rows) - 1))
             self._scroll_to_cursor(jumps=jumps)
             self._let_go()
-            self._draw()
 
     def _go_to(self, row_id: RowId, *, jumps: bool = False) -> None:
         """Put the cursor on a row, if it is there."""
@@ -163,8 +187,13 @@ class TreeView(ScrollView, can_focus=True):
 
     def _go_first(self) -> None:
         """Put the cursor on the first task, else on the first row."""
+        self._put_first()
+        self._draw()
+
+    def _put_first(self) -> None:
+        """The same, without drawing it."""
         rows = self._outline.rows.slice(0, len(Group) + 1)
-        self._go(next((number for number, row in enumerate(rows) if row.task_id is not None), 0))
+        self._put(next((number for number, row in enumerate(rows) if row.task_id is not None), 0))
 
     def _set_cursor(self, row: int | None) -> None:
         before = self._cursor.row_id
@@ -286,6 +315,38 @@ class TreeView(ScrollView, can_focus=True):
                     self.refresh_line(top + y)
         self._top, self._lines = top, lines
 
+    def _draw_changed(self) -> None:
+        """`_draw`, where all rows are what they were: nothing but the lines of tasks that have changed may differ."""
+        top = self.scroll_offset.y
+        rows, now = self.rows_in_sight(top), self._clock()
+        is_same = top == self._top and self.scrollable_content_region.width == self._width
+        if self._palette is None or not is_same or len(rows) != len(self._lines) or self._note_line is not None:
+            self._draw()
+            return
+        for y, row in enumerate(rows):
+            line = self._lines[y]
+            if row is not None and isinstance(row.row_id, Heading):
+                line = self._make_heading(row.row_id, now, self._palette)
+            elif row is not None and row.task_id in self._changed:
+                task, made = self._tree.tasks.get(row.task_id), self._made.get(row.task_id)
+                if task is None or made is None or made.title != task.title:
+                    self._draw()
+                    return
+                pose = made.pose._replace(
+                    folded=self._fold_of(task), age=age_of(task, now), decided=decided_of(task, now)
+                )
+                line = task_line(task, pose, self._columns, self._palette, self._tree.tasks)
+                self._made[row.task_id] = _Made(pose, task.title, line)
+            if line is not self._lines[y] and line != self._lines[y]:
+                self._lines[y] = line
+                self.refresh_line(top + y)
+        self._changed.clear()
+
+    def _fold_of(self, task: Task) -> bool | None:
+        """Whether a task's row is folded; None where nothing is below it."""
+        can_fold = bool(task.children) and self._outline.has_children(task.task_id)
+        return self._outline.is_folded(task.task_id) if can_fold else None
+
     @property
     def _note_line(self) -> int | None:
         """The line that tells of the rows above, where some came there while the operator was at work."""
@@ -311,7 +372,7 @@ class TreeView(ScrollView, can_focus=True):
         now = self._clock()
         rows = self.rows_in_sight(top)
         first, last, level = lit_guide(rows, self._cursor.row - self._offset)
-        made: dict[str, tuple[Pose, Strip]] = {}
+        made: dict[str, _Made] = {}
         lines: list[Strip] = []
         tasks = self._tree.tasks
         shared, before_title = shared_beginnings(rows, tasks), before_titles(rows, tasks)
@@ -324,11 +385,10 @@ class TreeView(ScrollView, can_focus=True):
                 # Gone from the tree a moment ago; the row goes with the next update.
                 lines.append(Strip.blank(self._columns.width, palette.base))
                 continue
-            can_fold = bool(task.children) and self._outline.has_children(task.task_id)
             selected = task.task_id == self._cursor.row_id
             stand = Pose(
                 row.depth,
-                folded=self._outline.is_folded(task.task_id) if can_fold else None,
+                folded=self._fold_of(task),
                 guide=level if first <= y < last else -1,
                 selected=selected,
                 focused=selected and self.has_focus,
@@ -338,12 +398,14 @@ class TreeView(ScrollView, can_focus=True):
                 shared=shared.get(task.task_id, 0),
                 chain=before_title[task.task_id],
             )
-            before = self._made.get(task.task_id)
-            same = before is not None and before[0] == stand
-            line = before[1] if before is not None and same else task_line(task, stand, self._columns, palette, tasks)
-            made[task.task_id] = (stand, line)
-            lines.append(line)
+            before = None if task.task_id in self._changed else self._made.get(task.task_id)
+            if before is None or before.pose != stand:
+                line = task_line(task, stand, self._columns, palette, tasks)
+                before = _Made(stand, task.title, line)
+            made[task.task_id] = before
+            lines.append(before.line)
         self._made = made
+        self._changed.clear()
         if (note := self._note_line) is not None:
             lines += [Strip.blank(self._columns.width, palette.base)] * (note + 1 - len(lines))
             lines[note] = self._note_above(palette)

@@ -143,6 +143,9 @@ class FilesSource(Source):
                 self._contents.place(file.digest, name)
 
     def known(self) -> dict[str, KnownFile]:
+        if self._watcher is not None and self._watcher.is_stuck:
+            # What it has looked at and not told must be looked at again.
+            return {}
         return {to_path(name): file for name, file in list(self._documents.files.items())}
 
     def start(self, emit: Emit) -> None:

@@ -29,7 +29,7 @@ _FIRST_SLICE_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.02
 """Work between two looks at the events, so that they do not pile up behind a backlog."""
 
-_ROOT_SECONDS: Final = 0.5
+_ROOT_SECONDS: Final = 1.0
 """How often the root is looked at, since no event tells that another took its place, and how often counts are told."""
 
 _SOON_SECONDS: Final = 0.3
@@ -45,14 +45,17 @@ _RESTART_SECONDS: Final = 2.0
 _ACTIVE_SHARE: Final = 0.05
 _EXACT_SHARE: Final = 0.01
 _IDLE_SHARE: Final = 0.001
+_EXACT_IDLE_SHARE: Final = 0.000_2
 _POLL_SHARE: Final = 0.02
 """The share of one core that sweeps may take: after events, after events of a backend that knows what it lost, while
-nothing happens, and where there are no events."""
+nothing happens, the same of such a backend, and where there are no events."""
 
 _IDLE_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.5
 _LONGEST_SECONDS: Final = 30.0
-"""Between two sweeps: at least while nothing happens, at least where there are no events, and at most."""
+_EXACT_LONGEST_SECONDS: Final = 300.0
+"""Between two sweeps: at least while nothing happens, at least where there are no events, and at most; of a backend
+that knows what it lost, it finds only what others write over a network."""
 
 Emit = Callable[[Batch], None]
 OpenBackend = Callable[[str, FilesSettings], Backend]
@@ -80,15 +83,16 @@ class _Sweeps:
         share = _EXACT_SHARE if exact else _ACTIVE_SHARE
         self.next_at = min(self.next_at, max(at, self._ended_at + self._cost / share))
 
-    def advance(self, *, polls: bool) -> None:
-        """Begin a sweep that is due, and do a slice of it. `polls`: nothing else finds changes."""
+    def advance(self, *, polls: bool, exact: bool = False) -> None:
+        """Begin a sweep that is due, and do a slice of it. `polls`: nothing else finds changes; `exact`: as `ask`."""
+        longest = _EXACT_LONGEST_SECONDS if exact else _LONGEST_SECONDS
         now = time.monotonic()
         if self._running is None:
             if now < self.next_at or self._catalogue.waiting:
                 return
             self._running = self._catalogue.sweeping()
             self._spent = 0.0
-            self.next_at = now + _LONGEST_SECONDS
+            self.next_at = now + longest
         began = time.thread_time()
         for _ in self._running:
             if time.monotonic() >= now + _SLICE_SECONDS:
@@ -97,8 +101,9 @@ class _Sweeps:
         self._running = None
         self._cost = self._spent + time.thread_time() - began
         self._ended_at = time.monotonic()
-        shortest, share = (_POLL_SECONDS, _POLL_SHARE) if polls else (_IDLE_SECONDS, _IDLE_SHARE)
-        pause = min(max(shortest, self._cost / share), _LONGEST_SECONDS)
+        idle_share = _EXACT_IDLE_SHARE if exact else _IDLE_SHARE
+        shortest, share = (_POLL_SECONDS, _POLL_SHARE) if polls else (_IDLE_SECONDS, idle_share)
+        pause = min(max(shortest, self._cost / share), longest)
         self.next_at = min(self.next_at, self._ended_at + pause)
 
 
@@ -113,6 +118,7 @@ class Watcher:
         self._emit = emit
         self._open_backend = open_backend
         self._stopping = threading.Event()
+        self._ended = False
         self._backend: Backend = PollingBackend()
         self._opened = False
         self._documents = documents
@@ -134,6 +140,11 @@ class Watcher:
         self._stopping.set()
         self._backend.wake()
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it was woken, and has not ended yet."""
+        return self._stopping.is_set() and not self._ended
+
     def run(self) -> None:
         """Watch until woken. Whatever fails is told in the health, and watching begins again."""
         while not self._stopping.is_set():
@@ -145,6 +156,7 @@ class Watcher:
                 self._stopping.wait(_RESTART_SECONDS)
                 self._scan_all, self._root_at = True, 0.0
         self._backend.close()
+        self._ended = True
 
     def _turn(self) -> None:
         """Wait for events, not longer than until something else is due, and do what there is to do."""
@@ -168,7 +180,7 @@ class Watcher:
         stalled = now - self._events_at > timeout + _STALL_SECONDS
         self._events_at = now
         self._note(changes, now, lost=changes.lost or stalled, exact=backend.exact)
-        self._sweeps.advance(polls=backend.polls)
+        self._sweeps.advance(polls=backend.polls, exact=backend.exact)
         self._catalogue.mark_due(now)
         self._drain()
 
@@ -270,8 +282,7 @@ class Watcher:
             same = (health.mode, health.detail) == (self._told.mode, self._told.detail)
             if health == self._told or (same and now < self._told_at + _ROOT_SECONDS):
                 return
-        if self._stopping.is_set():
-            return
+        # Also at the end: what was looked at counts as known.
         self._told, self._told_at = health, now
         try:
             self._emit(Batch(tuple(observations), health))

@@ -35,7 +35,7 @@ _SHARE: Final = 0.002
 _LIVELY_SECONDS: Final = 10.0
 """For so long after something has changed, the next change is looked for without a longer pause."""
 
-_QUIET_SECONDS: Final = 1.0
+_QUIET_SECONDS: Final = 2.0
 """The least pause after that where no session works: each worktree of a repository has a thread that looks."""
 
 _GLANCE_SECONDS: Final = 0.04
@@ -51,7 +51,7 @@ _AT_WORK_SECONDS: Final = 900.0
 _MOST_AT_WORK: Final = 256
 """Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
 
-_SEARCH_SECONDS: Final = 2.0
+_SEARCH_SECONDS: Final = 5.0
 """Between two searches for stores that were not there before."""
 
 _JOIN_SECONDS: Final = 1.0

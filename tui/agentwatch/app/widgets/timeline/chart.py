@@ -122,6 +122,10 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         if self.is_attached:
             self.post_message(self.Drawn())
 
+    def _draw_changed(self) -> None:
+        # Bars grow, whatever has changed.
+        self._draw()
+
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
         names = super()._make_lines(top, palette)
         self.picture = frame, named = self._take_picture()

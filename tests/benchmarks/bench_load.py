@@ -1,0 +1,92 @@
+"""The screen under load: a first start where everything asks, and a storm of updates."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from tests.benchmarks.measuring import Row
+from tests.benchmarks.programs import Program, watching
+from tests.benchmarks.workspaces import place, returned, write
+
+_ASKING: Final = 15_000
+_RATE: Final = 1_000
+_STORM_SECONDS: Final = 30.0
+_PAUSE: Final = 0.02
+
+
+def asking(tasks: int) -> list[Row]:
+    """The first start in a workspace where all tasks ask, and the slowest answer to a key meanwhile."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory, "asking")
+        write(root, tasks, failed=True)
+        begin = time.perf_counter()
+        with watching(root) as program:
+            program.shows(b"agentwatch")
+            slowest, all_ask = 0.0, f"\x1b]0;({tasks}) agentwatch".encode()
+            while all_ask not in program.written:
+                slowest = max(slowest, _answer(program))
+                if all_ask not in program.written:
+                    program.idle(0.1)
+            taken = time.perf_counter() - begin
+    return [
+        Row(f"{tasks:,} tasks that all ask, first start", "a second", 1.0, taken, 5.0, "s"),
+        Row("the slowest answer to a key meanwhile", "a tenth of a second", 100.0, slowest * 1_000, 1.0),
+    ]
+
+
+def _answer(program: Program) -> float:
+    """Seconds from a key to what it does: the filter opens. It is closed again."""
+    program.forget()
+    program.press("/")
+    taken = program.shows(b"to the tree")
+    program.forget()
+    program.press("\x1b")
+    program.shows(b"palette")
+    return taken
+
+
+def storm(tasks: int, seconds: float) -> list[Row]:
+    """Processor while so many updates come in a second, and whether an update costs later what it costs at first."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        write(root, tasks)
+        with watching(root) as program:
+            program.settle()
+            stopping, written = threading.Event(), itertools.count()
+            writer = threading.Thread(target=_write, args=(root, tasks, written, stopping))
+            writer.start()
+            shares, sixth = [], seconds / 6
+            for _ in range(6):
+                busy, begin, before = program.busy, time.perf_counter(), next(written)
+                program.idle(sixth)
+                passed = time.perf_counter() - begin
+                rate = (next(written) - before) / passed
+                shares.append((program.busy - busy) / passed * 100 * _RATE / rate)
+            stopping.set()
+            writer.join()
+    first, last = sum(shares[:2]) / 2, sum(shares[-2:]) / 2
+    return [
+        Row(f"storm of {_RATE:,} updates/s, {tasks:,} tasks: processor", "a core", 100, sum(shares) / 6, 0.25, "%"),
+        Row("the last third of it", "the first third", first, last, 1.1, "%"),
+    ]
+
+
+def _write(root: Path, tasks: int, written: itertools.count[int], stopping: threading.Event) -> None:
+    """Rewrite the returns, one after the other."""
+    at = time.perf_counter()
+    while not stopping.is_set():
+        for _ in range(int(_RATE * _PAUSE)):
+            number = next(written)
+            text = returned(number % tasks, mode=f"m{number}")
+            (place(root, number % tasks) / "return.md").write_text(text, "utf-8")
+        at += _PAUSE
+        time.sleep(max(at - time.perf_counter(), 0.0))
+
+
+def run() -> list[Row]:
+    return [*asking(_ASKING), *storm(5_000, _STORM_SECONDS)]

@@ -1,0 +1,124 @@
+"""The screen at three sizes: a file's way to the pixel, memory, and what it takes while nothing happens."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.benchmarks.measuring import Row
+from tests.benchmarks.programs import Program, bare_reader, empty_app, watching
+from tests.benchmarks.workspaces import place, returned, write
+
+SIZES: Final = (200, 5_000, 100_000)
+_MEMORY_GOALS: Final = {5_000: 2.5, 100_000: 4.0}
+_IDLE_SECONDS: Final = 30.0
+_HOURS: Final = 7_200.0
+"""How old is what stands still: younger ages are shown in seconds and minutes, which go on."""
+
+
+@contextmanager
+def _settled(program: Program) -> Iterator[Program]:
+    with program:
+        program.settle()
+        yield program
+
+
+def _pixel(root: Path, tasks: int, program: Program, changes: int) -> tuple[float, float]:
+    """Milliseconds from a file that is written to what it says on screen, and to a bare reader's line; medians."""
+    number = tasks - 10  # in sight, and not under the cursor
+    file = place(root, number) / "return.md"
+    shown, read = [], []
+    with tempfile.TemporaryDirectory() as directory, bare_reader(Path(directory)) as reader:
+        reader.shows(b"reading")
+        other = Path(directory, "return.md")
+        for change in itertools.islice(itertools.count(), changes):
+            for target, watcher, pattern, taken in (
+                (file, program, f"mark{change}x".encode(), shown),
+                (other, reader, b"seen", read),
+            ):
+                watcher.idle(0.15)
+                watcher.forget()
+                begin = time.perf_counter()
+                target.write_text(returned(number, mode=f"mark{change}x"), "utf-8")
+                watcher.shows(pattern, 60.0)
+                taken.append((time.perf_counter() - begin) * 1_000)
+    return statistics.median(shown), statistics.median(read)
+
+
+def at(tasks: int, changes: int) -> list[Row]:
+    """A file's way to the pixel, and the memory, in a workspace of so many tasks."""
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        write(root, tasks)
+        empty = stack.enter_context(_settled(empty_app())).memory
+        program = stack.enter_context(_settled(watching(root)))
+        memory = program.memory
+        shown, read = _pixel(root, tasks, program, changes)
+    return [
+        Row(f"file written -> pixel, {tasks:,} tasks", "a bare reader of inotify", read, shown, 8.0),
+        Row(f"memory, {tasks:,} tasks", "an empty Textual app", empty, memory, _MEMORY_GOALS.get(tasks), "MB"),
+    ]
+
+
+def _worktrees(root: Path, count: int) -> None:
+    """A repository with so many other worktrees, a few tasks in each."""
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-C", root, "-c", "user.name=A", "-c", "user.email=a@b", *arguments], check=True)
+
+    write(root, 5, age=_HOURS)
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "Begin")
+    for number in range(count):
+        git("worktree", "add", "-q", f"../{root.name}-{number}")
+        write(root.with_name(f"{root.name}-{number}"), 5, age=_HOURS)
+
+
+def idle(tasks: int, seconds: float, worktrees: int = 0) -> list[Row]:
+    """Processor and wake-ups while nothing happens, side by side with an empty app."""
+    with tempfile.TemporaryDirectory() as directory:
+        root, repository = Path(directory, "plain"), Path(directory, "repository")
+        write(root, tasks, age=_HOURS)
+        programs = [empty_app(), watching(root)]
+        names = [f"idle, {tasks:,} tasks"]
+        if worktrees:
+            repository.mkdir()
+            _worktrees(repository, worktrees - 1)
+            programs.append(watching(repository))
+            names.append(f"idle, {worktrees} worktrees")
+        with ExitStack() as stack:
+            for program in programs:
+                stack.enter_context(_settled(program))
+            before = [(one.busy, one.woken, len(one.written)) for one in programs]
+            for _ in range(int(seconds)):
+                for one in programs:
+                    one.idle(1.0 / len(programs))
+            spent = [
+                ((one.busy - busy) / seconds, (one.woken - woken) / seconds, len(one.written) - written)
+                for one, (busy, woken, written) in zip(programs, before, strict=True)
+            ]
+    (empty, few, _), *others = spent
+    rows = []
+    for name, (busy, woken, written) in zip(names, others, strict=True):
+        rows += [
+            Row(f"{name}: processor", "an empty Textual app", empty * 100, busy * 100, 2.0, "%"),
+            Row(f"{name}: wake-ups a second", "an empty Textual app", few, woken, None, "/s"),
+            Row(f"{name}: bytes written to the terminal in {seconds:g} s", "one byte", 1, written, 0.0, "B"),
+        ]
+    return rows
+
+
+def run() -> list[Row]:
+    return [*itertools.chain.from_iterable(at(size, 41) for size in SIZES), *idle(5_000, _IDLE_SECONDS, worktrees=11)]
+
+
+def short() -> list[Row]:
+    # The way to the pixel is too short to be measured surely beside others.
+    return at(200, 11)[1:]

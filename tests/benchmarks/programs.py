@@ -1,0 +1,116 @@
+"""Programs in a terminal that is only read: what they write, and what processor and memory they take (Linux)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.terminal.emulator import Terminal, agentwatch
+
+_EMPTY_APP: Final = """
+from textual.app import App
+from textual.widgets import Static
+class Empty(App):
+    def compose(self):
+        yield Static("first frame")
+Empty().run()
+"""
+
+_BARE_READER: Final = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+events = libc.inotify_init()
+libc.inotify_add_watch(events, os.fsencode(sys.argv[1]), 0x8 | 0x80)
+os.write(1, b"reading\\n")
+while os.read(events, 4096):
+    os.write(1, b"seen\\n")
+"""
+"""Writes a line for every file that was written and closed, or moved here. No program that says more can be faster."""
+
+PATIENCE: Final = 600.0
+
+
+class Program(Terminal):
+    """A command in a pty, with nothing between it and the figures: no emulator makes a screen of what it writes."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        super().__init__(command, columns=140, lines=40)
+        self._from = 0
+        """What was written before is looked at no more."""
+
+    def __enter__(self) -> Program:
+        super().__enter__()
+        self._stream.feed = lambda data: None  # type: ignore[method-assign]
+        return self
+
+    def forget(self) -> None:
+        """Look only at what is written from now on."""
+        self.idle(0.0)
+        self._from = len(self.written)
+
+    def shows(self, pattern: bytes, patience: float = PATIENCE) -> float:
+        """Wait until it has written this; the seconds that this took."""
+        begin = time.perf_counter()
+        while not re.search(pattern, memoryview(self.written)[self._from :]):
+            if time.perf_counter() > begin + patience:
+                raise TimeoutError(f"never wrote {pattern!r}")
+            self._read(1.0)
+        return time.perf_counter() - begin
+
+    def idle(self, seconds: float) -> None:
+        """Read what it writes for so long."""
+        end = time.perf_counter() + seconds
+        while self._read(max(end - time.perf_counter(), 0.0)) or time.perf_counter() < end:
+            pass
+
+    def settle(self) -> None:
+        """Wait until it does nothing but wait, for two seconds."""
+        end = time.perf_counter() + PATIENCE
+        while True:
+            before = self.busy
+            self.idle(2.0)
+            if self.busy - before < 0.1:
+                return
+            if time.perf_counter() > end:
+                raise TimeoutError("never came to rest")
+
+    @property
+    def busy(self) -> float:
+        """Seconds of processor that it has taken, to the microsecond."""
+        return time.clock_gettime(~self.pid << 3 | 2)  # the clock of another process, as clock_getcpuclockid has it
+
+    @property
+    def woken(self) -> int:
+        """How often the threads that it has now have begun to run."""
+        woken = 0
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # it has ended
+                woken += int((task / "schedstat").read_text("ascii").split()[2])
+        return woken
+
+    @property
+    def memory(self) -> float:
+        """Megabytes of memory that it holds."""
+        lines = Path(f"/proc/{self.pid}/status").read_text("ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def watching(root: Path) -> Program:
+    """This package's command, at a workspace."""
+    return Program(agentwatch(root))
+
+
+def empty_app() -> Program:
+    """An app of Textual that shows two words."""
+    return Program([sys.executable, "-c", _EMPTY_APP])
+
+
+def bare_reader(directory: Path) -> Program:
+    """What reads the events of one directory."""
+    return Program([sys.executable, "-c", _BARE_READER, os.fspath(directory)])
