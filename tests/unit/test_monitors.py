@@ -21,6 +21,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, Place, names_of
 from agentwatch.place import state_directory
 from agentwatch.presence import is_shown
+from agentwatch.sources.health import FILES, Health, Problem, health_of
 from tests.app.deciding import handoff, returned
 from tests.app.scenes import LIVE, ToldSource
 
@@ -136,6 +137,26 @@ def test_whatever_faces_ask_of_a_monitor_is_asked_of_those_that_it_is_made_of() 
     asked = {name for name, member in vars(Monitor).items() if not name.startswith("_") and callable(member)}
     asked |= {name for name, member in vars(Monitor).items() if isinstance(member, property)}
     assert asked - of_one_only <= vars(Monitors).keys()
+
+
+async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
+    sources: list[ToldSource] = []
+
+    def open_one(place: Place) -> Monitor:
+        sources.append(ToldSource())
+        return Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, keeps_deleted=True, host=place.host)
+
+    places = [Place(Path(f"/ssh:{name}:/shop"), f"{name}: shop", host=name) for name in ("build1", "build2")]
+    monitor = Monitors(places, NO_PROGRAMS, open_one)
+    async with watching(monitor) as until:
+        await until(lambda: all(one.health.mode == LIVE.mode for one in parts(monitor)))
+        sources[1].push(health=health_of("live", "", [Problem("codex", "/x", "a session cannot be read")]))
+        await until(lambda: monitor.health.mode == "degraded")
+        assert monitor.health.detail == "build2: shop: codex: a session cannot be read"
+        why = "build1 cannot be reached: the cable was cut"
+        sources[0].push([Lost(1, 1_000.0)], Health("degraded", why, problems=(Problem(FILES, "", why),)))
+        await until(lambda: monitor.health.detail.startswith("build1"))
+        assert monitor.health.detail == f"{why}, and 1 more"
 
 
 async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_keys_between_them() -> None:

@@ -17,7 +17,7 @@ from agentwatch.delegation.task import Task, Version
 from agentwatch.monitor import Monitor, Update
 from agentwatch.place import state_directory
 from agentwatch.presence import shown
-from agentwatch.sources.health import Health, Problem, together
+from agentwatch.sources.health import FILES, Health, Problem, health_of, together
 from agentwatch.sources.source import CombinedSource
 from agentwatch.view.words import plural
 
@@ -291,7 +291,7 @@ class Monitors(Monitor):
         self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk is not None), None)
         # What comes with others is read behind them.
         only_comes = all(part.place.comes for part in parts)
-        known = ((part.monitor.health, only_comes or not part.place.comes) for part in parts)
+        known = ((_health_of(part), only_comes or not part.place.comes) for part in parts)
         if told := [health for health, is_asked_for in known if is_asked_for or health.mode != "starting"]:
             self.health = together(told)
         elif self._places is not None:
@@ -308,6 +308,16 @@ def _why(part: _Part) -> str:
     health = part.monitor.health
     is_known = part.monitor.tree.lost_since is None and health.mode != "starting"
     return "" if is_known or not part.place.host else health.detail
+
+
+def _health_of(part: _Part) -> Health:
+    """How well a workspace is seen; what cannot be read says in which one, unless all of it is out of reach: that names
+    the host already."""
+    health = part.monitor.health
+    if not health.problems or part.monitor.tree.lost_since is not None:
+        return health
+    named = (one._replace(source=FILES, message=_from(part, str(one))) for one in health.problems)
+    return health_of(health.mode, health.detail, tuple(named), health.directories, health.files)
 
 
 def _from(part: _Part, sentence: str) -> str:
