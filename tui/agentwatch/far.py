@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Place
 from agentwatch.place import state_directory
+from agentwatch.text import clean, complain
 
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from agentwatch.remote.said import Host
     from agentwatch.remote.source import RemoteSource
     from agentwatch.sources.sessions.selection import Selection
+
+
+_AT_ONCE_SECONDS: Final = 0.7
+"""Nobody asks what takes no longer."""
 
 
 def fleet_of(addresses: Sequence[Address]) -> Fleet:
@@ -99,7 +105,8 @@ class Far(NamedTuple):
         if self.fleet is None:
             raise KeyError(workspace)
         monitor = far_monitor(self.fleet, self.places[workspace], settings, selection, passphrase)
-        monitor.scan()
+        with _waiting(self.fleet):
+            monitor.scan()
         monitor.directory = self.fleet.directory(workspace) or monitor.directory
         monitor.written = self.fleet.address(workspace)
         return monitor
@@ -113,9 +120,28 @@ def far_off(addresses: Sequence[Address]) -> Iterator[Far]:
         return
     fleet = fleet_of(addresses)
     try:
-        yield Far({place.workspace: place for place in fleet.found().places}, fleet)
+        with _waiting(fleet):
+            found = fleet.found()
+        yield Far({place.workspace: place for place in found.places}, fleet)
     finally:
         fleet.close()
+
+
+@contextmanager
+def _waiting(fleet: Fleet) -> Iterator[None]:
+    """Say on standard error what a command waits for, unless that is over at once."""
+
+    def tell() -> None:
+        if awaited := fleet.awaited():
+            complain(f"agentwatch: waiting for {clean(', '.join(awaited), 300)}")
+
+    telling = threading.Timer(_AT_ONCE_SECONDS, tell)
+    telling.daemon = True
+    telling.start()
+    try:
+        yield
+    finally:
+        telling.cancel()
 
 
 def _desk_of(

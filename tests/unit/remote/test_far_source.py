@@ -199,6 +199,24 @@ def test_a_host_that_stops_answering_is_lost_though_the_link_is_up() -> None:
     assert screen.health.detail == "build1 cannot be reached: it does not answer"
 
 
+def test_a_host_that_does_not_answer_is_lost_sooner_where_all_is_known_that_was_kept_of_it() -> None:
+    for keeps, seconds in ((True, 5), (False, 10)):
+        screen = Screen(MemoryLink(MemoryEnd(), keeps=keeps), Time())
+        screen.link.connect()
+        for _ in range(seconds):
+            screen.host.tick()
+            assert screen.told == []
+            screen.time.at += 1
+        # It was asked each second: an answer may be lost.
+        assert len(screen.link.said) == seconds
+        screen.host.tick()
+        assert screen.told == ["Lost"]
+        for _ in range(20):
+            screen.time.at += 1
+            screen.host.tick()
+        assert len(screen.link.said) == seconds + 4
+
+
 def test_a_clock_that_is_an_hour_ahead_makes_no_task_older_or_newer() -> None:
     here = Time()
     for ahead in (3_600.0, -3_600.0, 1.5):

@@ -161,6 +161,11 @@ class Fleet:
             one.tick()
         return self.find()
 
+    def awaited(self) -> list[str]:
+        """What the hosts are called that have not answered yet, and can still do so."""
+        hosts = [*self._held, *(known.host for known in self._brokered.values())]
+        return [host.label for host in hosts if host.lost_since is None and not host.is_confirmed]
+
     def source(self, place: Path) -> RemoteSource:
         """A source of a workspace that was found."""
         host, name, _ = self._known[place]

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from agentwatch.decisions.envelope import PublicKey, parse_public
-from agentwatch.decisions.errors import KeyProblemError
+from agentwatch.decisions.envelope import PublicKey
 from agentwatch.presence import is_here
 from agentwatch.remote.copy import Copy, Epoch, Listener, began
 from agentwatch.remote.frames import (
@@ -23,33 +22,33 @@ from agentwatch.remote.frames import (
     Reset,
     Result,
     Standing,
-    VersionError,
     Watch,
-    frame_of,
     to_bytes,
 )
 from agentwatch.remote.link import Link, LinkState
 from agentwatch.remote.observed import Told
 from agentwatch.remote.pulse import SILENT_SECONDS, Pulse
 from agentwatch.remote.texts import Texts
-from agentwatch.remote.wire import Opener, pack, parts_of, unpack
+from agentwatch.remote.voice import Voice
+from agentwatch.remote.wire import pack
 
 WATCH_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = 2.0
 """A link that is down for less is not told: it may be up again at once."""
 _FIRST_SECONDS: Final = 10.0
 """So long a host may take to answer at first."""
+_ANSWER_SECONDS: Final = 5.0
+"""So long, where others are between it and us, who have told all that they kept: then it is not there."""
+_FIRST_WATCH_SECONDS: Final = 1.0
+"""Who has not answered yet is asked again."""
 _TICK_SECONDS: Final = 0.5
 _ASK_AGAIN: Final = 0.5, 60.0
 _MOST_EPOCHS: Final = 3
 
 
 class RemoteHost:
-    """One host behind a link. `label` is what the operator calls it.
-
-    `key` is the one that it has to sign with; where that is not known, `accept` is asked about the key of the first
-    hello: it says why that is refused, "" where it is not. Any thread may call anything.
-    """
+    """One host behind a link. `label` is what the operator calls it; `key` and `accept` are as `Voice` has them. Any
+    thread may call anything."""
 
     def __init__(
         self,
@@ -64,7 +63,6 @@ class RemoteHost:
         self.label: Final = label
         self.screen: Final = link.screen or secrets.token_hex(8)
         link.screen = self.screen
-        self.key = key
         self.pulse: Final = Pulse(clock, steady)
         self.lock: Final = threading.RLock()
         self.on_hello: Callable[[], None] | None = None
@@ -72,18 +70,17 @@ class RemoteHost:
         self.on_result: list[Callable[[Result], None]] = []
         self.texts: Final = Texts(self.say, lambda: self.lost_since is None)
         self._link = link
-        self._opener = Opener([key] if key is not None else [])
-        self._accept = accept
+        self._voice = Voice(label, key, accept)
         self.clock: Final = clock
         self.steady: Final = steady
         self._state = LinkState(up=False, words="")
-        self._why = ""
-        """Why what it says is not believed."""
         self._epochs: dict[str, Epoch] = {}
         self._current: Epoch | None = None
         self._listeners: list[Listener] = []
         self._began_at, self._began_steady = clock(), steady()
         self._down_steady: float | None = None
+        self._up_steady = float("inf")
+        """When what keeps messages for a host was first reached."""
         self._watched_steady = float("-inf")
         self._asked_steady = float("-inf")
         self._holders = 0
@@ -124,6 +121,11 @@ class RemoteHost:
             self._listeners.remove(listener)
 
     @property
+    def key(self) -> PublicKey | None:
+        """What it signs with, as far as that is known."""
+        return self._voice.key
+
+    @property
     def hello(self) -> Hello | None:
         """What the host says of itself; None before it has."""
         return None if self._current is None else self._current.hello
@@ -149,16 +151,20 @@ class RemoteHost:
         longer."""
         steady = self.steady()
         if self.pulse.heard_at is None:
-            is_late = steady >= self._began_steady + _FIRST_SECONDS or self._state.fatal or bool(self._state.words)
-            return self._began_at if is_late or self._why else None
+            is_late = self._is_late(steady) or self._state.fatal or bool(self._state.words)
+            return self._began_at if is_late or self._voice.why else None
         is_down = self._down_steady is not None and steady >= self._down_steady + _GRACE_SECONDS
-        return self.pulse.heard_at if is_down or not self.is_confirmed or self._why else None
+        return self.pulse.heard_at if is_down or not self.is_confirmed or self._voice.why else None
+
+    def _is_late(self, steady: float) -> bool:
+        """Whether a host that has not answered yet would have."""
+        return steady >= min(self._began_steady + _FIRST_SECONDS, self._up_steady + _ANSWER_SECONDS)
 
     @property
     def why(self) -> str:
         """Why it cannot be reached, and what to do, in a sentence without its full stop; may quote foreign text."""
-        if self._why or (self._state.words and not self._state.up):
-            return self._why or self._state.words
+        if self._voice.why or (self._state.words and not self._state.up):
+            return self._voice.why or self._state.words
         return self.pulse.trouble or ("it does not answer" if self._state.up else "the connection is being made")
 
     # What is asked of it
@@ -181,74 +187,42 @@ class RemoteHost:
         """Time has passed."""
         with self.lock:
             steady = self.steady()
-            if self._current is None and self._epochs and steady >= self._began_steady + _FIRST_SECONDS:
+            if self._current is None and self._epochs and self._is_late(steady):
                 # Nobody answers: what was kept of the host is all there is to show.
                 self._go_to(max(self._epochs.values(), key=lambda one: one.hello.began_at))
-            if self._state.up and (steady >= self._watched_steady + WATCH_SECONDS or self._is_time_to_ask(steady)):
+            is_awaited = self.pulse.heard_at is None and not self._is_late(steady)
+            pause = _FIRST_WATCH_SECONDS if is_awaited else WATCH_SECONDS
+            if self._state.up and (steady >= self._watched_steady + pause or self._is_time_to_ask(steady)):
                 self._watch()
-            for listener in self._listeners:
-                listener.advance()
+            self._advance()
 
     def _change(self, state: LinkState) -> None:
         with self.lock:
             self._state = state
             if state.up:
                 self._down_steady = None
+                if self._link.keeps:
+                    self._up_steady = min(self._up_steady, self.steady())
                 if self._current is not None:
                     # Another run of the relay may answer.
                     self._current.confirmed_at = float("-inf")
                 self._watch()
             elif self._down_steady is None:
                 self._down_steady = self.steady()
-            for listener in self._listeners:
-                listener.advance()
+            self._advance()
 
     def _take(self, message: bytes) -> None:
         """A message of the host. What nobody can have said is passed over."""
-        try:
-            frame = self._opened(message)
-        except VersionError as error:
-            self._refuse(str(error))
-            return
-        except ValueError:
-            self._suspect(message)
-            return
+        why, frame = self._voice.why, self._voice.hear(message)
         with self.lock:
+            if self._voice.why != why:
+                self._advance()
             if not self._stopped.is_set() and frame is not None:
                 self._heed(frame)
 
-    def _opened(self, message: bytes) -> Frame | None:
-        """The frame in a message, if the host has signed it. Raises ValueError."""
-        if self.key is not None:
-            return frame_of(self._opener.open(message)[0])
-        # It is believed that this is the host's key once it has signed who it is with it.
-        hello = frame_of(unpack(parts_of(message)[2]))
-        if not isinstance(hello, Hello):
-            return None
-        try:
-            key = parse_public(hello.host_key)
-        except KeyProblemError as error:
-            raise ValueError(str(error)) from error
-        Opener([key]).open(message)
-        if why := self._accept(key, hello.host):
-            self._refuse(why)
-            return None
-        self._opener.expect(key)
-        self.key = key
-        return hello
-
-    def _suspect(self, message: bytes) -> None:
-        """Say it where a host that was not heard yet signs with another key than was noted."""
-        with suppress(ValueError):
-            if self.key is not None and self._current is None and parts_of(message)[1] != self.key.keyid:
-                right = f"`agentwatch keys distrust {self.label} --host`, then start again"
-                self._refuse(f"it signs with another key than it had before; if you know why: {right}")
-
-    def _refuse(self, why: str) -> None:
-        with self.lock:
-            self._why = why
-            for listener in self._listeners:
-                listener.advance()
+    def _advance(self) -> None:
+        for listener in self._listeners:
+            listener.advance()
 
     def _heed(self, frame: Frame) -> None:
         match frame:
@@ -265,7 +239,6 @@ class RemoteHost:
                 self._learn(frame)
 
     def _meet(self, hello: Hello) -> None:
-        self._why = ""
         if hello.epoch in self._epochs:
             return
         self._epochs[hello.epoch] = Epoch(hello, keeps=self._link.keeps)

@@ -27,9 +27,12 @@ from agentwatch.remote.outcomes import Outcome
 class Host(Protocol):
     """What has to be known of the host, and be sent there."""
 
-    key: PublicKey | None
     on_result: list[Callable[[Result], None]]
     """What is called with all that it says of decisions, in any thread."""
+
+    @property
+    def key(self) -> PublicKey | None:
+        """What it signs with, as far as that is known."""
 
     @property
     def label(self) -> str:
