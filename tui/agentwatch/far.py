@@ -94,6 +94,11 @@ class Far(NamedTuple):
             raise KeyError(workspace)
         return self.fleet.source(workspace)
 
+    def desk(self, workspace: Path, settings: Settings) -> RemoteDesk:
+        """What was decided here about one of them, which it must be; nothing is looked at there."""
+        source = self.source(workspace)
+        return _desk_of(source.host, lambda: source.workspace_id, workspace, settings)
+
     def scanned(
         self,
         workspace: Path,

@@ -58,3 +58,14 @@ def test_all_hosts_are_shown_only_where_some_are_named(
     monkeypatch.setattr("agentwatch.cli.watch_commands._require_terminal", lambda: None)
     assert run(["--hosts"]) == 2
     assert "your settings name no hosts" in capsys.readouterr().err
+
+
+def test_only_what_waits_for_a_host_can_be_taken_back(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for variable in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    assert run(["decide", "a", str(tmp_path), "--withdraw"]) == 2
+    assert "what is decided here is recorded at once" in capsys.readouterr().err
+    assert run(["decide", "a", "ssh://127.0.0.1:1/shop", "--withdraw"]) == 1
+    assert "nothing that was decided about “a” waits here" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
 from agentwatch.commands.answer import Wish, answer
+from agentwatch.commands.decide import withdraw
 from agentwatch.config import Settings
 from agentwatch.decisions.clerk import Clerk
 from agentwatch.decisions.envelope import seal
@@ -204,6 +205,54 @@ def test_where_the_operator_says_so_it_waits_for_the_host_and_says_how_long(
     desk.changes()
     assert [record.operator for record in host.records()] == ["kim"]
     assert (letters(desk), desk.notice) == ([], None)
+
+
+def test_what_waits_for_the_host_can_be_taken_back_and_is_not_sent(
+    host: Host, line: Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk = line.desk(tmp_path / "kim", queue=timedelta(hours=1))
+    line.lost_since = time.time()
+    with pytest.raises(QueuedError, match="decide TASK PATH --withdraw"):
+        decide(desk, host)
+    assert withdraw(desk, "b") == 1
+    assert withdraw(desk, "a") == 0
+    said = capsys.readouterr()
+    assert said.out == "retry of “a” is taken back: it was never sent, and nobody has recorded it.\n"
+    assert said.err == "nothing that was decided about “b” waits here\n"
+    line.lost_since = None
+    desk.changes()
+    assert (line.sent, letters(desk), desk.notice, host.records()) == ([], [], None, [])
+
+
+def test_what_was_sent_is_not_taken_back_and_that_is_said(
+    host: Host, line: Line, kim: RemoteDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line.loses_results = 100
+    with pytest.raises(UncertainError):
+        decide(kim, host)
+    assert withdraw(kim, "a") == 1
+    said = capsys.readouterr()
+    assert "It is too late for retry of “a”: it was sent, and “build1” may have recorded it" in said.err
+    assert (letters(kim), len(host.records())) == ([".sent"], 1)
+
+
+def test_a_screen_sends_nothing_that_another_has_taken_back(host: Host, line: Line, tmp_path: Path) -> None:
+    desk, other = (line.desk(tmp_path / "kim", queue=timedelta(hours=1)) for _ in range(2))
+    line.lost_since = time.time()
+    with pytest.raises(QueuedError):
+        decide(desk, host)
+    (letter,) = desk._outbox.read(desk.keys.trust())
+    assert other.withdraw("a")[0]
+    line.lost_since = None
+    desk._look_after(letter)
+    assert line.sent == []
+    # One that another has sent is sent again: it counts once.
+    letter = desk._outbox.put(letter.text, letter.request)
+    assert other._outbox.note_sent(letter) is not None
+    desk._look_after(letter)
+    assert len(line.sent) == 1
+    back, late = other.withdraw("a")
+    assert (back, len(late)) == ([], 1)
 
 
 def test_what_waits_is_what_was_decided_last(host: Host, line: Line, tmp_path: Path) -> None:

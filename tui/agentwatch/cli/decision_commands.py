@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentwatch.config import Settings
+    from agentwatch.remote.address import Address
 
 _DECIDE: Final = partial(Command, "decide")
 _AGENTS: Final = partial(Command, "for agents")
@@ -90,7 +91,8 @@ def _pending(options: argparse.Namespace) -> int:
             argument("--escalate", "MODE", "hand it to another mode; `fitter` restores a line", offers="modes"),
             flag("--abort", "end it, with a final error report"),
             argument("--respond", "TEXT", "answer its blocker; again for the next one", action="append"),
-            flag("--accept", "take its return as it is; needs --note"), required=True),
+            flag("--accept", "take its return as it is; needs --note"),
+            flag("--withdraw", "take back what waits for a host and was not sent yet"), required=True),
     argument("--mitigation", "", "what is materially different in this retry",
              choices=("changed_inputs", "reduced_scope", "corrected_constraints")),
     argument("--note", "TEXT", "what you want to say to it; also into the handoff", default=""),
@@ -105,6 +107,8 @@ def _decide(options: argparse.Namespace) -> int:
         raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
     settings = load()
     target = target_of(options.path, settings)
+    if options.withdraw:
+        return _withdraw(options.task, target, settings)
     from agentwatch.commands.decide import decide, passphrase
     from agentwatch.commands.decide_wish import Wish
     from agentwatch.composition import desk_of
@@ -126,6 +130,16 @@ def _decide(options: argparse.Namespace) -> int:
             return decide(lambda **_: monitor, options.task, wish, settings=settings, **wishes)
     desk = desk_of(target, settings, passphrase())
     return decide(partial(scanned, target, settings, desk=desk), options.task, wish, settings=settings, **wishes)
+
+
+def _withdraw(task_id: str, target: Path | Address, settings: Settings) -> int:
+    if not isinstance(target, tuple):
+        raise UsageError("what is decided here is recorded at once: nothing waits that could be taken back")
+    from agentwatch.commands.decide import withdraw
+    from agentwatch.far import far_off
+
+    with far_off([target]) as far:
+        return withdraw(far.desk(far.only(target), settings), task_id)
 
 
 @_DECIDE(

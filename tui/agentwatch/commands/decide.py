@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from getpass import getpass
+from typing import TYPE_CHECKING
 
 from agentwatch import exit_codes
 from agentwatch.commands.confirming import confirmed
@@ -26,6 +27,9 @@ from agentwatch.history.keeper import recall_text
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
+
+if TYPE_CHECKING:
+    from agentwatch.remote.desk import RemoteDesk
 
 _CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
 _ASKS = "Passphrase of the key that signs decisions: "
@@ -92,6 +96,18 @@ def decide(
     if not settings.read_only:
         _look_around(desk)
     return exit_codes.DONE
+
+
+def withdraw(desk: RemoteDesk, task_id: str) -> int:
+    """Take back what is decided about a task and waits for its host. Returns an exit code. Raises DecisionError."""
+    back, late = desk.withdraw(task_id)
+    for sentence in back:
+        say(sentence)
+    for sentence in late:
+        complain(sentence)
+    if not back and not late:
+        complain(f"nothing that was decided about {quoted(task_id)} waits here")
+    return exit_codes.DONE if back and not late else exit_codes.NOT
 
 
 def passphrase() -> Callable[[], str] | None:

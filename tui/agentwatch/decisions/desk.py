@@ -13,7 +13,7 @@ from typing import Final
 
 from agentwatch import dot_directory
 from agentwatch.decisions import delivery, receipts
-from agentwatch.decisions.answering import asked_of, refusal
+from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.delivery import Forgery, Known, Mirror, deliver, forgeries, mirror_missing
 from agentwatch.decisions.envelope import VARIABLE, Trust, given
@@ -23,14 +23,12 @@ from agentwatch.decisions.errors import (
     RequestGoneError,
     ReturnChangedError,
 )
-from agentwatch.decisions.face import subject_of
+from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
-from agentwatch.decisions.pen import Pen
 from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
-from agentwatch.decisions.record import ANSWER_LIFETIME, Params, Record, Subject, time_of, written
-from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
+from agentwatch.decisions.record import ANSWER_LIFETIME, Record, time_of, written
+from agentwatch.delegation.decision import Decision, Receipt, Stage
 from agentwatch.delegation.request import Request
-from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, Disk
 from agentwatch.place import state_directory, workspace_id
 from agentwatch.sources.files.names import to_name
@@ -45,12 +43,11 @@ _OURSELVES: Final = "agentwatch"
 _READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"
 
 
-class Desk(Pen):
+class Desk(OperatorDesk):
     """The decisions of one workspace. Blocks on the disk for milliseconds; any thread may call it.
 
-    `passphrase` is asked as `Pen` says. With `read_only`, nothing is written into
-    the workspace. Decisions hold for `lifetime`, None for ever. `state` and `configuration` are directories, by default
-    those of the user.
+    `passphrase` is asked as `Pen` says. With `read_only`, nothing is written into the workspace. `state` and
+    `configuration` are directories, by default those of the user.
     """
 
     def __init__(
@@ -65,13 +62,13 @@ class Desk(Pen):
         disk: Disk = DISK,
     ) -> None:
         super().__init__(passphrase=passphrase, configuration=configuration, disk=disk)
-        self.state: Final = state or state_directory(workspace)
-        self.workspace_id: Final = workspace_id(workspace)
-        self.ledger: Final = Ledger(self.state, self.workspace_id, disk)
+        self.state = state or state_directory(workspace)
+        self._workspace_id = workspace_id(workspace)
+        self.ledger: Final = Ledger(self.state, self._workspace_id, disk)
         self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
         self._workspace = workspace
         self._read_only = read_only
-        self._lifetime = lifetime
+        self.lifetime = lifetime
         self.disk = disk
         own = workspace / dot_directory.NAME
         self._directories = (
@@ -83,37 +80,25 @@ class Desk(Pen):
         self._mirrored: Known = {}
         self._marked: set[int] = set()
 
-    unreachable: None = None
-    notice: None = None
+    @property
+    def workspace_id(self) -> str:
+        return self._workspace_id
 
-    def subject(self, task: Task) -> Subject:
-        """What a decision about a task is about: its latest attempt as it was seen. Take it when the dialog opens."""
-        return subject_of(task, self.workspace_id)
+    @property
+    def operator(self) -> str:
+        return operator_name()
 
-    def decide(
-        self,
-        subject: Subject,
-        action: Action,
-        params: Params | None = None,
-        *,
-        returned: Callable[[], str | None],
-        note: str = "",
-        operator: str | None = None,
-        now: datetime | None = None,
-    ) -> DecisionMade:
-        """Record a decision, then deliver it. Whether the policy allows it is asked before (`policy.refusal`).
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
-        `returned` gives the sha256 of the return as it is now (`return_digest`). The first decision makes the key.
-        Raises DecisionError: see `errors`.
-        """
-        now = now or datetime.now(UTC)
-        # Nobody works on what was ended, so there is no other workspace that it could meet.
-        expires_at = None if self._lifetime is None or action in ENDING else now + self._lifetime
-        draft = Draft(subject, action, params or Params(), note, operator or operator_name(), now, expires_at)
-        return self.record(draft, returned)
+    def answer_ends(self, request: Request, now: datetime) -> datetime:
+        expires_at = now + ANSWER_LIFETIME
+        if request.until is None:
+            return expires_at
+        # Records have whole seconds; its holder knows the time to a fraction.
+        return min(expires_at, datetime.fromtimestamp(math.ceil(request.until), UTC))
 
     def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a decision as somebody made it, as `decide` does."""
         made = self.ledger.append(draft, self.key(), self.keys.trust(), returned)
         if self._read_only:
             return made._replace(undelivered=_READ_ONLY)
@@ -122,36 +107,7 @@ class Desk(Pen):
             self._mark_delivered(made.record)
         return made._replace(undelivered=undelivered)
 
-    def answer(
-        self,
-        request: Request,
-        action: Action,
-        params: Params | None = None,
-        *,
-        task_id: str,
-        attempt: int,
-        gone: Callable[[], str | None],
-        note: str = "",
-        operator: str | None = None,
-        now: datetime | None = None,
-    ) -> DecisionMade:
-        """Record the answer to a request as it was shown. Its holder, who waits for that, hands it to the program.
-
-        `gone` looks once more and says, in a sentence, why nobody waits for it any more; None where somebody does. Task
-        and attempt are those that it was shown at. Raises DecisionError: see `errors`.
-        """
-        now = now or datetime.now(UTC)
-        expires_at = now + ANSWER_LIFETIME
-        if request.until is not None:
-            # Records have whole seconds; its holder knows the time to a fraction.
-            ends_at = datetime.fromtimestamp(math.ceil(request.until), UTC)
-            expires_at = min(expires_at, ends_at)
-        subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
-        draft = Draft(subject, action, params or Params(), note, operator or operator_name(), now, expires_at)
-        return self.record_answer(request, draft, gone)
-
     def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
-        """Record the answer to a request as somebody made it, as `answer` does."""
         now, expires_at = draft.created_at, draft.expires_at
         why_not = refusal(request, draft.action, draft.params, draft.note)
         if why_not is not None:
@@ -172,15 +128,9 @@ class Desk(Pen):
         return self.ledger.append(draft, self.key(), self.keys.trust(), returned)
 
     def read(self) -> Chain:
-        """Every decision, and what is wrong in the ledger. Cheap where nothing changed. Raises DecisionError."""
         return self.ledger.read(self.keys.trust())
 
     def mirror(self) -> Mirror:
-        """Deliver what waits, put right what was edited, and tell what is forged.
-
-        To be done at the start, and again while something waits. Raises DecisionError where the ledger or the keys
-        cannot be read.
-        """
         trust = self.keys.trust()
         chain = self.ledger.read(trust)
         self._book.tidy()
@@ -195,7 +145,6 @@ class Desk(Pen):
         return mirror
 
     def forged(self) -> list[Forgery]:
-        """What lies among the decisions in the workspace and is none; nothing is put right. Raises DecisionError."""
         trust, is_hidden = self.keys.trust(), False
         if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
             # In a sandbox, the keys are those that the orchestrator was started with.
@@ -203,11 +152,9 @@ class Desk(Pen):
         return forgeries(self._workspace, None if is_hidden else self.ledger.read(trust), trust, self.disk)
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
-        """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""
         return self._book.read(records)
 
     def changes(self) -> tuple[int | None, ...]:
-        """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
         times: dict[Path, int] = {}
         for directory in self._directories:
             with suppress(OSError):
@@ -215,10 +162,6 @@ class Desk(Pen):
         return tuple(map(times.get, self._directories))
 
     def acted(self, decision: Decision, by: str) -> None:
-        """Tell that a decision was carried out: a new attempt, or the fitter that it called, was seen.
-
-        Raises ReceiptError.
-        """
         since = written(datetime.fromtimestamp(decision.at, UTC))
         is_private = decision.request_id is not None
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)

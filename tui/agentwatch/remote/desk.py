@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.decisions.answering import asked_of, refusal
+from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.delivery import Forgery, Mirror
 from agentwatch.decisions.desk import LIFETIME
@@ -30,12 +30,11 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
-from agentwatch.decisions.face import subject_of
+from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import DecisionMade, Draft
-from agentwatch.decisions.pen import Pen
-from agentwatch.decisions.record import ANSWER_LIFETIME, Params, Record, Subject, time_of, written
+from agentwatch.decisions.record import ANSWER_LIFETIME, Record, time_of, written
 from agentwatch.decisions.signed import AHEAD, SignedRequest, sign
-from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt
+from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
 from agentwatch.place import state_directory
 from agentwatch.remote.outbox import Letter, Outbox
@@ -45,7 +44,6 @@ from agentwatch.view.times import ago, clock
 
 if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
-    from agentwatch.delegation.task import Task
     from agentwatch.remote.frames import Result
 
 ANSWER_SECONDS: Final = 10.0
@@ -55,12 +53,10 @@ _IN_TIME: Final = timedelta(minutes=5)
 """So long the host may record what is sent at once."""
 _LOST: Final = timedelta(days=1)
 """So long after its time the host is asked what became of it."""
-_OPERATOR: Final = "nobody yet"
-"""What the operator is called, the host says."""
 _MOST_TOLD: Final = 3
 
 
-class RemoteDesk(Pen):
+class RemoteDesk(OperatorDesk):
     """The decisions about one workspace of a host, as `OperatorDesk` says.
 
     `workspace_id` gives the host's id of the workspace, "" before that is known; `place` is what stands for its path
@@ -81,11 +77,11 @@ class RemoteDesk(Pen):
         disk: Disk = DISK,
     ) -> None:
         super().__init__(passphrase=passphrase, configuration=configuration, disk=disk)
-        self.state: Final = state or state_directory(place)
+        self.state = state or state_directory(place)
         self._host = host
         self._workspace_id = workspace_id
         self._queue = queue
-        self._lifetime = lifetime
+        self.lifetime = lifetime
         self._outbox = Outbox(self.state, disk)
         self._news = threading.Condition()
         self._results: dict[str, Result] = {}
@@ -119,50 +115,47 @@ class RemoteDesk(Pen):
         sentences = [self._waits(one) for one in letters if one.sha256 not in self._awaited]
         return " ".join([*sentences, *self._told]) or None
 
-    def subject(self, task: Task) -> Subject:
-        return subject_of(task, self.workspace_id)
+    @property
+    def operator(self) -> str:
+        """The host knows whose key it is."""
+        return "nobody yet"
 
-    def decide(
-        self,
-        subject: Subject,
-        action: Action,
-        params: Params | None = None,
-        *,
-        returned: Callable[[], str | None],  # noqa: ARG002  the host looks
-        note: str = "",
-        operator: str | None = None,  # noqa: ARG002  the host knows whose key it is
-        now: datetime | None = None,
-    ) -> DecisionMade:
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(int(self._host.now), UTC)
+
+    def answer_ends(self, request: Request, now: datetime) -> datetime:  # noqa: ARG002  the host knows that
+        # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
+        return now + ANSWER_LIFETIME - AHEAD
+
+    def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
         """Have the host record a decision. Raises DecisionError: UnreachableError where it was not sent, UncertainError
         where nobody knows yet."""
-        now = now or self._now()
-        expires_at = None if self._lifetime is None or action in ENDING else now + self._lifetime
-        draft = Draft(subject, action, params or Params(), note, _OPERATOR, now, expires_at)
         return self._ask(draft, self._queue)
 
-    def answer(
-        self,
-        request: Request,
-        action: Action,
-        params: Params | None = None,
-        *,
-        task_id: str,
-        attempt: int,
-        gone: Callable[[], str | None],
-        note: str = "",
-        operator: str | None = None,  # noqa: ARG002  the host knows whose key it is
-        now: datetime | None = None,
-    ) -> DecisionMade:
-        """Have the host record the answer to a request of a program there. Raises as `decide` does."""
-        params, now = params or Params(), now or self._now()
+    def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
+        """Have the host record the answer to a request of a program there. Raises as `record` does."""
         if (why := gone()) is not None:
             raise RequestGoneError(f"not recorded: {why}")
-        if (why := refusal(request, action, params, note)) is not None:
+        if (why := refusal(request, draft.action, draft.params, draft.note)) is not None:
             raise NotAllowedError(f"not recorded: {why}")
-        subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
-        # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
-        draft = Draft(subject, action, params, note, _OPERATOR, now, now + ANSWER_LIFETIME - AHEAD)
         return self._ask(draft, None)
+
+    def withdraw(self, task_id: str) -> tuple[list[str], list[str]]:
+        """Take back what is decided about a task and was never sent. Returns a sentence for each that is taken back,
+        and one for each that it is too late for. Raises DecisionError."""
+        back: list[str] = []
+        late: list[str] = []
+        try:
+            letters = self._outbox.read(self.keys.trust())
+            for letter in (one for one in letters if one.request.asked.task_id == task_id):
+                if not letter.sent and self._outbox.take_back(letter):
+                    back.append(f"{letter.what} is taken back: it was never sent, and nobody has recorded it.")
+                    continue
+                may = f"{self._label} may have recorded it, and may do so until {self._until(letter)}"
+                late.append(f"It is too late for {letter.what}: it was sent, and {may}.")
+        except OSError as error:
+            raise DecisionError(f"nothing is taken back: {self.state}: {reason(error)}; {remedy(error)}") from error
+        return back, late
 
     def refuse_first(self) -> None:
         """The first key of an operator may be made for a host: it has to be trusted there anyway."""
@@ -213,9 +206,6 @@ class RemoteDesk(Pen):
             self._changes += 1
             self._news.notify_all()
 
-    def _now(self) -> datetime:
-        return datetime.fromtimestamp(int(self._host.now), UTC)
-
     def _why_not(self) -> str | None:
         since = self._host.lost_since
         if since is None and self._host.key is not None and self.workspace_id:
@@ -232,11 +222,13 @@ class RemoteDesk(Pen):
                 letter = self._signed(draft, _IN_TIME if why is None or queue is None else queue)
             if why is not None:
                 raise (UncertainError if letter.sent else QueuedError)(self._waits(letter))
-            letter = self._outbox.note_sent(letter)
-            result = self._exchange(letter)
+            sent = self._outbox.note_sent(letter)
+            if sent is None:
+                raise NotRecordedError(f"not recorded: {letter.what} was taken back")
+            result = self._exchange(sent)
             if result is None:
-                raise UncertainError(self._waits(letter))
-            return self._outcome(letter, result)
+                raise UncertainError(self._waits(sent))
+            return self._outcome(sent, result)
         except OSError as error:
             raise NotRecordedError(f"not recorded: {self.state}: {reason(error)}; {remedy(error)}") from error
 
@@ -312,7 +304,7 @@ class RemoteDesk(Pen):
             if letter.sha256 in self._awaited:
                 return
             result = self._results.pop(letter.sha256, None)
-        what, now = letter.what, self._now()
+        what, now = letter.what, self.now()
         if result is not None:
             try:
                 self._outcome(letter, result)
@@ -326,8 +318,8 @@ class RemoteDesk(Pen):
             self._outbox.drop(letter.sha256)
             so = "nobody knows whether it is recorded" if letter.sent else "it is not recorded, for it was never sent"
             self._told.append(f"{what} got no answer from {self._label} in its time: {so}.")
-        elif self._why_not() is None:
-            self._host.decide(self.workspace_id, self._outbox.note_sent(letter).text)
+        elif self._why_not() is None and (sent := self._outbox.note_sent(letter)) is not None:
+            self._host.decide(self.workspace_id, sent.text)
 
     @property
     def _label(self) -> str:

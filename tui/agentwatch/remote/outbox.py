@@ -43,7 +43,8 @@ class Letter(NamedTuple):
     def waits(self, label: str, until: str) -> str:
         """What is true as long as the host, which has this label, has not answered; it may record it until then."""
         if not self.sent:
-            return f"{self.what} is queued and not recorded: it is sent once {label} can be reached, until {until}."
+            way = f"it is sent once {label} can be reached, until {until}"
+            return f"{self.what} is queued and not recorded: {way}; `decide TASK PATH --withdraw` takes it back."
         return (
             f"Nobody knows yet whether {self.what} is recorded: {label} has not said so. It is asked again, and may"
             f" record it until {until}; to decide the same again is safe, it counts once."
@@ -79,12 +80,28 @@ class Outbox:
             directory.replace(f"{letter.sha256}{_SIGNED}", text.encode())
         return letter
 
-    def note_sent(self, letter: Letter) -> Letter:
-        """It is about to be sent: from now on it may be recorded."""
-        if not letter.sent:
-            with self._place.open() as directory, suppress(FileNotFoundError):
-                directory.move(f"{letter.sha256}{_SIGNED}", directory, f"{letter.sha256}{_SENT}")
+    def note_sent(self, letter: Letter) -> Letter | None:
+        """It is about to be sent: from now on it may be recorded. None where it was taken back: then it must not be."""
+        if letter.sent:
+            return letter
+        signed, sent = f"{letter.sha256}{_SIGNED}", f"{letter.sha256}{_SENT}"
+        with self._place.open() as directory:
+            try:
+                directory.move(signed, directory, sent)
+            except FileNotFoundError:
+                # Another screen may have sent it.
+                if sent not in directory.names():
+                    return None
         return letter._replace(sent=True)
+
+    def take_back(self, letter: Letter) -> bool:
+        """Whether it was never sent: then it never will be."""
+        try:
+            with self._place.open() as directory:
+                directory.remove(f"{letter.sha256}{_SIGNED}")
+        except FileNotFoundError:
+            return False
+        return True
 
     def drop(self, sha256: str) -> None:
         """The host has said what became of it, or it was never sent."""
