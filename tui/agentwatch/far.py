@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentwatch.sources.sessions.selection import Selection
 
 
-_AT_ONCE_SECONDS: Final = 0.7
+_AT_ONCE_SECONDS: Final = 1.5
 """Nobody asks what takes no longer."""
 
 
@@ -110,8 +110,7 @@ class Far(NamedTuple):
         if self.fleet is None:
             raise KeyError(workspace)
         monitor = far_monitor(self.fleet, self.places[workspace], settings, selection, passphrase)
-        with _waiting(self.fleet):
-            monitor.scan()
+        monitor.scan()
         monitor.directory = self.fleet.directory(workspace) or monitor.directory
         monitor.written = self.fleet.address(workspace)
         return monitor
@@ -124,29 +123,20 @@ def far_off(addresses: Sequence[Address]) -> Iterator[Far]:
         yield Far()
         return
     fleet = fleet_of(addresses)
-    try:
-        with _waiting(fleet):
-            found = fleet.found()
-        yield Far({place.workspace: place for place in found.places}, fleet)
-    finally:
-        fleet.close()
-
-
-@contextmanager
-def _waiting(fleet: Fleet) -> Iterator[None]:
-    """Say on standard error what a command waits for, unless that is over at once."""
-
-    def tell() -> None:
-        if awaited := fleet.awaited():
-            complain(f"agentwatch: waiting for {clean(', '.join(awaited), 300)}")
-
-    telling = threading.Timer(_AT_ONCE_SECONDS, tell)
+    telling = threading.Timer(_AT_ONCE_SECONDS, _tell_awaited, [fleet])
     telling.daemon = True
     telling.start()
     try:
-        yield
+        yield Far({place.workspace: place for place in fleet.found().places}, fleet)
     finally:
         telling.cancel()
+        fleet.close()
+
+
+def _tell_awaited(fleet: Fleet) -> None:
+    """Say on standard error what a command waits for."""
+    if awaited := fleet.awaited():
+        complain(f"agentwatch: waiting for {clean(', '.join(awaited), 300)}")
 
 
 def _desk_of(

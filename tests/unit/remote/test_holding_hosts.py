@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.broker import new_key
+from tests.unit.remote.seen import until
 
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
+from agentwatch.far import far_off
 from agentwatch.place import workspace_id
 from agentwatch.remote.address import parse
 from agentwatch.remote.copy import Epoch
@@ -69,3 +71,13 @@ def test_what_a_host_calls_its_workspaces_leads_to_no_directory_of_this_machine(
     assert len({place.workspace for place in found.places}) == len(found.places) == 500
     assert found.complaints == ["box relays 501 workspaces: the first 500 are shown"]
     fleet.close()
+
+
+def test_a_command_says_for_whom_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr("agentwatch.remote.ssh.SshLink", lambda *_: Quiet())
+    monkeypatch.setattr("agentwatch.far._AT_ONCE_SECONDS", 0.01)
+    with far_off([parse("ssh://build1/srv/shop"), parse("ssh://build2/~/api")]):
+        until(lambda: capsys.readouterr().err == "agentwatch: waiting for build1, build2\n")
