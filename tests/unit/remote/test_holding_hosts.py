@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.broker import new_key
-from tests.unit.remote.seen import until
 
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
-from agentwatch.far import far_off
+from agentwatch.far import _tell_awaited
 from agentwatch.place import workspace_id
 from agentwatch.remote.address import parse
 from agentwatch.remote.copy import Epoch
@@ -78,6 +77,8 @@ def test_a_command_says_for_whom_it_waits(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr("agentwatch.remote.ssh.SshLink", lambda *_: Quiet())
-    monkeypatch.setattr("agentwatch.far._AT_ONCE_SECONDS", 0.01)
-    with far_off([parse("ssh://build1/srv/shop"), parse("ssh://build2/~/api")]):
-        until(lambda: capsys.readouterr().err == "agentwatch: waiting for build1, build2\n")
+    fleet = Fleet([parse("ssh://build1/srv/shop"), parse("ssh://build2/~/api")])
+    fleet.found()
+    _tell_awaited(fleet)
+    assert capsys.readouterr().err == "agentwatch: waiting for build1, build2\n"
+    fleet.close()

@@ -18,6 +18,7 @@ from agentwatch.remote.nats_link import NatsHub
 from agentwatch.remote.nats_names import DECISIONS, STREAM, accounts, decided_for, host_of, said_to
 
 KIM, BOX, OTHER, EVE = map(key_of, range(4))
+SECONDS = 60
 BOX_ID, OTHER_ID = host_of(BOX.public), host_of(OTHER.public)
 T = TypeVar("T")
 
@@ -49,8 +50,9 @@ def spoken(broker: Broker) -> Broker:
 
 def wait_for(broker: Broker, stream: str, count: int) -> None:
     async def look(client: Client) -> None:
-        while (await client.jetstream().stream_info(stream)).state.messages < count:
-            await client.flush()
+        async with asyncio.timeout(SECONDS):
+            while (await client.jetstream().stream_info(stream)).state.messages < count:
+                await client.flush()
 
     asked(broker.url, Login(KIM), look)
 
@@ -123,9 +125,11 @@ def test_a_host_that_speaks_for_another_changes_nothing_and_is_heard_by_nobody(s
         await evil.publish(subject, b'{"batch": 1}', reply="stolen")
         # Whatever the first did was done before this is heard.
         await evil.publish(f"agentwatch.live.{BOX_ID}.end", b"end")
+        await evil.flush()
         await evil.close()
-        while f"agentwatch.live.{BOX_ID}.end" not in heard:
-            await client.flush()
+        async with asyncio.timeout(SECONDS):
+            while f"agentwatch.live.{BOX_ID}.end" not in heard:
+                await client.flush()
 
     asked(spoken.url, Login(KIM), listen)
     assert heard == [f"agentwatch.live.{BOX_ID}.end"]
@@ -172,9 +176,11 @@ def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken: Broker) -> No
         kim = await connected(spoken.url, Login(KIM), "kim")
         for subject in (said_to(OTHER_ID), f"agentwatch.live.{OTHER_ID}.all", said_to(BOX_ID)):
             await kim.publish(subject, b"x")
+        await kim.flush()
         await kim.close()
-        while said_to(BOX_ID) not in heard:
-            await client.flush()
+        async with asyncio.timeout(SECONDS):
+            while said_to(BOX_ID) not in heard:
+                await client.flush()
         return heard
 
     assert set(as_box(spoken, spy)) == {said_to(BOX_ID)}
