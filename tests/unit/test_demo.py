@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentwatch.composition import monitor_of
+from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity, TodoList, TodoStatus
 from agentwatch.delegation.decision import Action
@@ -20,7 +22,7 @@ from agentwatch.delegation.observation import Seen, Tick
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.task import Basis, State
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.demo import DemoSession, demo_script, session
+from agentwatch.demo import DemoSession, child, demo_script, session
 from agentwatch.demo.screenplay import demo_screenplay, parse
 from agentwatch.demo.script import Append, Delete, MakeDirectory, Player, Rename, Script, Step, Stop, Write
 from agentwatch.errors import UsageError, WorkspaceError
@@ -402,6 +404,30 @@ def test_once_leaves_the_last_state_on_disk(tmp_path: Path, monkeypatch: pytest.
     with DemoSession(speed=5_000.0, once=True) as workspace:
         assert eventually(lambda: "- [x] Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
         assert _files(workspace) == _files(tmp_path)
+
+
+def test_a_child_that_says_that_all_tests_pass_after_a_run_that_failed_is_caught() -> None:
+    demo = DemoSession(speed=5_000.0, once=True)
+    with demo as workspace:
+        monitor = monitor_of(workspace, Settings(), sessions=demo.sessions())
+        assert eventually(lambda: "- [x] Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
+
+        def is_caught() -> bool:
+            monitor.scan()
+            task = monitor.tree.tasks.get(child.TASK)
+            return task is not None and task.contradicted
+
+        assert eventually(is_caught)
+        task = monitor.tree.tasks[child.TASK]
+        assert task.parent_id == "checkout.verify"
+        assert [(claim.kind, claim.path, claim.verdict.value) for claim in task.claims] == [
+            ("summary", "all 214 tests pass", "contradicted"),
+            ("evidence", "`npm test` \u2014 214 passed, 0 failed", "contradicted"),
+            ("criterion", "All unit tests pass", "unverifiable"),
+        ]
+        assert [deed.what for deed in task.unsaid] == ["git push origin checkout"]
+        assert task.ask is not None
+        assert task.ask.startswith("a claim is false: all 214 tests pass")
 
 
 def test_without_once_it_starts_over_in_an_empty_workspace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,8 +45,9 @@ def monitor_of(
     inspects: bool = True,
     open_desk: Callable[[], Desk] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
+    sessions: Source | None = None,
 ) -> Monitor:
-    """A monitor of the files and the agents' sessions of a workspace; it has not looked yet."""
+    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet."""
     first = _first_watched(workspace)
 
     def open_shelf() -> Shelf:
@@ -54,7 +55,7 @@ def monitor_of(
             note_first_watch(state_directory(workspace), first)
         return shelf_of(workspace if remembers else None, settings)
 
-    source = source_of(workspace, settings, selection, dates=True)
+    source = source_of(workspace, settings, selection, sessions, dates=True)
     history_before = _history_before(workspace, settings, first) if remembers else float("-inf")
     return Monitor(
         workspace,

@@ -125,7 +125,7 @@ class Monitor:
         waits for one slice instead of one of each."""
         self._source = source
         self._clock = clock
-        self._inspector = Inspector(workspace, self.content, parsed) if inspects else None
+        self._inspector = Inspector(workspace, self.content, parsed, self.transcript) if inspects else None
         self._remembers = remembers
         self._keeper: Keeper | None = None
         self._has_recalled = False

@@ -42,6 +42,7 @@ from agentwatch.view.query import view_faults
 
 if TYPE_CHECKING:
     from agentwatch.app.putting_aside import PuttingAside
+    from agentwatch.delegation.claims import Call
     from agentwatch.monitor import Monitor
 
 
@@ -288,6 +289,9 @@ class AgentwatchApp(App[None]):
 
     @on(Inspect)
     def _inspect(self, event: Inspect) -> None:
+        if event.entry.call is not None:
+            self._show_call(event, event.entry.call)
+            return
         if host := self.monitor.of(event.task_id)[0].host:
             words = (
                 f"{clean(event.entry.path, 200)} is on {clean(host, 60)}: what was found there about it stands here."
@@ -297,6 +301,16 @@ class AgentwatchApp(App[None]):
         from agentwatch.app.screens.inspect import InspectScreen  # it needs what the details need
 
         self.push_screen(InspectScreen(self.monitor, self.clock, event))
+
+    def _show_call(self, event: Inspect, call: Call) -> None:
+        """Show what was done, as it stands in the transcript."""
+        from agentwatch.app.screens.step import reading_of  # it needs what the details need
+
+        wanted = reading_of(self.monitor, event, call)
+        if wanted is None:
+            self._complain("Its transcript is not to be had any more: what was found in it stands here.")
+        else:
+            self._read_step(wanted)
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:

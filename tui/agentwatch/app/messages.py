@@ -10,6 +10,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.attestation import Entry
+    from agentwatch.delegation.claims import Claim
     from agentwatch.sources.sessions.following import RunTranscript
     from agentwatch.sources.sessions.steps import Step
 
@@ -27,7 +28,8 @@ class TreeUpdated(Message):
 
 @dataclass
 class Inspect(Message):
-    """The operator wants to look at the file of a claim of a task, or at a changed file that nobody claims."""
+    """The operator wants to look at what a claim of a task is about, at a changed file that nobody claims, or at what
+    was done."""
 
     task_id: str
     entry: Entry
@@ -35,10 +37,15 @@ class Inspect(Message):
 
 @dataclass
 class ReadStep(Message):
-    """The operator wants to read a step of a transcript whole. `current` gives it as it is known by now."""
+    """The operator wants to read a step of a transcript whole. `current` gives it as it is known by now.
+
+    `place` says where it stands, and `claim` what rests on it; "" and None where the transcript itself is shown.
+    """
 
     transcript: RunTranscript
     current: Callable[[], Step | None]
+    place: str = ""
+    claim: Claim | None = None
 
 
 @dataclass

@@ -94,7 +94,10 @@ def _demo(options: argparse.Namespace) -> int:
         # The window's title counts; nobody is to be called because of a play.
         silent = settings._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
         played = silent._replace(stale_after=session.stale_after, read_only=False)
-        monitor = monitor_of(workspace, played, open_desk=session.open_desk, open_inbox=session.open_inbox)
+        sessions = session.sessions()
+        monitor = monitor_of(
+            workspace, played, open_desk=session.open_desk, open_inbox=session.open_inbox, sessions=sessions
+        )
         return demo(monitor, session.hold, session.stay, lambda: session.starts_over_in)
 
 

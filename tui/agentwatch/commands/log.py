@@ -69,7 +69,11 @@ def print_log(
             source = source_of(workspace, settings, sessions=past.sessions)
             source.remember(past.files(), looked_at)
             complain_of(problems)
-            inspector = Inspector(workspace, lambda one: source.content(one.digest) or past.text(one.digest))
+            inspector = Inspector(
+                workspace,
+                lambda one: source.content(one.digest) or past.text(one.digest),
+                transcript_of=source.transcript,
+            )
             _follow(source, news, log, problems, inspector)
             return 0
     log.tell_left_out()

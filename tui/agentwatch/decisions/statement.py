@@ -93,6 +93,7 @@ def statement_of(
             "runtime": task["runtime"],
             "findings": task["findings"],
             "claims": task["claims"],
+            "unsaid": task["unsaid"],
             "unclaimed_changes": task["unclaimed_changes"],
             "unattributed_changes": task["unattributed_changes"],
             "attempts": [_attempt(one) for one in task["attempts"]],

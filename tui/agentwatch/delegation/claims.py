@@ -15,12 +15,41 @@ class Verdict(StrEnum):
     UNVERIFIABLE = "unverifiable"
 
 
+class Call(NamedTuple):
+    """A use of a tool in the transcript of a run: of which source and session, where it stands and where its result
+    does (None where there is none), and when it was made (epoch seconds)."""
+
+    source: str
+    session_id: str
+    place: tuple[int, int]
+    answered: tuple[int, int] | None
+    at: float
+
+
+class DeedKind(StrEnum):
+    """What makes a deed worth telling: it reaches further than the work."""
+
+    PUSH = "push"
+    NETWORK = "network"
+    DELETION = "deletion"
+    PERMISSION = "permission"
+    OUTSIDE = "outside"
+
+
+class Deed(NamedTuple):
+    """Something that an attempt did and its return does not speak of: no verdict. `what` is foreign."""
+
+    kind: DeedKind
+    what: str
+    call: Call
+
+
 class Claim(NamedTuple):
     """A claim and its verdict. `path` is foreign text as it was claimed; `detail` is the reason in words.
 
     `detail` may quote a file name that was found: it is foreign text too. `lines` is the range of 1-based lines, both
     included, where one was claimed. `file` is the path in the workspace that is meant, None where none is.
-    `is_missing`: it is false because nothing is there.
+    `is_missing`: it is false because nothing is there. `call` is what the verdict rests on, where that is a command.
     """
 
     kind: str
@@ -30,6 +59,7 @@ class Claim(NamedTuple):
     lines: tuple[int, int] | None = None
     file: str | None = None
     is_missing: bool = False
+    call: Call | None = None
 
 
 class Change(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding
 from agentwatch.delegation.aside import Aside
-from agentwatch.delegation.claims import Change, Claim
+from agentwatch.delegation.claims import Change, Claim, Deed
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.rules import Rules
@@ -54,7 +54,7 @@ class Checked(NamedTuple):
     """The claims of the return with this digest, in this file, were held against the evidence.
 
     `changed` are the files that changed between the handoff and this return, by whatever hand; None where that is not
-    known.
+    known. `unsaid` is what the attempt did, by the log of its tools, and the return does not speak of.
     """
 
     seq: int
@@ -63,6 +63,7 @@ class Checked(NamedTuple):
     digest: str
     claims: tuple[Claim, ...]
     changed: tuple[Change, ...] | None = None
+    unsaid: tuple[Deed, ...] = ()
 
 
 class Ran(NamedTuple):

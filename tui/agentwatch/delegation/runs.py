@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from agentwatch.contracts.shapes import Handoff, Reading, Return
 from agentwatch.delegation.indexes import Groups
@@ -75,6 +76,16 @@ class Runs:
         known = ((key, self.known(key)) for key in self._of_session.of(session))
         runs = [(key, run) for key, run in known if run is not None]
         return [run for _, run in sorted(runs, key=lambda one: (one[1].began_at, one[0]))]
+
+    def below(self, run: Run) -> Iterator[Run]:
+        """The runs that its session asked for, and those that these did, each behind the one that asked."""
+        pending, seen = [_session(run)], {_session(run)}
+        while pending:
+            for key in sorted(self._asked_for.get(pending.pop(), ())):
+                if (other := self.known(key)) is not None and _session(other) not in seen:
+                    seen.add(_session(other))
+                    pending.append(_session(other))
+                    yield other
 
     def task_of_session(self, session: Session) -> str | None:
         """The task that a session executes, None where nothing is known of it."""

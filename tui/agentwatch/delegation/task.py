@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
-from agentwatch.delegation.claims import Change, Claim, Verdict
+from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Doing, Run, RunState
@@ -274,6 +274,8 @@ class Task:
     """What the return of the latest attempt claims, as far as it was checked."""
     changed: tuple[Change, ...] | None = None
     """The files that changed during the latest attempt, by whatever hand; None where that is not known."""
+    unsaid: tuple[Deed, ...] = ()
+    """What the latest attempt did, by the log of its tools, that its return does not speak of. No verdict."""
     verdict: Verdict | None = None
     """What the claims come to, for a task that says it is done or partly done."""
     past: bool = False

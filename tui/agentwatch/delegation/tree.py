@@ -17,7 +17,7 @@ from agentwatch.delegation.alarms import Alarms, alarmed_at
 from agentwatch.delegation.aside import Asides, is_aside
 from agentwatch.delegation.asks import ask, ask_to_mend, is_past
 from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
-from agentwatch.delegation.claims import overall
+from agentwatch.delegation.claims import Call, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.effects import Aborts, Decisions, Fitters, Overruns
 from agentwatch.delegation.files import Files, Unread, counting
@@ -42,6 +42,7 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.requests import Asked, Requests
 from agentwatch.delegation.retry import budget
 from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.run import Run
 from agentwatch.delegation.runs import Runs
 from agentwatch.delegation.sums import Sums
 from agentwatch.delegation.task import PlacedFinding, State, Task, Version
@@ -92,6 +93,14 @@ class DelegationTree(TaskTree):
     def runs(self) -> list[Ran]:
         """Every run of a session store as it is now."""
         return self._runs.all()
+
+    def run_of(self, call: Call) -> Run | None:
+        """The run in whose transcript a call stands; None where it is not known any more."""
+        return next(iter(self._runs.of_session((call.source, call.session_id))), None)
+
+    def runs_below(self, run: Run) -> Iterator[Run]:
+        """The runs that were asked for by the session of this one, and by theirs."""
+        return self._runs.below(run)
 
     @property
     def decisions(self) -> list[Decided]:
@@ -438,6 +447,7 @@ class DelegationTree(TaskTree):
         checked = self._checks.of(latest.returned) if latest and latest.returned else None
         task.claims = checked.claims if checked else ()
         task.changed = checked.changed if checked else None
+        task.unsaid = checked.unsaid if checked else ()
         self._changes.take(task)
         current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)

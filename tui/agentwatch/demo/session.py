@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
+from agentwatch.demo.child import Child
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
 from agentwatch.errors import UsageError, WorkspaceError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agentwatch.demo.asker import Asker
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.requests.source import Inbox
+    from agentwatch.sources.source import Source
 
 PAUSE_SECONDS: Final = 60.0
 """How long the last state stays before the session starts over, counted from the last key that is pressed; real
@@ -74,6 +76,8 @@ class DemoSession:
         (self._workspace / "AGENTS.md").write_text(_INSTRUCTIONS, "utf-8")
         self._play = demo_screenplay()
         self._player = Player(self._play.script, self._workspace, self._speed)
+        self._store = place / "claude"
+        self._child = Child(self._workspace, self._store, self._player)
         self._thread = Thread(target=self._run, name="agentwatch-demo", daemon=True)
         self._thread.start()
         return self._workspace
@@ -110,6 +114,13 @@ class DemoSession:
         self._asker = Asker(*places, self._player, orchestrator.go_on)
         self._orchestrator = orchestrator
         return Desk(self._workspace, state=self._state, configuration=self._configuration)
+
+    def sessions(self) -> Source:
+        """The sessions of the agents of the demo, and nobody else's."""
+        from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
+        from agentwatch.sources.sessions.source import SessionsSource
+
+        return SessionsSource(lambda known, _: () if known else (ClaudeCodeReader(self._workspace, self._store),))
 
     def open_inbox(self) -> Inbox:
         """What the agents of the demo ask."""
@@ -165,6 +176,7 @@ class DemoSession:
             self._failure = failure
 
     def _attend(self) -> None:
+        self._child.attend()
         if self._orchestrator is not None and self._asker is not None:
             self._orchestrator.attend()
             self._asker.attend(self._orchestrator.decided)

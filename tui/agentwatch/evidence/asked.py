@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Verdict
+from agentwatch.evidence.commands.statements import statements_in
 from agentwatch.evidence.pointers import LONGEST
 from agentwatch.evidence.shapes import Assertion, ClaimKind, Limit
 
@@ -92,11 +93,13 @@ def assertions_of(
     outcome: Outcome | None,
     returned_text: str,
     made: Sequence[str],
+    *,
+    logged: bool = False,
 ) -> Iterator[Assertion]:
     """What the handoff demands of this return.
 
     `evidence` is what it cites, None where its contract has no section for that; `made` are the paths that it claims to
-    have made.
+    have made; `logged`: what is demanded of commands can be held against a log.
     """
     unfinished = outcome is not Outcome.COMPLETED
     for path in demands.created:
@@ -108,6 +111,11 @@ def assertions_of(
     if demands.criteria:
         stems = {word[:_STEM] for word in _WORD.findall(looked_at.casefold())}
         for criterion in demands.criteria:
+            said = statements_in(criterion, demanded=True) if logged and not unfinished else []
+            if len(said) == 1:
+                # Whoever says that all is done says this, too.
+                yield Assertion(ClaimKind.CRITERION, criterion, statement=said[0])
+                continue
             words = MENTIONED if _has_trace(criterion, stems) else NO_TRACE
             yield Assertion(ClaimKind.CRITERION, criterion, settled=(Verdict.UNVERIFIABLE, words))
     for constraint in demands.constraints:

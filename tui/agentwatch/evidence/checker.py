@@ -12,9 +12,10 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import Change, Claim, Verdict
+from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.evidence import verdicts
 from agentwatch.evidence.claims import Tell, claims_of, told_in
+from agentwatch.evidence.commands.proof import Proof
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts, GitHistory, GitView, look, renames
 from agentwatch.evidence.paths import ClaimedPlace, beside, place_of
@@ -45,7 +46,7 @@ class Request(NamedTuple):
     Names are paths relative to the workspace; `stored` texts are no files but a session's. Without
     `returned_at` the attempt has lasted until now. `handoff_at` is the time of the handoff as it is now, where that is
     another version than the one that was handed off. `former` are the names under which the return lay before;
-    `gone`: it is not there any more.
+    `gone`: it is not there any more. `proof` is what was done by tools, None where no log tells.
     """
 
     digest: str
@@ -59,19 +60,22 @@ class Request(NamedTuple):
     handoff_at: float | None = None
     former: tuple[str, ...] = ()
     gone: bool = False
+    proof: Proof | None = None
 
 
 class Result(NamedTuple):
     """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
 
     `changed` are the files changed since the handoff and last written before the return, by whatever hand, at most
-    MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing.
+    MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing. `unsaid` is what the log has and the
+    return does not speak of.
     """
 
     claims: tuple[Claim, ...]
     watch_paths: frozenset[str]
     changed: tuple[Change, ...] | None = None
     git: str = ""
+    unsaid: tuple[Deed, ...] = ()
 
 
 class _Prepared(NamedTuple):
@@ -236,7 +240,8 @@ class Checker:
 
     def _prepare(self, request: Request) -> _Prepared:
         returned, handoff = (request.returned_text, request.returned_name), (request.handoff_text, request.handoff_name)
-        assertions = claims_of(*returned, *handoff, stored=request.stored, tell=self._tell)
+        logged = request.proof is not None and request.proof.is_there
+        assertions = claims_of(*returned, *handoff, stored=request.stored, logged=logged, tell=self._tell)
         places = tuple(place_of(one.path, self._workspace) if one.names_file else None for one in assertions)
         relatives = frozenset(place.relative for place in places if place is not None and place.relative is not None)
         place = place_of(to_name(request.handoff_name), self._workspace).relative if request.handoff_name else None
@@ -257,6 +262,7 @@ class Checker:
         request = one.request
         handed = _handed(one, state)
         changed = state.changed_since(handed.at) if one.assertions else None
+        during = state.changed_during(handed.at, request.returned_at)
         claims: list[Claim] = []
         for assertion, place in zip(one.assertions, one.places, strict=True):
             if assertion.kind is ClaimKind.CONSTRAINT and assertion.settled is None:
@@ -266,6 +272,10 @@ class Checker:
                 others = None if changed is None else [path for path in changed if path not in own]
                 claimed = {place.relative for place in made if place.relative is not None} - own
                 claims.append(verdicts.judge_constraint(assertion, claimed, others, state.without_git))
+            elif assertion.statement is not None and request.proof is not None:
+                demanded = assertion.kind is ClaimKind.CRITERION
+                held = request.proof.hold(assertion.statement, demanded=demanded)
+                claims.append(verdicts.judge_statement(assertion, held, during or ()))
             else:
                 moved, sight = None, None
                 if place is not None:
@@ -276,8 +286,8 @@ class Checker:
         if state.view is not None and any(claim.is_missing for claim in claims):
             # A file may be moved first, and git told of it later.
             watched.add(os.path.relpath(f"{state.view.repository.git_directory}/index", self._workspace))
-        during = state.changed_during(handed.at, request.returned_at)
-        return Result(tuple(claims), frozenset(watched), during, state.without_git)
+        unsaid = request.proof.unsaid(request.returned_text) if request.proof is not None else ()
+        return Result(tuple(claims), frozenset(watched), during, state.without_git, unsaid)
 
     def _kept(self, request: Request, claim: Claim, moved: str | None) -> Claim:
         """What was verified stays so when the file moves, though its new place tells less of it."""

@@ -11,6 +11,7 @@ from agentwatch.contracts.reading import read_and_open
 from agentwatch.contracts.shapes import Contract, Opened, Outcome, Reading, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import asked
+from agentwatch.evidence.commands.statements import statements_in, tells_result
 from agentwatch.evidence.pointers import Likeness, likeness, pointers
 from agentwatch.evidence.shapes import Assertion, ClaimKind
 
@@ -49,15 +50,16 @@ class Told(NamedTuple):
     demands: asked.Demands | None = None
 
 
-def told_by(opened: Opened | None) -> Told:
-    """What a document says, by its full model: most of that is needed for nothing else, and large."""
+def told_by(opened: Opened | None, *, logged: bool = False) -> Told:
+    """What a document says, by its full model: most of that is needed for nothing else, and large. `logged`: also what
+    it says of commands and tests."""
     if opened is None:
         return Told()
     document, model = opened.reading.document, opened.model
     if isinstance(document, Return):
         is_cited = document.contract is Contract.RETURN_FORMAT
         cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None
-        return Told(document, tuple(_stated(document, model)), cited)
+        return Told(document, tuple(_stated(document, model, logged=logged)), cited)
     is_packet = opened.reading.contract is Contract.HANDOFF_PACKET
     return Told(demands=asked.demands_of(cast("HandoffPacket", model)) if is_packet else None)
 
@@ -102,22 +104,25 @@ def claims_of(
     handoff_name: str | None = None,
     *,
     stored: bool = False,
+    logged: bool = False,
     tell: Tell = told_in,
 ) -> tuple[Assertion, ...]:
     """What a return claims, and what its handoff demands of it; nothing where the text is no return.
 
-    Names are paths relative to the workspace. `stored`: both are what a session handed over and back. `tell` may know
-    already what a file says. Never raises.
+    Names are paths relative to the workspace. `stored`: both are what a session handed over and back. `logged`: what is
+    said of commands can be held against a log. `tell` may know already what a file says. Never raises.
     """
     told = Told() if stored else tell(returned_text, returned_name)
+    if logged and told.summary is not None:
+        told = told_by(read_and_open(returned_text, returned_name), logged=True)
     if told.summary is None:
         # The text of a transcript has prose or a fence around the return.
-        told = told_by(read_and_open(returned_text, returned_name, embedded=True))
+        told = told_by(read_and_open(returned_text, returned_name, embedded=True), logged=logged)
     if told.summary is None:
         return ()
     demands = _demands(handoff_text, handoff_name or "handoff.json", tell) if handoff_text is not None else None
     assertions: dict[tuple[object, ...], Assertion] = {}
-    for one in _all(told, told.summary, returned_text, demands):
+    for one in _all(told, told.summary, returned_text, demands, logged=logged):
         assertions.setdefault((one.kind, one.path, one.lines), one)
         if len(assertions) > MAX_ASSERTIONS:
             return (*islice(assertions.values(), MAX_ASSERTIONS), _unchecked(one.kind, "", _TOO_MANY))
@@ -129,21 +134,25 @@ def _demands(text: str, name: str, tell: Tell) -> asked.Demands | None:
     return demands or told_by(read_and_open(text, name, handed_over=True)).demands
 
 
-def _all(told: Told, summary: Return, text: str, demands: asked.Demands | None) -> Iterator[Assertion]:
+def _all(told: Told, summary: Return, text: str, demands: asked.Demands | None, *, logged: bool) -> Iterator[Assertion]:
     yield from told.stated
     if demands is not None:
         made = [one.path for one in told.stated if one.kind.is_made and one.settled is None]
-        yield from asked.assertions_of(demands, told.cited, summary.outcome, text, made)
+        yield from asked.assertions_of(demands, told.cited, summary.outcome, text, made, logged=logged)
 
 
-def _stated(summary: Return, model: Contracted) -> Iterator[Assertion]:
+def _stated(summary: Return, model: Contracted, *, logged: bool) -> Iterator[Assertion]:
     """The claims of a return, by its full model, in the order of the document."""
     unfinished = summary.outcome is Outcome.WORKING
+    if logged and not unfinished:
+        yield from _prose(ClaimKind.SUMMARY, summary.summary)
     if summary.contract is Contract.RETURN_FORMAT:
-        yield from _of_return_format(cast("ReturnFormat", model))
+        yield from _of_return_format(cast("ReturnFormat", model), logged=logged)
     if summary.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
         artifacts = cast("SubagentReturn | ReturnMeta", model).artifacts or ()
         yield from _files(ClaimKind.ARTIFACT, [artifact.path or "" for artifact in artifacts], unfinished=unfinished)
+        for artifact in artifacts if logged and not unfinished else ():
+            yield from _prose(ClaimKind.ARTIFACT, artifact.summary)
     if summary.contract is Contract.RETURN_META:
         meta = cast("ReturnMeta", model)
         yield from _files(ClaimKind.CREATED, meta.files_created, unfinished=unfinished)
@@ -152,22 +161,37 @@ def _stated(summary: Return, model: Contracted) -> Iterator[Assertion]:
         yield from _of_report(cast("Report", model))
 
 
-def _of_return_format(document: ReturnFormat) -> Iterator[Assertion]:
+def _prose(kind: ClaimKind, text: str | None) -> Iterator[Assertion]:
+    """What a text says of commands and tests."""
+    for one in statements_in(text or "", by_clause=True):
+        yield Assertion(kind, one.text, statement=one)
+
+
+def _of_return_format(document: ReturnFormat, *, logged: bool) -> Iterator[Assertion]:
     if document.attestation is not None:
         yield from _files(ClaimKind.CREATED, document.attestation.files_created)
         yield from _files(ClaimKind.MODIFIED, document.attestation.files_modified)
-    for path in _said(deliverable.path for deliverable in document.deliverables or ()):
+    for deliverable in document.deliverables or ():
+        path = deliverable.path
+        if _is_nothing(path):
+            continue
+        if logged:
+            yield from _prose(ClaimKind.DELIVERABLE, deliverable.description)
         like = likeness(path)
         if like is Likeness.NONE:
             yield _unchecked(ClaimKind.DELIVERABLE, path, _NO_PATH)
         else:
             yield Assertion(ClaimKind.DELIVERABLE, path, doubtful=like is Likeness.DOUBTFUL)
     for text in _said(document.evidence):
-        named = pointers(text)
-        if not named:
+        said = statements_in(text) if logged else []
+        for statement in said:
+            yield Assertion(ClaimKind.EVIDENCE, statement.text, statement=statement)
+        named = () if any(one.command is not None for one in said) else pointers(text)
+        if not named and not said:
             yield _unchecked(ClaimKind.EVIDENCE, text, _NOT_A_PATH)
         for one in named:
-            yield Assertion(ClaimKind.EVIDENCE, one.path, one.lines, doubtful=one.doubtful, stated=one.stated)
+            stated = one.stated or bool(said) or (logged and tells_result(text))
+            yield Assertion(ClaimKind.EVIDENCE, one.path, one.lines, doubtful=one.doubtful, stated=stated)
 
 
 def _files(kind: ClaimKind, paths: Iterable[str] | None, *, unfinished: bool = False) -> Iterator[Assertion]:
@@ -190,7 +214,11 @@ def _of_report(document: Report) -> Iterator[Assertion]:
 
 
 def _said(bullets: Iterable[str] | None) -> Iterator[str]:
-    return (bullet for bullet in bullets or () if bullet.strip().casefold() not in _NOTHING)
+    return (bullet for bullet in bullets or () if not _is_nothing(bullet))
+
+
+def _is_nothing(bullet: str) -> bool:
+    return bullet.strip().casefold() in _NOTHING
 
 
 def _unchecked(kind: ClaimKind, path: str, why: str) -> Assertion:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.delegation.claims import Change, Claim, Verdict
+from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.observation import Checked
+from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
 from agentwatch.evidence.disk import trace
 from agentwatch.sources.files.names import to_name
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
     from agentwatch.evidence.checker import Checker, Request
     from agentwatch.evidence.claims import ParsedOnce
+    from agentwatch.evidence.commands.log import TranscriptOf
+    from agentwatch.evidence.commands.proof import Proof
 
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
@@ -33,7 +36,7 @@ class Target(NamedTuple):
     """The latest return of a task, the handoff it answers, and when that was given (epoch seconds).
 
     `former` are the names under which the return lay before. A file may hold the return of another task by now: each
-    task is checked for itself.
+    task is checked for itself. `runs` are that of the attempt, where there is one, and those of the agents it asked.
     """
 
     task_id: str
@@ -41,19 +44,22 @@ class Target(NamedTuple):
     handoff: Version | None = None
     handed_off_at: float | None = None
     former: tuple[str, ...] = ()
+    runs: tuple[Run, ...] = ()
 
 
 class Checks(NamedTuple):
-    """What was found about the return with this digest in this file; `changed` as `evidence.checker.Result` has it."""
+    """What was found about the return with this digest in this file; the last two as `evidence.checker.Result` has
+    them."""
 
     path: str
     digest: str
     claims: tuple[Claim, ...]
     changed: tuple[Change, ...] | None
+    unsaid: tuple[Deed, ...] = ()
 
     def observed(self, seq: int, now: float) -> Checked:
         """The same as an observation, made now (epoch seconds)."""
-        return Checked(seq, now, self.path, self.digest, self.claims, self.changed)
+        return Checked(seq, now, self.path, self.digest, self.claims, self.changed, self.unsaid)
 
 
 TextOf = Callable[[Version], str | None]
@@ -72,13 +78,19 @@ class _Checked(NamedTuple):
 class Inspector(Background[Sequence[Checks]]):
     """Checks claims in its own thread, from `start` to `stop`.
 
-    `text_of` gives the text of a version, None where it is lost; any thread may call it. `parsed` may know already what
-    a file says.
+    `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
+    thread may call them. `parsed` may know already what a file says.
     """
 
     thread_name = "agentwatch-evidence"
 
-    def __init__(self, workspace: Path, text_of: TextOf, parsed: ParsedOnce | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        text_of: TextOf,
+        parsed: ParsedOnce | None = None,
+        transcript_of: TranscriptOf = lambda _: None,
+    ) -> None:
         super().__init__()
         self._parsed = parsed
         self.idle = True
@@ -86,6 +98,8 @@ class Inspector(Background[Sequence[Checks]]):
         self._workspace = workspace
         self._checker: Checker | None = None
         self._text_of = text_of
+        self._transcript_of = transcript_of
+        self._proofs: dict[str, tuple[Target, Proof]] = {}
         self._wanted: dict[str, Target] = {}
         self._known: dict[str, _Checked] = {}
         self._soon: set[str] = set()
@@ -106,7 +120,8 @@ class Inspector(Background[Sequence[Checks]]):
             key = (returned.path, returned.digest, handoff.digest if handoff else None, former)
             if self._given.get(task_id) != key:
                 self._given[task_id] = key
-                targets.append(Target(task_id, returned, handoff, attempt.handed_off_at, former))
+                runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
+                targets.append(Target(task_id, returned, handoff, attempt.handed_off_at, former, runs))
         return targets
 
     def want(self, targets: Iterable[Target]) -> None:
@@ -134,7 +149,9 @@ class Inspector(Background[Sequence[Checks]]):
         news: list[Checks] = []
         for (target, request), look, result in zip(requests, looks, results, strict=True):
             known = self._known.get(target.task_id)
-            checks = Checks(request.returned_name, request.digest, result.claims, result.changed)
+            checks = Checks(request.returned_name, request.digest, result.claims, result.changed, result.unsaid)
+            if request.proof is not None:
+                request.proof.forget()
             self._known[target.task_id] = _Checked(target, tuple(sorted(result.watch_paths)), look, checks)
             is_false = any(claim.verdict is Verdict.CONTRADICTED for claim in result.claims)
             (self._soon.add if is_false or look is None else self._soon.discard)(target.task_id)
@@ -182,10 +199,23 @@ class Inspector(Background[Sequence[Checks]]):
             stored=returned.stored,
             former=target.former,
             gone=not self._is_there(returned),
+            proof=self._proof(target),
         )
         if handoff is None:
             return request
         return request._replace(handoff_text=self._text_of(handoff), handoff_name=handoff.path, handoff_at=handoff.at)
+
+    def _proof(self, target: Target) -> Proof | None:
+        """The log of a target, the same one every time: it is not read again."""
+        if not target.runs:
+            return None
+        known = self._proofs.get(target.task_id)
+        if known is None or known[0] is not target:
+            from agentwatch.evidence.commands.proof import Proof
+
+            known = target, Proof(target.runs, self._transcript_of, os.path.realpath(self._workspace))
+            self._proofs[target.task_id] = known
+        return known[1]
 
     def _look_at(self, task_ids: Collection[str]) -> list[Target]:
         """Those of all these tasks of which a named file looks different, if it is time to look at them again."""
@@ -219,6 +249,14 @@ class Inspector(Background[Sequence[Checks]]):
 
     def _look(self, paths: Sequence[str]) -> _Look:
         return tuple(trace(f"{self._workspace}/{path}") for path in paths)
+
+
+def _runs_of(tree: DelegationTree, run: Run) -> Iterator[Run]:
+    """A run, and of those that it asked for, or that these did, the ones that began while it lasted."""
+    yield run
+    for other in tree.runs_below(run):
+        if run.started_at <= other.began_at <= (other.began_at if run.ended_at is None else run.ended_at):
+            yield other
 
 
 def _rounds(targets: Sequence[Target]) -> Iterator[Sequence[Target]]:

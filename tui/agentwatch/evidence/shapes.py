@@ -6,10 +6,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agentwatch.delegation.claims import Verdict
+from agentwatch.evidence.commands.statements import Statement
 
 
 class ClaimKind(StrEnum):
-    """What is claimed of a path; a criterion and a constraint have their text in the place of the path."""
+    """What is claimed of a path; a criterion, a constraint and what is said of a command have their text
+    in the place of the path."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -21,6 +23,7 @@ class ClaimKind(StrEnum):
     REQUIRED_EVIDENCE = "required_evidence"
     CRITERION = "criterion"
     CONSTRAINT = "constraint"
+    SUMMARY = "summary"
 
     @property
     def is_made(self) -> bool:
@@ -50,7 +53,8 @@ class Assertion(NamedTuple):
     `doubtful`: it may be no path at all, so that its absence says nothing. `unfinished`: the return does not say that
     the work is done, so that an absence is no lie. `stated`: it says something about the file, which nobody checks, and
     no more than that is claimed. `limit`, and `below` for ONLY_BELOW, are what a constraint demands;
-    `made` are the paths that the return claims to have made.
+    `made` are the paths that the return claims to have made. `statement` is what it says of a command or of tests, to
+    be held against the log.
     """
 
     kind: ClaimKind
@@ -63,9 +67,10 @@ class Assertion(NamedTuple):
     limit: Limit | None = None
     below: str | None = None
     made: tuple[str, ...] = ()
+    statement: Statement | None = None
 
     @property
     def names_file(self) -> bool:
         """Its path is to be looked at."""
-        is_open = self.settled is None and self.kind is not ClaimKind.CONSTRAINT
+        is_open = self.settled is None and self.statement is None and self.kind is not ClaimKind.CONSTRAINT
         return is_open or self.kind is ClaimKind.REQUIRED_EVIDENCE

@@ -7,7 +7,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.claims import Change, Claim, Verdict
+from agentwatch.evidence.commands.hits import Held
+from agentwatch.evidence.commands.holding import is_document
 from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
 from agentwatch.evidence.paths import ClaimedPlace, Fault
@@ -273,6 +275,19 @@ def judge_constraint(
     else:
         verdict, detail = _OPEN, KEPT
     return Claim(kind=assertion.kind, path=assertion.path[:_LONGEST], verdict=verdict, detail=detail)
+
+
+def judge_statement(assertion: Assertion, held: Held, changed: Collection[Change]) -> Claim:
+    """What is said of a command, by the log and the files `changed` before the return."""
+    verdict, detail = held.verdict, held.detail
+    if verdict is _YES and held.since is not None:
+        later = [one.path for one in changed if one.at > held.since and not is_document(one.path)]
+        if later:
+            verdict, detail = (
+                _OPEN,
+                f"outdated: {detail.partition(', and nothing')[0]}, and after that {later[0]} changed",
+            )
+    return Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail, call=held.call)
 
 
 def _breaks(assertion: Assertion, path: str) -> bool:

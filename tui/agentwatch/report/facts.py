@@ -116,12 +116,13 @@ class Grid(NamedTuple):
 _DECIDED: Final = dict.fromkeys(("attempt", "decision", "note", "by", "receipt"), "line") | {"note": "prose"}
 _REQUESTED: Final = {"what": "prose", "answer": "line", "by": "line"}
 _CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
+_UNSAID: Final = {"kind": "line", "what": "code"}
 _BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
 def grids(task: Task, decided: Sequence[DecisionLine]) -> Iterator[Grid]:
-    """What was decided on a task, what its program asked, what its returns claim, and the rules that they break, as far
-    as there is any."""
+    """What was decided on a task, what its program asked, what its returns claim and do not say, and the rules that
+    they break, as far as there is any."""
     if decided:
         rows = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in decided]
         yield Grid("Decisions", "decision", {"decided (UTC)": "time", **_DECIDED}, rows)
@@ -132,6 +133,9 @@ def grids(task: Task, decided: Sequence[DecisionLine]) -> Iterator[Grid]:
     if task.claims:
         claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
         yield Grid("Claims", "claim", _CLAIMED, claims)
+    if task.unsaid:
+        deeds = [(deed.call.at, deed.kind, deed.what) for deed in task.unsaid]
+        yield Grid("Done and not said", "deed", {"done (UTC)": "time", **_UNSAID}, deeds)
     if task.findings:
         yield broken(task.findings)
 

@@ -167,6 +167,7 @@ def task_document(
             {"kind": claim.kind, "path": claim.path, "verdict": claim.verdict, "detail": claim.detail}
             for claim in task.claims
         ],
+        "unsaid": [{"kind": deed.kind, "what": deed.what, "at": iso(deed.call.at)} for deed in task.unsaid],
         "unclaimed_changes": list(unclaimed.alone) if unclaimed else None,
         "unattributed_changes": list(unclaimed.unattributed) if unclaimed else None,
         "runtime": _runtime(task),

@@ -50,8 +50,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(id="open", keys="enter", action="open", homes=_TREE, group=Group.LOOK, words="open", footer=(Place.TREE,),
             title="Open the details", tooltip="Open the details of the selected task."),
     _pane(id="inspect", keys="enter", action="inspect", words="inspect", acts=True,
-          tooltip="Look at the file of the selected claim, or at a changed file that nobody claims; in Live, read the "
-                  "whole entry."),
+          tooltip="Look at the file of the selected claim, at the command that it rests on, or at a changed file that "
+                  "nobody claims; in Live, read the whole entry."),
     Command(id="live.search", keys="/", action="search", homes=(Home.PAGE,), group=Group.DETAILS, words="search",
             footer=_DETAILS, tooltip="In Live, beside the tree, too: show only the entries with some words; `esc` "
                                      "shows all again."),

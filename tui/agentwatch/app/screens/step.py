@@ -12,18 +12,31 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.messages import ReadStep, TreeUpdated
+from agentwatch.app.messages import Inspect, ReadStep, TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
-from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Line, Rich, caution, faint, plain, text
+from agentwatch.app.widgets.details.attestation import Entry
+from agentwatch.app.widgets.details.blocks import (
+    Block,
+    Gap,
+    Heading,
+    Line,
+    Rich,
+    caution,
+    faint,
+    in_color,
+    plain,
+    text,
+)
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.sources.sessions.doing import EntryKind
 from agentwatch.sources.sessions.following import WholeStep
-from agentwatch.sources.sessions.steps import Outcome, Step, written
+from agentwatch.sources.sessions.steps import Outcome, Step, step_of, written
 from agentwatch.text import clean_lines
-from agentwatch.view import times
+from agentwatch.view import looks, times
 
 if TYPE_CHECKING:
+    from agentwatch.delegation.claims import Call, Claim
     from agentwatch.monitor import Monitor
 
 _HEADS: Final = {
@@ -40,6 +53,22 @@ _OUTCOMES: Final = {
 }
 
 
+def reading_of(monitor: Monitor, wanted: Inspect, call: Call) -> ReadStep | None:
+    """How to read a call that an entry of a task's attestation rests on; None where its transcript is not to be had."""
+    own, task_id = monitor.of(wanted.task_id)
+    run = own.tree.run_of(call)
+    transcript = own.transcript(run) if run is not None else None
+    if run is None or transcript is None:
+        return None
+    task = own.tree.tasks.get(task_id)
+    claims = looks.claims_of(task) if task is not None else []
+    claim = next((one for one in claims if Entry.of(one) == wanted.entry), None)
+    step = Step(call.place, EntryKind.CALL, call.at, answered=call.answered)
+    name = run.place.rpartition("/")[2]
+    unit = "byte" if name.endswith(".jsonl") else "record"
+    return ReadStep(transcript, lambda: step, f"{name}, {unit} {call.place[0]:,}", claim)
+
+
 class Verbatim(NamedTuple):
     """Safe lines as they are; longer ones go on below."""
 
@@ -53,12 +82,18 @@ class Verbatim(NamedTuple):
             yield from caution(note).lines(width)
 
 
+def _of_claim(claim: Claim) -> Content:
+    verdict, kind = in_color(looks.VERDICTS[claim.verdict]), faint(claim.kind.replace("_", " "))
+    reason = faint(plain(claim.detail).plain)
+    return Content.assemble(plain(claim.path).stylize("bold"), "\n", verdict, "   ", kind, "   ", reason)
+
+
 class StepScreen(MonitorScreen[None]):
     """Shows an entry of the transcript; as long as a call has no result, it waits for that."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
 
-    DEFAULT_CSS = "StepScreen #step-head { height: auto; max-height: 4; padding: 0 1 1 1; }"
+    DEFAULT_CSS = "StepScreen #step-head { height: auto; max-height: 8; padding: 0 1 1 1; }"
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: ReadStep, task_id: str | None) -> None:
         super().__init__(monitor, clock)
@@ -88,7 +123,7 @@ class StepScreen(MonitorScreen[None]):
 
     def tick(self) -> None:
         super().tick()
-        if self._step is None or self._step.outcome is Outcome.OPEN:
+        if self._step is None or (self._step.outcome is Outcome.OPEN and not self._wanted.place):
             self._look()
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
@@ -112,6 +147,9 @@ class StepScreen(MonitorScreen[None]):
     async def _read(self, step: Step) -> None:
         whole = await asyncio.to_thread(self._wanted.transcript.whole, step)
         self._is_reading = False
+        if whole is not None and not step.tool and step.kind is EntryKind.CALL:
+            # It was not the transcript that was looked at: only now is known what stands there.
+            step = step_of(step.place, whole.said, step.answered, whole.result)
         self._step, self._whole = step, whole or self._whole
         self._head.update(self._said())
         self._page.show(self._write, keep=True)
@@ -126,7 +164,10 @@ class StepScreen(MonitorScreen[None]):
         if step.ended_at is not None and step.at:
             parts.append(faint(f"took {times.span(step.ended_at - step.at)}"))
         words, style = _OUTCOMES[step.outcome]
-        return Content("   ").join([part for part in [*parts, Content.styled(words, style)] if part])
+        head = Content("   ").join([part for part in [*parts, Content.styled(words, style)] if part])
+        if self._wanted.place:
+            head = Content.assemble(head, "\n", faint(f"in {plain(self._wanted.place).plain}"))
+        return head if (claim := self._wanted.claim) is None else Content.assemble(_of_claim(claim), "\n", head)
 
     def _write(self) -> Iterator[Block]:
         step, whole = self._step, self._whole

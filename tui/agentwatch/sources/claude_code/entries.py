@@ -9,7 +9,7 @@ from typing import Final
 
 from agentwatch.delegation.run import Doing
 from agentwatch.sources.claude_code.frames import handed_back, texts, typed
-from agentwatch.sources.sessions.doing import Entry, EntryKind, Pulse, call_of, digest_of_call
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, Pulse, call_of, digest_of_call
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, read_notification, text
 
 _DECODER: Final = json.JSONDecoder()
@@ -22,6 +22,12 @@ _REMINDER: Final = "<system-reminder>"
 _LOCAL: Final = ("<local-command-", "<bash-")
 _LOCAL_TAG: Final = re.compile(r"</?(?:local-command|bash)-\w+>")
 _ERROR_TAG: Final = re.compile("</?tool_use_error>")
+_EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
+_MOVED: Final = re.compile(
+    r"Command (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out)|.{0,200}running in the background"
+)
+_NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
+_STORED: Final = ("persistedOutputPath", "persistedOutputSize")
 _LEVELS: Final = ("error", "warning")
 
 
@@ -48,7 +54,8 @@ def _answered(record: Fields, at: float) -> Iterator[Entry]:
             case "thinking" if words := text(block, "thinking"):
                 yield Entry(at, EntryKind.THOUGHT, words)
             case "tool_use" if tool := text(block, "name"):
-                yield Entry(at, EntryKind.CALL, "", text(block, "id") or "", tool, inner(block, "input"))
+                call, cwd = text(block, "id") or "", text(record, "cwd") or ""
+                yield Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd)
 
 
 def _told(record: Fields, at: float) -> Iterator[Entry]:
@@ -57,11 +64,27 @@ def _told(record: Fields, at: float) -> Iterator[Entry]:
             case "text" if (words := text(block, "text")) and not words.startswith(_REMINDER):
                 yield _prompt(record, words, at)
             case "tool_result":
-                words = _came_back(texts(block.get("content")), inner(record, "toolUseResult"))
+                result = inner(record, "toolUseResult")
+                words = _came_back(texts(block.get("content")), result)
                 failed = block.get("is_error") is True
                 refused = failed and (text(record, "toolDenialKind") is not None or words.startswith(_REFUSED))
                 call = text(block, "tool_use_id") or ""
-                yield Entry(at, EntryKind.RESULT, _ERROR_TAG.sub("", words), call, failed=failed, refused=refused)
+                words = _ERROR_TAG.sub("", words)
+                ended = None if refused else _ended(words, result, failed=failed)
+                yield Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
+
+
+def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
+    """How a command came out, if this is the result of one: a code that is not 0 stands before what it printed."""
+    if failed:
+        told = _EXIT.match(words)
+        output = words[told.end() :] if told is not None else words
+        return Ended(int(told[1]) if told is not None else None, output)
+    parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
+    output = "\n".join(parts) if "stdout" in result else words
+    # Of some tools, such as grep, another code is no failure, and told in words.
+    is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or _MOVED.match(words)
+    return Ended(None if is_open else 0, output, any(key in result for key in _STORED))
 
 
 def _came_back(blocks: list[str], result: Fields) -> str:

@@ -23,7 +23,7 @@ from agentwatch.sources.codex.catalogue import (
 )
 from agentwatch.sources.codex.entries import entries
 from agentwatch.sources.codex.records import Refused, SpawnCall, every_text_in
-from agentwatch.sources.codex.rollout import ENCRYPTED, Rollout
+from agentwatch.sources.codex.rollout import ENCRYPTED, OwnEntries, Rollout
 from agentwatch.sources.sessions.following import LinesTranscript, Look, RunTranscript
 from agentwatch.sources.sessions.reader import (
     Change,
@@ -122,7 +122,8 @@ class CodexReader(StoreReader):
         path = Path(run.place)
         if run.session_id not in path.name or not path.is_relative_to(self._home):
             return None
-        return LinesTranscript(path, entries) if path.suffix == ".jsonl" else _CompressedTranscript(path, entries)
+        kind = LinesTranscript if path.suffix == ".jsonl" else _CompressedTranscript
+        return kind(path, entries, own_entries=OwnEntries)
 
     def _keep_only(self, ours: Sequence[StoredRollout]) -> set[str]:
         """Have a part for each rollout there is, and none for those that are gone; the sessions that changed."""

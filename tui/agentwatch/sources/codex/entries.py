@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentwatch.sources.codex.records import MCP, answer_in, arguments_of, prompt_in
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, moment, object_in, parts_in, text, whole
 
 _EXIT: Final = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
@@ -80,19 +80,22 @@ def _tool_of(payload: Fields) -> str:
 
 def _result(payload: Fields, call: str, at: float) -> Entry:
     words = text(payload, "output") or "\n".join(parts_in(payload, "output"))
-    code = 0
+    code, metadata = 0, inner({}, "metadata")
     if words.startswith("{"):
-        # Older versions wrote an object.
         told = object_in(words)
-        code = whole(inner(told, "metadata"), "exit_code") or 0
+        metadata = inner(told, "metadata")
+        code = whole(metadata, "exit_code") or 0
         words = text(told, "output") or words
     head, cut, output = words[:_HEAD].partition(_OUTPUT)
     exits = _EXIT.findall(head if cut else words[:_HEAD])
     code = int(exits[-1]) if exits else code
     refused = _REFUSED.search(words[:_HEAD]) is not None and not cut
     failed = refused or code != 0 or _FAILED.match(words) is not None
+    # Older versions wrote an object, which has the code; where nothing has it, the command may still run.
+    is_told = bool(exits) or "exit_code" in metadata
+    ended = Ended(code if is_told else None, words[len(head) + len(cut) :] if cut else words)
     if cut:
         # What came of it stands first, and then what Codex tells of it.
         output = words[len(head) + len(cut) :]
         words = f"{output.rstrip()}\n\n{head}".strip() if not failed else f"exit code {code}\n{output}\n{head}"
-    return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused)
+    return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=None if refused else ended)

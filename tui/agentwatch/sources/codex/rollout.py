@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -52,6 +52,57 @@ _WANTED: Final = frozenset(
 )
 
 
+class History:
+    """The copy of its parent's history that a rollout may open with; its records are asked about in their order.
+
+    Newer versions say where it ends. In the others it begins with the parent's header, and ends with the first turn
+    that is younger than this session; ids of threads and turns begin with the time they were made.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._goes_on = False
+
+    def holds(self, fields: Fields) -> bool:
+        """Whether a record is part of it."""
+        below, ordinal = self._header.inherited_below, whole(fields, "ordinal")
+        if below is not None and ordinal is not None:
+            return ordinal < below
+        if fields.get("type") == "session_meta":
+            header = header_of(fields)
+            self._goes_on = self._goes_on or (header is not None and header.thread != self._header.thread)
+            return True
+        payload = mapping(fields.get("payload"))
+        if self._goes_on and payload.get("type") in ("task_started", "turn_started"):
+            turn = text(payload, "turn_id") or ""
+            self._goes_on = THREAD_ID.fullmatch(turn) is None or turn < self._header.thread
+        return self._goes_on
+
+    def is_over_at(self, ordinal: bytes | None) -> bool:
+        """Whether a record of this number, which is not parsed, is no part of it."""
+        below = self._header.inherited_below
+        return not self._goes_on and (below is None or ordinal is None or int(ordinal) >= below)
+
+
+class OwnEntries:
+    """What the session of a rollout itself says in its records, asked about in their order: no copy of its parent's
+    history. Calls have the directory that they were made in."""
+
+    def __init__(self) -> None:
+        self._history: History | None = None
+        self._cwd = ""
+
+    def __call__(self, fields: Fields) -> Iterator[Entry]:
+        if self._history is None and (header := header_of(fields)) is not None:
+            self._history, self._cwd = History(header), header.directory
+        if self._history is not None and self._history.holds(fields):
+            return
+        if fields.get("type") == "turn_context":
+            self._cwd = text(inner(fields, "payload"), "cwd") or self._cwd
+        for entry in entries(fields):
+            yield entry._replace(cwd=self._cwd) if entry.kind is EntryKind.CALL else entry
+
+
 class Rollout(Account):
     """The state of one rollout, after the lines that were fed so far. Its header is the first of them. `places` are the
     spellings of the workspace."""
@@ -68,7 +119,7 @@ class Rollout(Account):
         self.todos: tuple[Todo, ...] | None = None
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         """What came of its calls: that one was asked about is not recorded, nor who allowed it."""
-        self._inherited = False
+        self._history = History(header)
         self._has_turns = False
         self._answer: Said | None = None
         """What it said last in a round that has not ended."""
@@ -87,7 +138,7 @@ class Rollout(Account):
             if opening is not None and self._is_no_news(opening, data):
                 continue
             fields = record(data)
-            if fields is not None and not self._is_inherited(fields):
+            if fields is not None and not self._history.holds(fields):
                 self._feed(fields, line.offset)
 
     def _feed(self, fields: Fields, offset: int) -> None:
@@ -120,7 +171,7 @@ class Rollout(Account):
             call = match[1].decode() if match is not None else None
             is_short = len(data) <= _SHORT
             wanted = call is None or is_short or call in self._questions or call in self.spawns.open_calls
-            if call is not None and not wanted and self._is_own(opening):
+            if call is not None and not wanted and self._history.is_over_at(opening["ordinal"]):
                 at = moment(opening["at"].decode("latin-1")) or self.updated_at
                 self._came_of(call, True, "", at)
                 self.pulse.take(Entry(0.0, EntryKind.RESULT, call=call))
@@ -128,34 +179,9 @@ class Rollout(Account):
             wanted = kind in _WANTED
         if wanted:
             return False
-        if self._is_own(opening):
+        if self._history.is_over_at(opening["ordinal"]):
             self.updated_at = max(self.updated_at, moment(opening["at"].decode("latin-1")) or 0.0)
         return True
-
-    def _is_own(self, opening: re.Match[bytes]) -> bool:
-        """Whether a line that is not parsed is no part of a copy of the parent's history."""
-        below, ordinal = self.header.inherited_below, opening["ordinal"]
-        return not self._inherited and (below is None or ordinal is None or int(ordinal) >= below)
-
-    def _is_inherited(self, fields: Fields) -> bool:
-        """Whether a record is part of a copy of the parent's history.
-
-        Newer versions say where it ends. In the others it begins with the parent's header, and ends with the first
-        turn that is younger than this session; ids of threads and turns begin with the time they were made.
-        """
-        below = self.header.inherited_below
-        ordinal = whole(fields, "ordinal")
-        if below is not None and ordinal is not None:
-            return ordinal < below
-        if fields.get("type") == "session_meta":
-            header = header_of(fields)
-            self._inherited = self._inherited or (header is not None and header.thread != self.header.thread)
-            return True
-        payload = mapping(fields.get("payload"))
-        if self._inherited and payload.get("type") in ("task_started", "turn_started"):
-            turn = text(payload, "turn_id") or ""
-            self._inherited = THREAD_ID.fullmatch(turn) is None or turn < self.header.thread
-        return self._inherited
 
     def _event(self, payload: Fields, at: float, offset: int) -> None:
         match payload.get("type"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
-from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
+from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
 from agentwatch.sources.sessions.group import Kind, StoredSession
 from agentwatch.sources.sessions.locks import Locks
 from agentwatch.sources.sessions.processes import Program
@@ -48,6 +49,8 @@ _SENDER: Final = "agent-"
 _REFUSED: Final = ("denied", "rejected")
 _COPIED: Final = "Forked from "
 """How a fork says what it is a copy of; the session that was forked says so in other words."""
+_ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")
+"""What Copilot writes behind what a command printed."""
 _SHUT: Final = "not over when Copilot was closed"
 
 
@@ -260,7 +263,8 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             came = text(inner(data, "result"), "content") or text(error, "message") or ""
             refused = text(error, "code") in _REFUSED
             failed = data.get("success") is False or bool(code)
-            yield Entry(at, EntryKind.RESULT, came, call, failed=failed or refused, refused=refused)
+            ended = None if refused else Ended(code, _ENDING.sub("", came))
+            yield Entry(at, EntryKind.RESULT, came, call, failed=failed or refused, refused=refused, ended=ended)
         case "session.error" if (said := text(data, "message")) is not None:
             yield Entry(at, EntryKind.NOTE, said, failed=True)
         case "abort":
@@ -297,7 +301,8 @@ class CopilotReader(TranscriptsReader[Events]):
         def of_agent(fields: Fields) -> Iterator[Entry]:
             return entries(fields) if (text(fields, "agentId") or SESSION) == whose else iter(())
 
-        return LinesTranscript(path, of_agent, lambda fields: text(fields, "id"))
+        own = partial(Placed, of_agent, lambda fields: text(inner(fields, "data", "context"), "cwd"))
+        return LinesTranscript(path, of_agent, lambda fields: text(fields, "id"), own)
 
 
 class CopilotSession(StoredSession[Events]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.gemini.roots import Roots
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, todos_in, whole
 from agentwatch.sources.sessions.group import Kind, StoredSession
 from agentwatch.sources.sessions.processes import Program
@@ -40,6 +41,11 @@ _LAYOUT: Final = Layout(
 )
 _CONTEXT: Final = "<session_context>"
 """What a session begins with, which nobody typed."""
+_COMMAND: Final = re.compile(
+    r"^Output: (?P<output>.*?)\n(?:Error: [^\n]*\n)?(?:Exit Code: (?P<code>-?\d{1,9})\n)?(?P<signal>Signal: [^\n]*\n)?"
+    r"(?P<background>Background PIDs: [^\n]*\n)?Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
+    re.DOTALL | re.MULTILINE,
+)
 _RETURN: Final = "complete_task"
 _GOAL: Final = "GOAL"
 _ENDS: Final = {"cancelled": RunState.CANCELED, _GOAL: RunState.ENDED}
@@ -164,7 +170,9 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
                 yield Entry(at, EntryKind.CALL, "", name, text(call, "name") or "", given)
                 ended_at, refused = moment(call.get("timestamp")) or at, call.get("status") == "cancelled"
                 failed = refused or call.get("status") == "error"
-                yield Entry(ended_at, EntryKind.RESULT, _came_of(call), name, failed=failed, refused=refused)
+                came = _came_of(call)
+                ended = None if refused else _ended(came)
+                yield Entry(ended_at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
         case "info" | "warning" | "error" if words:
             yield Entry(at, EntryKind.NOTE, words, failed=record.get("type") == "error")
 
@@ -179,6 +187,15 @@ def _words_of(record: Fields) -> str:
 def _came_of(call: Fields) -> str:
     responses = (inner(mapping(one), "functionResponse", "response") for one in listed(call, "result"))
     return "\n".join(text(one, "error") or text(one, "output") or "" for one in responses)
+
+
+def _ended(told: str) -> Ended | None:
+    """How a command came out, where this tells of one: only a code that is not 0 is written."""
+    match = _COMMAND.search(told)
+    if match is None:
+        return None
+    is_open = match["signal"] or match["background"]
+    return Ended(int(match["code"]) if match["code"] else None if is_open else 0, match["output"])
 
 
 def _status_of(call: Fields) -> str:
@@ -205,6 +222,12 @@ def _mark(fields: Fields) -> str:
     return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
 
 
+def _directory_in(fields: Fields) -> str | None:
+    """Where an agent works, as the first line says."""
+    places = listed(fields, "directories")
+    return str(places[0]) if len(places) == 1 else None
+
+
 def texts_in(fields: Fields) -> Iterator[str]:
     """All texts of a line that a message may have been made of."""
     yield _words_of(fields)
@@ -225,7 +248,7 @@ class GeminiReader(TranscriptsReader[Chat]):
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
         chat = partial(Chat, places=spellings(workspace))
         layout = _LAYOUT._replace(directory_of=Roots())
-        kind = Kind(NAME, layout, chat, GeminiSession, texts_in, entries, once=_mark)
+        kind = Kind(NAME, layout, chat, GeminiSession, texts_in, entries, once=_mark, directory_in=_directory_in)
         super().__init__(kind, workspace, home, since)
 
 

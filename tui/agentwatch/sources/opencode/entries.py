@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.sources.opencode.tables import MAX_ROW, SaidPart, Tables
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, inner, text, whole
 from agentwatch.sources.sessions.following import AT_ONCE, Look, RunTranscript
 
@@ -48,9 +49,21 @@ def _call(part: Fields, at: float) -> Iterator[Entry]:
         return
     error = text(state, "error") or ""
     refused = error.startswith(_REFUSED)
-    failed = state.get("status") == "error" or bool(whole(inner(state, "metadata"), "exit"))
+    metadata = inner(state, "metadata")
+    failed = state.get("status") == "error" or bool(whole(metadata, "exit"))
     words = error or text(state, "output") or ""
-    yield Entry(ended / 1000 or at, EntryKind.RESULT, words, call, failed=failed, refused=refused)
+    printed = text(metadata, "output") or words
+    came = Ended(whole(metadata, "exit"), printed, metadata.get("truncated") is True)
+    is_over = not (refused or state.get("status") == "error")
+    yield Entry(
+        ended / 1000 or at,
+        EntryKind.RESULT,
+        words,
+        call,
+        failed=failed,
+        refused=refused,
+        ended=came if is_over else None,
+    )
 
 
 class PartsTranscript(RunTranscript):
@@ -75,16 +88,29 @@ class PartsTranscript(RunTranscript):
         return self._look()
 
     def entries(self) -> Iterator[Entry]:
+        with suppress(OSError, sqlite3.Error):
+            for part in self._parts():
+                yield from _entries(part)
+
+    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
         try:
             with self._open_tables() as tables:
-                rows = tables.said_rows(self._session)
-            # In several looks: its program cannot write meanwhile where it keeps no log.
-            for first in range(0, len(rows), _CHUNK):
-                chunk = rows[first : first + _CHUNK]
-                for part in self._between(chunk[0], chunk[-1]):
-                    yield from _entries(part)
-        except (OSError, sqlite3.Error):
-            return
+                cwd = tables.directory(self._session)
+            for part in self._parts():
+                if not part.data:
+                    raise OSError(errno.EMSGSIZE, "a part of it cannot be read")
+                yield part.row, [one._replace(cwd=cwd) for one in _entries(part)]
+        except sqlite3.Error as error:
+            raise OSError(errno.EIO, str(error)) from error
+
+    def _parts(self) -> Iterator[SaidPart]:
+        """All there are. Raises OSError and sqlite3.Error."""
+        with self._open_tables() as tables:
+            rows = tables.said_rows(self._session)
+        # In several looks: its program cannot write meanwhile where it keeps no log.
+        for first in range(0, len(rows), _CHUNK):
+            chunk = rows[first : first + _CHUNK]
+            yield from self._between(chunk[0], chunk[-1])
 
     def _read(self) -> bool | None:
         before = self._steps.snapshot()

@@ -187,6 +187,13 @@ class Tables:
         name = session.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         return self._connection.execute("SELECT 1 FROM session WHERE id = ?", (name,)).fetchone() is not None
 
+    def directory(self, session: str) -> str:
+        """Where a session works, "" where that is not told."""
+        if not self.columns.has("session"):
+            return ""
+        row = self._connection.execute("SELECT directory FROM session WHERE id = ?", (session,)).fetchone()
+        return row[0] if row is not None and isinstance(row[0], str) else ""
+
     def listing(self, session: str) -> dict[tuple[RecordKind, str], object]:
         """All messages and parts of a session with the time of their last change, messages first."""
         records: dict[tuple[RecordKind, str], object] = {}

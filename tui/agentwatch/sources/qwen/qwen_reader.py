@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.qwen.entries import entries, parts_of, texts_in, unwrapped, words_of
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
     inner,
     listed,
-    mapping,
     moment,
-    object_in,
     read_notification,
     text,
     todos_in,
@@ -113,7 +111,7 @@ class Chat(LiveAccount):
                     self._broken_off(text(event, "call_id") or "", at, "")
 
     def _prompted(self, fields: Fields, at: float, offset: int) -> None:
-        words = _words_of(fields)
+        words = words_of(fields)
         by_program = "subtype" in fields
         told = read_notification(words) if by_program else None
         if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
@@ -138,10 +136,10 @@ class Chat(LiveAccount):
         used = inner(fields, "usageMetadata")
         self.tokens += (whole(used, "totalTokenCount") or 0) - (whole(used, "cachedContentTokenCount") or 0)
         self.model = text(fields, "model") or self.model
-        calls = [call for part in _parts(fields) if (call := inner(part, "functionCall"))]
+        calls = [call for part in parts_of(fields) if (call := inner(part, "functionCall"))]
         for call in calls:
-            self._called(text(call, "id") or "", *_unwrapped(call), at, offset)
-        words = _words_of(fields)
+            self._called(text(call, "id") or "", *unwrapped(call), at, offset)
+        words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
             self._end(RunState.ENDED, at)
@@ -163,7 +161,7 @@ class Chat(LiveAccount):
         result = inner(fields, "toolCallResult")
         shown = text(inner(result, "resultDisplay"), "status")
         status = shown or text(result, "status") or ""
-        for part in _parts(fields):
+        for part in parts_of(fields):
             name = text(inner(part, "functionResponse"), "id") or ""
             response = inner(part, "functionResponse", "response")
             output = text(response, "output") or text(response, "error") or ""
@@ -184,62 +182,6 @@ class Chat(LiveAccount):
             self._end(RunState.CANCELED, at)
             if name in self.calls:
                 self.calls[name].answer = AgentAnswer(at, "cancelled", first_line(words))
-
-
-def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(record.get("timestamp")) or at
-    match record.get("type"):
-        case "user" if words := _words_of(record):
-            by_program = "subtype" in record
-            told = read_notification(words) if by_program else None
-            kind = EntryKind.NOTE if by_program else EntryKind.PROMPT
-            yield Entry(at, kind, told.told if told is not None else words)
-        case "assistant":
-            for part in _parts(record):
-                if (said := text(part, "text")) is not None:
-                    yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
-                elif call := inner(part, "functionCall"):
-                    tool, given = _unwrapped(call)
-                    yield Entry(at, EntryKind.CALL, "", text(call, "id") or "", tool or "", given)
-        case "tool_result":
-            status = inner(record, "toolCallResult").get("status")
-            for part in _parts(record):
-                answer = inner(part, "functionResponse")
-                response = inner(answer, "response")
-                came = text(response, "error") or text(response, "output") or ""
-                refused = status == "cancelled"
-                failed = refused or status == "error" or "error" in response
-                yield Entry(at, EntryKind.RESULT, came, text(answer, "id") or "", failed=failed, refused=refused)
-
-
-def _words_of(record: Fields) -> str:
-    """What a message says, without what is only thought."""
-    return "\n".join(
-        words for part in _parts(record) if part.get("thought") is not True and (words := text(part, "text"))
-    )
-
-
-def _unwrapped(call: Fields) -> tuple[str | None, Fields]:
-    """The tool of a call and what it was given; some are called through another one."""
-    given = inner(call, "args")
-    if text(call, "name") != "tool_call":
-        return text(call, "name"), given
-    return text(given, "name"), inner(given, "arguments") or object_in(text(given, "arguments"))
-
-
-def _parts(record: Fields) -> Iterator[Fields]:
-    return map(mapping, listed(inner(record, "message"), "parts"))
-
-
-def texts_in(fields: Fields) -> Iterator[str]:
-    """All texts of a record that a message may have been made of."""
-    yield (words := _words_of(fields))
-    told = read_notification(words)
-    for part in _parts(fields):
-        yield text(_unwrapped(inner(part, "functionCall"))[1], "prompt") or ""
-        yield text(inner(part, "functionResponse", "response"), "output") or ""
-    yield (told.said if told is not None else None) or ""
 
 
 _NO_CALL: Final = QwenCall("")

@@ -8,6 +8,7 @@
                          and `locks`
 `doing`                  what one record says, for all programs, and what the agent does by it
 `following`, `follower`  the transcript of a run, line by line and whole, and the thread that follows it
+`acts`                   what an agent did by its tools, out of a transcript: commands with how they ended, files
 `listing`, `tail`        directories, and files of lines: changed, torn, cut short, replaced, refused
 `fields`, `runs`         what stands in records, and what is true of the runs of all programs
 """

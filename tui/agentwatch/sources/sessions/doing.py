@@ -42,12 +42,26 @@ class EntryKind(StrEnum):
     """What the program tells: that a turn was broken off, what it answered itself."""
 
 
+class Ended(NamedTuple):
+    """How a command came out, as the program's own record of it says.
+
+    `exit_code` is None where it is not said: the command runs on in the background, was killed, or is told of in words
+    alone. `output` is what it printed, as far as it is kept; `is_cut`: the record says that this is not all of it.
+    It is foreign.
+    """
+
+    exit_code: int | None
+    output: str
+    is_cut: bool = False
+
+
 class Entry(NamedTuple):
     """One thing that a record says, whole. Texts are foreign and unsanitised; `at` is in seconds since the epoch.
 
     `text` is what was said, told or came of a call. `call` is the id of a call, and stands in its result, too; `tool`
     is the program's name for the tool, `given` its arguments. `refused`: a human, or a rule or hook of theirs, did not
-    allow it; then it has `failed`, too.
+    allow it; then it has `failed`, too. `cwd` is the directory in which a call was made, "" where that is not said;
+    `ended` how a command came out, if the call ran one, None where nothing of the kind is told.
     """
 
     at: float
@@ -58,6 +72,8 @@ class Entry(NamedTuple):
     given: Fields = mapping(None)
     failed: bool = False
     refused: bool = False
+    cwd: str = ""
+    ended: Ended | None = None
 
 
 def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
@@ -75,6 +91,12 @@ def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
             return words
     asked = next((question for value in given.values() if (question := _inside(value))), "")
     return first_line(asked, LONGEST_DOING)
+
+
+def command_in(given: Fields) -> str:
+    """The whole line that a shell was given, "" where there is none."""
+    value = next((value for key in ("command", "cmd") if isinstance(value := given.get(key), str | list)), "")
+    return _words(value).strip()
 
 
 def _words(value: str | list[object]) -> str:

@@ -5,6 +5,7 @@ A program gives one function that says what stands in a record (`EntriesIn`).
 
 from __future__ import annotations
 
+import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +33,20 @@ _ONE_LOOK: Final = 4 * 1024 * 1024
 """Bytes that are read for them at most, so that a screen need not wait; a look at older ones may be repeated."""
 _LONGEST_RECORD: Final = 4 * 1024 * 1024
 """Bytes. A longer one is only said to be there: parsing it would keep the screen waiting."""
+
+
+class Placed:
+    """What records say, asked about in their order: calls have the directory that one before them has told of."""
+
+    def __init__(self, entries_in: EntriesIn, directory_in: Callable[[Fields], str | None]) -> None:
+        self._entries_in = entries_in
+        self._directory_in = directory_in
+        self._cwd = ""
+
+    def __call__(self, fields: Fields) -> Iterator[Entry]:
+        self._cwd = self._directory_in(fields) or self._cwd
+        for entry in self._entries_in(fields):
+            yield entry._replace(cwd=self._cwd) if entry.kind is EntryKind.CALL else entry
 
 
 class Look(NamedTuple):
@@ -100,6 +115,13 @@ class RunTranscript(ABC):
     def entries(self) -> Iterator[Entry]:
         """All there is, from the beginning."""
 
+    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
+        """The same with the place of each record, of what the agent itself did: no history that it was given.
+
+        Raises OSError where not all of it can be read: what is missing may be what somebody looks for.
+        """
+        raise OSError(errno.ENOTSUP, "what it did cannot be told from here")
+
     @abstractmethod
     def _read(self) -> bool | None:
         """Take in what is new: whether there was any, None where that cannot be told just now. Raises OSError."""
@@ -123,15 +145,21 @@ class HasTranscripts(Protocol):
 class LinesTranscript(RunTranscript):
     """A growing file of JSON lines, read from its end: those before its last lines are read when somebody asks.
 
-    `once` gives the mark of a record that may stand in it twice.
+    `once` gives the mark of a record that may stand in it twice. `own_entries` gives what says of all records, one
+    after the other, what the agent itself did in them.
     """
 
     def __init__(
-        self, path: Path, entries_in: EntriesIn, once: Callable[[Fields], str | None] = lambda _: None
+        self,
+        path: Path,
+        entries_in: EntriesIn,
+        once: Callable[[Fields], str | None] = lambda _: None,
+        own_entries: Callable[[], EntriesIn] | None = None,
     ) -> None:
         super().__init__(path)
         self._entries_in = entries_in
         self._once = once
+        self._own_entries = own_entries
         self._before: Look | None = None
         """What was there before the file was cut short, or another one took its place, until that says something."""
         self._begin()
@@ -153,16 +181,32 @@ class LinesTranscript(RunTranscript):
         return self._look()
 
     def entries(self) -> Iterator[Entry]:
-        tail, marks, last = self._from_beginning(), set[int](), None
+        marks, last = set[int](), None
         with suppress(OSError):
-            while True:
-                for line in tail.read(_ONE_LOOK).lines:
-                    for entry in self._entries_of(line, marks):
-                        if last is None or not says_again(last, entry) or last.text != entry.text:
-                            yield entry
-                        last = entry
-                if not tail.behind:
-                    return
+            for line in self._lines():
+                for entry in self._entries_of(line, marks, self._entries_in):
+                    if last is None or not says_again(last, entry) or last.text != entry.text:
+                        yield entry
+                    last = entry
+
+    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
+        marks, entries_in = set[int](), self._own_entries() if self._own_entries is not None else self._entries_in
+        for line in self._lines():
+            found = records(line.data) if line.end - line.start <= _LONGEST_RECORD else ()
+            if not found:
+                raise OSError(errno.EMSGSIZE, "a record of it cannot be read")
+            yield line.offset, self._entries_in_all(found, marks, entries_in)
+
+    def _lines(self) -> Iterator[Line]:
+        """All whole lines from the beginning. Raises OSError."""
+        tail = self._from_beginning()
+        while True:
+            look = tail.read(_ONE_LOOK)
+            if look.restarted or tail.passed_over:
+                raise OSError(errno.EIO, "it was replaced, or has a line that is too long")
+            yield from look.lines
+            if not tail.behind:
+                return
 
     def _look(self) -> Look:
         steps = self._steps.snapshot()
@@ -183,7 +227,7 @@ class LinesTranscript(RunTranscript):
                 self._begin()
                 return self._read()
             for line in look.lines:
-                entries = self._entries_of(line, self._marks)
+                entries = self._entries_of(line, self._marks, self._entries_in)
                 self._steps.add(line.offset, entries)
                 is_new |= bool(entries)
             if not self._tail.behind:
@@ -201,20 +245,23 @@ class LinesTranscript(RunTranscript):
         with os.fdopen(open_regular(self._path), "rb", 0) as file:
             while wanted > 0 and self._start > 0 and end - self._start < budget:
                 lines, self._start = _lines_before(file.fileno(), self._start)
-                found = ((line.offset, self._entries_of(line, self._marks)) for line in lines)
+                found = ((line.offset, self._entries_of(line, self._marks, self._entries_in)) for line in lines)
                 wanted -= self._steps.add_before(found)
 
-    def _entries_of(self, line: Line, marks: set[int]) -> list[Entry]:
+    def _entries_of(self, line: Line, marks: set[int], entries_in: EntriesIn) -> list[Entry]:
         size = line.end - line.start
         if size > _LONGEST_RECORD:
             return [Entry(0.0, EntryKind.NOTE, f"a record of {size >> 20} MB, which is not shown")]
+        return self._entries_in_all(records(line.data), marks, entries_in)
+
+    def _entries_in_all(self, found: Iterable[Fields], marks: set[int], entries_in: EntriesIn) -> list[Entry]:
         entries: list[Entry] = []
-        for fields in records(line.data):
+        for fields in found:
             if (mark := self._once(fields)) is not None:
                 if hash(mark) in marks:
                     continue
                 marks.add(hash(mark))
-            entries += self._entries_in(fields)
+            entries += entries_in(fields)
         return entries
 
     def _from_beginning(self) -> Tail:

@@ -72,7 +72,8 @@ class Kind(NamedTuple, Generic[T]):
 
     `transcript` gives the state of a file before its first line, of an agent or not; `session` gives one of which
     only the id is known. `texts_in` finds all texts of a line again, `entries_in` what it says. `processes` tells of
-    the programs that run them. `once` is the mark of a record that may stand in a transcript twice.
+    the programs that run them. `once` is the mark of a record that may stand in a transcript twice. `directory_in` is
+    where the agent works from a record on, for programs that do not say it with each.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Kind(NamedTuple, Generic[T]):
     entries_in: EntriesIn
     processes: Callable[[Projects], Processes] = lambda projects: Processes(projects.home)
     once: Callable[[Fields], str | None] = lambda fields: text(fields, "uuid")
+    directory_in: Callable[[Fields], str | None] | None = None
 
 
 class Stock(NamedTuple):

@@ -251,6 +251,9 @@ class _Shown(RunTranscript):
         with suppress(Exception):
             yield from self._inner.entries()
 
+    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
+        return self._inner.records()
+
     def _read(self) -> bool | None:
         return None
 

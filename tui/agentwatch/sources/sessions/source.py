@@ -389,3 +389,6 @@ class KeptSessions(Source):
 
     def content(self, digest: str) -> str | None:
         return self._source.content(digest)
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        return self._source.transcript(run)

@@ -173,6 +173,12 @@ def _step_of(place: Place, entry: Entry) -> Step:
     )
 
 
+def step_of(place: Place, said: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
+    """A step by itself, as its records say it."""
+    step = _step_of(place, said)
+    return step if answered is None or result is None else _answered(step, answered, result)
+
+
 def _answered(step: Step, place: Place, result: Entry) -> Step:
     return step._replace(outcome=_outcome(result), result=one_line(result.text), ended_at=result.at, answered=place)
 

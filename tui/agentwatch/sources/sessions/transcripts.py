@@ -10,12 +10,13 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Generic
 
 from agentwatch.delegation.run import Message, Run
 from agentwatch.kept import looks
-from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
+from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
 from agentwatch.sources.sessions.group import LARGE, Group, Kind, Stock, T
 from agentwatch.sources.sessions.processes import UNKNOWN
 from agentwatch.sources.sessions.projects import SESSION, Interest, Projects
@@ -69,7 +70,9 @@ class TranscriptsReader(StoreReader, Generic[T]):
             session = group.session
             agent = SESSION if run.session_id == session.session_id else run.session_id
             if session.places.get(agent) == run.place:
-                return LinesTranscript(Path(run.place), self._kind.entries_in, self._kind.once)
+                kind = self._kind
+                own = partial(Placed, kind.entries_in, kind.directory_in) if kind.directory_in is not None else None
+                return LinesTranscript(Path(run.place), kind.entries_in, kind.once, own)
         return None
 
     def read(self, seconds: float) -> Sequence[Change]:

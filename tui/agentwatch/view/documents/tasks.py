@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from agentwatch.contracts.shapes import Contract, Severity
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.claims import DeedKind, Verdict
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import RequestKind, RequestStage
 from agentwatch.delegation.run import DoingKind
@@ -55,6 +55,14 @@ class Claim(TypedDict):
     path: str
     verdict: Verdict
     detail: str
+
+
+class Deed(TypedDict):
+    """Something that an attempt did and its return does not speak of."""
+
+    kind: DeedKind
+    what: str
+    at: str | None
 
 
 class Option(TypedDict):
@@ -208,6 +216,7 @@ class StatedTask(TypedDict):
     blockers: list[str]
     findings: list[Finding]
     claims: list[Claim]
+    unsaid: list[Deed]
     unclaimed_changes: list[str] | None
     unattributed_changes: list[str] | None
     runtime: Runtime

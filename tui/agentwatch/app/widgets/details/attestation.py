@@ -1,4 +1,4 @@
-"""The attestation tab: what the return says of itself, what the evidence says of every claim, what nobody claims."""
+"""The attestation tab: what the return says of itself, what the evidence says of every claim, what nobody speaks of."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from agentwatch.contracts.return_format import AttestationSection, ReturnFormat
 from agentwatch.contracts.return_meta import MetaArtifact, ReturnMeta
 from agentwatch.contracts.shapes import Contract, Return
 from agentwatch.contracts.subagent_return import Artifact, SubagentReturn
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.claims import Call, Claim, Deed, Verdict
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.view import looks
 from agentwatch.view.words import Agreement, Compared, mode_of, model_of, plural
@@ -60,6 +60,9 @@ _MISSING: Final = {
 """What contracts without an attestation leave out."""
 _ALONE: Final = "changed while this attempt ran alone, and no return claims them"
 _AMONG: Final = "changed while several ran, and no return claims them"
+_UNSAID: Final = "what this attempt did by its tools, and its return does not speak of"
+_DEED: Final = 12
+"""Cells of the column with what kind of deed it is."""
 _SHOWN: Final = 100
 """Files that nobody claims that are listed."""
 _MARK: Final = "  "
@@ -73,6 +76,7 @@ def write(view: View) -> Iterator[Block]:
     yield from _attested(view)
     if view.task.claims:
         yield from _claims(view.task)
+    yield from _deeds(view.task)
     unclaimed = view.tree.unclaimed(view.task)
     if unclaimed is not None:
         yield from _changes("Unclaimed changes", _ALONE, unclaimed.alone, "$text-warning")
@@ -189,15 +193,17 @@ def paths(title: str, files: Sequence[str] | None) -> Iterator[Block]:
 
 
 class Entry(NamedTuple):
-    """What the cursor stands on: a claim, or a changed file that no return claims, which has no kind."""
+    """What the cursor stands on: a claim, or a changed file that no return claims, which has no kind. `call` is what
+    was done, where a verdict rests on that, or where that is all there is to tell."""
 
     kind: str
     path: str
     lines: tuple[int, int] | None
+    call: Call | None = None
 
     @classmethod
     def of(cls, claim: Claim) -> Entry:
-        return cls(claim.kind, claim.path, claim.lines)
+        return cls(claim.kind, claim.path, claim.lines, claim.call)
 
 
 def claimed(path: str, lines: tuple[int, int] | None) -> Content:
@@ -235,6 +241,26 @@ class _ClaimRow(NamedTuple):
         for part in (*parts, Paragraph(about, Content(below), below)):
             for line in Text(part).lines(width):
                 yield line._replace(choice=Entry.of(claim))
+
+
+def _deeds(task: Task) -> Iterator[Block]:
+    if task.unsaid:
+        yield Heading("Done and not said", len(task.unsaid))
+        yield text(faint(_UNSAID))
+        yield from (_DeedRow(deed) for deed in task.unsaid[:_SHOWN])
+        yield from left_out(len(task.unsaid), _SHOWN)
+
+
+class _DeedRow(NamedTuple):
+    """Something that was done and that the return does not speak of."""
+
+    deed: Deed
+
+    def lines(self, width: int) -> Iterator[Line]:
+        deed = self.deed
+        lead = Content.assemble(_MARK, faint(deed.kind.ljust(_DEED)))
+        for line in Text(Paragraph(plain(deed.what), lead, " " * len(lead))).lines(width):
+            yield line._replace(choice=Entry(deed.kind, deed.what, None, deed.call))
 
 
 def _changes(title: str, why: str, files: Sequence[str], color: str) -> Iterator[Block]:

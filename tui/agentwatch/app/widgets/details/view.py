@@ -102,7 +102,7 @@ class View(NamedTuple):
             (one.number, *(file and file.digest for file in (one.handoff, one.returned)), one.run, one.decision)
             for one in task.attempts
         )
-        judged = tuple(task.findings), task.claims, self.tree.unclaimed(task)
+        judged = tuple(task.findings), task.claims, task.unsaid, self.tree.unclaimed(task)
         return task.task_id, attempts, judged, task.todos, self.compared
 
 

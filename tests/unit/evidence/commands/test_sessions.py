@@ -1,0 +1,185 @@
+"""A session of Claude Code: what its agents claim of commands, held against what they and those they asked ran."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agentwatch.config import Settings
+from agentwatch.delegation.claims import Claim
+from agentwatch.evidence.commands import proof
+from agentwatch.evidence.commands.log import read_log
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.view.document import tree_document
+from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet
+from tests.unit.evidence.repository import HANDED_OFF, Repository, returned
+
+GREEN, RED = "412 passed in 3.21s", "13 failed, 399 passed in 4.00s"
+
+
+def store_of(root: Path) -> tuple[Store, Log]:
+    """A store with a session that hands out `shop.cart` to an agent."""
+    store = Store(root)
+    store.workspace.mkdir()
+    main = store.session()
+    main.asked("Build the shop.")
+    return store, main
+
+
+def child(store: Store, by: Log, name: str, task: str, **keys: object) -> Log:
+    by.delegated(f"call_{name}", packet(task))
+    log = store.agent(name, meta(f"call_{name}", **keys))
+    log.asked(packet(task))
+    return log
+
+
+def ran(log: Log, call: str, command: str, output: str, code: int = 0) -> None:
+    log.used("Bash", call, command=command)
+    if code:
+        log.got(call, f"Exit code {code}\n{output}", error=True)
+    else:
+        log.got(call, output, stdout=output, stderr="", interrupted=False)
+
+
+def monitor_of(store: Store) -> Monitor:
+    store.save()
+    source = SessionsSource(lambda known, _: () if known else (store.reader(),))
+    monitor = Monitor(store.workspace, Settings(), source, clock=lambda: 2e9, inspects=True)
+    monitor.scan()
+    return monitor
+
+
+def claims_of(monitor: Monitor, task: str = "shop.cart") -> dict[str, Claim]:
+    return {claim.path: claim for claim in monitor.tree.tasks[task].claims}
+
+
+def test_a_child_that_says_that_its_tests_pass_after_a_run_that_failed_is_caught(tmp_path: Path) -> None:
+    store, main = store_of(tmp_path)
+    agent = child(store, main, "a1", "shop.cart")
+    ran(agent, "t1", "pytest -q", RED, 1)
+    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"], summary="Built the cart; all tests pass."))
+    monitor = monitor_of(store)
+    claims = claims_of(monitor)
+    lie = claims["`pytest -q` \u2014 412 passed"]
+    assert (lie.kind, lie.verdict) == ("evidence", "contradicted")
+    assert lie.detail == "says 412 passed; its output says 399 passed, 13 failed, 0 skipped"
+    assert (claims["all tests pass"].kind, claims["all tests pass"].verdict) == ("summary", "contradicted")
+    task = monitor.tree.tasks["shop.cart"]
+    assert task.contradicted
+    assert task.ask is not None
+    assert task.ask.startswith("a claim is false: all tests pass (the last time, `pytest -q` ended with exit code 1")
+
+
+def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_path: Path) -> None:
+    store, main = store_of(tmp_path)
+    agent = child(store, main, "a1", "shop.cart")
+    ran(agent, "t1", "ls", "src")
+    ran(agent, "t2", "pytest -q", GREEN)
+    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    monitor = monitor_of(store)
+    (claim,) = monitor.tree.tasks["shop.cart"].claims
+    assert claim.verdict == "verified"
+    assert claim.call is not None
+    run = monitor.tree.run_of(claim.call)
+    assert run is not None
+    line = Path(run.place).read_bytes()[claim.call.place[0] :].splitlines()[0]
+    assert b"pytest -q" in line
+
+
+def test_what_an_agent_that_it_asked_ran_counts_and_what_another_ran_does_not(tmp_path: Path) -> None:
+    store, main = store_of(tmp_path)
+    first = child(store, main, "a1", "shop.cart")
+    below = child(store, first, "a2", "shop.cart.test", parentAgentId="a1", spawnDepth=2)
+    ran(below, "t1", "pytest -q", GREEN)
+    below.said(returned())
+    first.returned("call_a2", "a2", returned())
+    first.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    main.returned("call_a1", "a1", returned())
+    other = child(store, main, "a3", "shop.pay")
+    other.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    monitor = monitor_of(store)
+    assert [claim.verdict for claim in monitor.tree.tasks["shop.cart"].claims] == ["verified"]
+    (claim,) = monitor.tree.tasks["shop.pay"].claims
+    assert (claim.verdict, claim.detail) == ("contradicted", "it was never run by this attempt")
+
+
+def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path: Path) -> None:
+    store, main = store_of(tmp_path)
+    agent = child(store, main, "a1", "shop.cart")
+    ran(agent, "t1", "pytest -q", GREEN)
+    failed = returned(state="ERROR").replace("summary: Done.", "summary: No.\nretry_recommended: yes")
+    agent.said(failed)
+    main.returned("call_a1", "a1", failed)
+    agent.asked(packet("shop.cart"), isMeta=True, origin={"kind": "coordinator"})
+    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    monitor = monitor_of(store)
+    assert len(monitor.tree.tasks["shop.cart"].attempts) == 2
+    assert claims_of(monitor)["`pytest -q` \u2014 412 passed"].verdict == "contradicted"
+
+
+def test_a_file_that_somebody_changed_before_the_return_makes_a_run_outdated(tmp_path: Path) -> None:
+    store, main = store_of(tmp_path)
+    # git knows nothing of what was before its repository was made.
+    store.set_back(BEGIN - datetime.fromtimestamp(HANDED_OFF, UTC))
+    agent = child(store, main, "a1", "shop.cart")
+    ran(agent, "t1", "pytest -q", GREEN)
+    changed = datetime.fromisoformat(store.now()).timestamp() - HANDED_OFF
+    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    repository = Repository(store.workspace, tmp_path / "home")
+    repository.init()
+    repository.commit(at=changed - 1_000)
+    repository.write("cart.py", at=changed)
+    (claim,) = monitor_of(store).tree.tasks["shop.cart"].claims
+    assert (claim.verdict, claim.detail.rpartition(", ")[2]) == ("unverifiable", "and after that cart.py changed")
+
+
+def test_what_was_done_and_not_said_is_listed(tmp_path: Path) -> None:
+    store, main = store_of(tmp_path)
+    agent = child(store, main, "a1", "shop.cart")
+    for number, command in enumerate(("git push origin main", "rm -rf build", "curl -s https://example.org/x", "ls")):
+        ran(agent, f"t{number}", command, "")
+    agent.said(returned(summary="Built the cart and removed the old build."))
+    document = tree_document(monitor_of(store).tree, "workspace")
+    task = next(one for one in document["tasks"] if one["task_id"] == "shop.cart")
+    assert [(deed["kind"], deed["what"]) for deed in task["unsaid"]] == [
+        ("push", "git push origin main"),
+        ("network", "curl -s https://example.org/x"),
+    ]
+    assert not any(claim["verdict"] == "contradicted" for claim in task["claims"])
+
+
+def test_without_a_transcript_a_command_stays_what_it_was(tmp_path: Path) -> None:
+    text = returned(evidence=["`pytest -q` \u2014 412 passed"], summary="All tests pass.")
+    (tmp_path / "a.return.md").write_text(text)
+    monitor = Monitor(tmp_path, Settings(), FilesSource(tmp_path), clock=lambda: 2e9, inspects=True)
+    monitor.scan()
+    (task,) = monitor.tree.tasks.values()
+    assert [(claim.kind, claim.verdict) for claim in task.claims] == [("evidence", "unverifiable")]
+
+
+def test_a_transcript_is_read_once_however_often_the_claims_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, main = store_of(tmp_path)
+    agent = child(store, main, "a1", "shop.cart")
+    ran(agent, "t1", "pytest -q", GREEN)
+    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"], created=["cart.py"]))
+    read: list[RunTranscript] = []
+
+    def reading(runs: object, transcript_of: object) -> object:
+        read.append(transcript_of)  # type: ignore[arg-type]
+        return read_log(runs, transcript_of)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(proof, "read_log", reading)
+    monitor = monitor_of(store)
+    assert monitor._inspector is not None
+    targets = [known.target for known in monitor._inspector._known.values()]
+    (store.workspace / "cart.py").write_text("x = 1\n")
+    for _ in range(3):
+        monitor._inspector.check(targets)
+    assert len(read) == 1

@@ -1,0 +1,242 @@
+"""What agents did by their tools, as the records of each program tell it: commands, how they ended, files written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from agentwatch.sources.claude_code.entries import entries as claude_code
+from agentwatch.sources.codex.entries import entries as codex
+from agentwatch.sources.codex.rollout import OwnEntries
+from agentwatch.sources.copilot.copilot_reader import entries as copilot
+from agentwatch.sources.gemini.gemini_reader import entries as gemini
+from agentwatch.sources.opencode.entries import entries as opencode
+from agentwatch.sources.qwen.entries import entries as qwen
+from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
+from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.fields import inner, text
+from agentwatch.sources.sessions.following import LinesTranscript, Placed
+
+AT = "2026-03-01T12:00:00.000Z"
+PLACE = "/work/shop"
+Result = tuple[int | None, str, bool]
+"""Exit code, output, and whether it was cut."""
+
+
+def only(*records: Iterable[Entry]) -> Act:
+    (act,) = acts_in((place, list(entries)) for place, entries in enumerate(records))
+    return act
+
+
+def ended(act: Act) -> Result | None:
+    return None if act.ended is None else (act.ended.exit_code, act.ended.output, act.ended.is_cut)
+
+
+def _claude(kind: str, block: dict[str, object], **keys: object) -> Iterable[Entry]:
+    return claude_code({"type": kind, "timestamp": AT, "cwd": PLACE, "message": {"content": [block]}, **keys})
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "shown", "result"),
+    [
+        ("3 passed", False, {"stdout": "3 passed", "stderr": "warned"}, (0, "3 passed\nwarned", False)),
+        ("Exit code 2\n1 failed", True, None, (2, "1 failed", False)),
+        ("Exit code 1", True, None, (1, "", False)),
+        ("3 passed", False, None, (0, "3 passed", False)),
+        ("Error: no such tool", True, None, (None, "Error: no such tool", False)),
+        ("Command running in background with ID: b1", False, {"stdout": ""}, (None, "", False)),
+        ("", False, {"stdout": "", "backgroundTaskId": "b1"}, (None, "", False)),
+        ("", False, {"stdout": "", "interrupted": True}, (None, "", False)),
+        ("", False, {"stdout": "", "returnCodeInterpretation": "No matches found"}, (None, "", False)),
+        ("<persisted-output>", False, {"stdout": "begin", "persistedOutputPath": "/tmp/x"}, (0, "begin", True)),
+    ],
+)
+def test_claude_code(words: str, error: bool, shown: dict[str, object] | None, result: Result) -> None:
+    call = _claude("assistant", {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make test"}})
+    block: dict[str, object] = {"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": error}
+    act = only(call, _claude("user", block, **({"toolUseResult": shown} if shown is not None else {})))
+    assert (act.kind, act.what, act.cwd, act.place, act.answered) == (
+        ActKind.COMMAND,
+        "make test",
+        PLACE,
+        (0, 0),
+        (1, 0),
+    )
+    assert ended(act) == result
+    assert not act.refused
+
+
+def test_a_refused_call_never_happened() -> None:
+    call = _claude("assistant", {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make test"}})
+    words = "The user doesn't want to proceed with this tool use."
+    block: dict[str, object] = {"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": True}
+    act = only(call, _claude("user", block))
+    assert act.refused
+    assert act.ended is None
+
+
+def _codex(payload: dict[str, object], kind: str = "response_item") -> dict[str, object]:
+    return {"timestamp": AT, "type": kind, "payload": payload}
+
+
+def _exec(**arguments: object) -> dict[str, object]:
+    written = json.dumps(arguments)
+    return _codex({"type": "function_call", "name": "exec_command", "call_id": "a", "arguments": written})
+
+
+@pytest.mark.parametrize(
+    ("output", "result"),
+    [
+        ("Wall time: 1 s\nProcess exited with code 0\nOutput:\n3 passed\n", (0, "3 passed\n", False)),
+        ("Wall time: 1 s\nProcess exited with code 1\nOutput:\n1 failed\n", (1, "1 failed\n", False)),
+        ("Wall time: 10 s\nProcess running with session ID 7\nOutput:\n...", (None, "...", False)),
+        ('{"output": "3 passed", "metadata": {"exit_code": 0}}', (0, "3 passed", False)),
+        ("Exit code: 0\nOutput:\na\n…12 tokens truncated…\nb", (0, "a\n…12 tokens truncated…\nb", False)),
+    ],
+)
+def test_codex(output: str, result: Result) -> None:
+    answer = _codex({"type": "function_call_output", "call_id": "a", "output": output})
+    act = only(codex(_exec(cmd="make test", workdir="/other")), codex(answer))
+    assert (act.what, act.cwd, ended(act)) == ("make test", "/other", result)
+
+
+def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its_parent_did() -> None:
+    own = OwnEntries()
+    thread, parent = "01a1fce9-1d77-7083-9499-131adbcab036", "01a1fce9-0000-7083-9499-131adbcab036"
+    header = {"id": thread, "session_id": parent, "timestamp": AT, "cwd": PLACE, "cli_version": "0.169.0"}
+    inherited = {"id": parent, "timestamp": AT, "cwd": "/parent", "cli_version": "0.169.0"}
+    turns = [{"type": "task_started", "turn_id": one} for one in (parent, thread)]
+    records = [
+        _codex(header, "session_meta"),
+        _codex(inherited, "session_meta"),
+        _codex(turns[0], "event_msg"),
+        _exec(cmd="make parent"),
+        _codex(turns[1], "event_msg"),
+        _exec(cmd="make here"),
+        _codex({"cwd": "/turn"}, "turn_context"),
+        _exec(cmd="make there", workdir="below"),
+    ]
+    acts = list(acts_in((place, list(own(record))) for place, record in enumerate(records)))
+    assert [(act.what, act.cwd) for act in acts] == [("make here", PLACE), ("make there", "/turn/below")]
+
+
+@pytest.mark.parametrize(
+    ("state", "result", "refused"),
+    [
+        ({"status": "completed", "output": "ok", "metadata": {"output": "ok", "exit": 0}}, (0, "ok", False), False),
+        ({"status": "completed", "output": "no", "metadata": {"output": "no", "exit": 3}}, (3, "no", False), False),
+        ({"status": "completed", "output": "", "metadata": {"output": "", "exit": None}}, (None, "", False), False),
+        ({"status": "completed", "output": "a", "metadata": {"exit": 0, "truncated": True}}, (0, "a", True), False),
+        ({"status": "error", "error": "The user rejected permission"}, None, True),
+    ],
+)
+def test_opencode(state: dict[str, object], result: Result | None, refused: bool) -> None:
+    given = {"input": {"command": "make test", "workdir": PLACE}, "time": {"start": 1_000, "end": 3_000}}
+    part = {"type": "tool", "tool": "bash", "callID": "a", "state": {**state, **given}}
+    act = only(opencode(part, 1.0))
+    assert (act.what, act.cwd, act.at, act.ended_at) == ("make test", PLACE, 1.0, 3.0)
+    assert (ended(act), act.refused) == (result, refused)
+
+
+_QWEN = "Command: make test\nDirectory: (root)\nOutput: {}\nError: (none)\nExit Code: {}\nSignal: (none)"
+
+
+@pytest.mark.parametrize(
+    ("response", "status", "result"),
+    [
+        ({"output": _QWEN.format("3 passed", 0)}, "success", (0, "3 passed\n", False)),
+        ({"error": _QWEN.format("1 failed", 1)}, "error", (1, "1 failed\n", False)),
+        ({"output": _QWEN.format("(empty)", "(none)")}, "success", (None, "(empty)\n", False)),
+        ({"error": "[Operation Cancelled] Reason: User did not allow tool call"}, "cancelled", None),
+    ],
+)
+def test_qwen(response: dict[str, object], status: str, result: Result | None) -> None:
+    common = {"timestamp": AT, "cwd": PLACE}
+    call = {
+        "functionCall": {"id": "a", "name": "run_shell_command", "args": {"command": "make test", "directory": "web"}}
+    }
+    answer = {"functionResponse": {"id": "a", "name": "run_shell_command", "response": response}}
+    act = only(
+        qwen({**common, "type": "assistant", "message": {"parts": [call]}}),
+        qwen({**common, "type": "tool_result", "message": {"parts": [answer]}, "toolCallResult": {"status": status}}),
+    )
+    assert (act.what, act.cwd, act.refused) == ("make test", f"{PLACE}/web", status == "cancelled")
+    assert ended(act) == result
+
+
+def _copilot(kind: str, **data: object) -> dict[str, object]:
+    return {"type": kind, "timestamp": AT, "id": kind, "data": {"toolCallId": "a", "model": "small", **data}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        ({"content": "3 passed\n<shellId: 0 completed with exit code 0>", "exitCode": 0}, (0, "3 passed", False)),
+        ({"content": "1 failed\n<shellId: 0 completed with exit code 1>", "exitCode": 1}, (1, "1 failed", False)),
+        ({"content": "<shellId: 0 is still running>"}, (None, "<shellId: 0 is still running>", False)),
+    ],
+)
+def test_copilot(answer: dict[str, object], result: Result) -> None:
+    own = Placed(copilot, lambda fields: text(inner(fields, "data", "context"), "cwd"))
+    shell = {"shellExecution": {"exitCode": answer["exitCode"]}} if "exitCode" in answer else {}
+    act = only(
+        own(_copilot("session.start", context={"cwd": PLACE})),
+        own(_copilot("tool.execution_start", toolName="bash", arguments={"command": "make test"})),
+        own(_copilot("tool.execution_complete", success=True, result={"content": answer["content"]}, **shell)),
+    )
+    assert (act.what, act.cwd, ended(act)) == ("make test", PLACE, result)
+
+
+_GEMINI = "<untrusted_context>\nOutput: {}\n{}Process Group PGID: 31074\n</untrusted_context>"
+
+
+@pytest.mark.parametrize(
+    ("told", "result"),
+    [
+        (_GEMINI.format("3 passed", ""), (0, "3 passed", False)),
+        (_GEMINI.format("Exit Code: 0\n1 failed", "Exit Code: 1\n"), (1, "Exit Code: 0\n1 failed", False)),
+        (_GEMINI.format("(empty)", "Signal: 9\n"), (None, "(empty)", False)),
+        (_GEMINI.format("(empty)", "Background PIDs: 7\n"), (None, "(empty)", False)),
+        ("Command moved to background (PID: 7).", None),
+    ],
+)
+def test_gemini(told: str, result: Result | None) -> None:
+    response = {"functionResponse": {"id": "a", "response": {"output": told}}}
+    given = {"command": "make test", "dir_path": "web"}
+    call = {"id": "a", "name": "run_shell_command", "args": given, "status": "success", "result": [response]}
+    own = Placed(gemini, lambda fields: PLACE if "directories" in fields else None)
+    act = only(own({"directories": [PLACE]}), own({"type": "gemini", "timestamp": AT, "toolCalls": [call]}))
+    assert (act.what, act.cwd, ended(act)) == ("make test", f"{PLACE}/web", result)
+
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\n+x\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "found"),
+    [
+        ("Write", {"file_path": "/work/a.py", "content": "x"}, [(ActKind.WRITE, "/work/a.py")]),
+        ("edit", {"filePath": "a.py"}, [(ActKind.WRITE, "a.py")]),
+        ("apply_patch", {"input": PATCH}, [(ActKind.WRITE, "src/a.py"), (ActKind.WRITE, "src/b.py")]),
+        ("WebFetch", {"url": "https://example.org"}, [(ActKind.NETWORK, "https://example.org")]),
+        ("mcp__ide__run", {"code": "x"}, [(ActKind.STRANGE, "mcp__ide__run")]),
+        ("Bash", {}, [(ActKind.STRANGE, "Bash")]),
+        ("shell", {"command": ["bash", "-lc", "make test"]}, [(ActKind.COMMAND, "make test")]),
+        ("shell", {"command": ["make", "a b"]}, [(ActKind.COMMAND, "make 'a b'")]),
+        ("Read", {"file_path": "a.py"}, []),
+        ("Task", {"prompt": "Go."}, []),
+    ],
+)
+def test_what_tools_do(tool: str, given: dict[str, object], found: list[tuple[ActKind, str]]) -> None:
+    call = Entry(1.0, EntryKind.CALL, call="a", tool=tool, given=given)
+    assert [(act.kind, act.what) for act in acts_in([(0, [call])])] == found
+
+
+def test_a_transcript_that_cannot_be_read_whole_is_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "child.jsonl"
+    path.write_text('{"type": "user"}\n{"type": \n', "utf-8")
+    with pytest.raises(OSError, match="cannot be read"):
+        list(LinesTranscript(path, claude_code).records())

@@ -1,0 +1,18 @@
+"""What returns say of commands and tests, against the log of what was done. Nothing of it is ever run here.
+
+`statements` what a sentence says  `line`, `programs`, `tables` what a command line starts, and whose its exit code is
+`outcomes`   what an output counts `log`      what was done, out of transcripts
+`hits`, `holding` the verdict      `unsaid`   what was done and is not spoken of
+`proof`      all of that for one attempt
+
+Why it is so:
+
+- A verdict needs a program that is known by its name to be the test or check, in a line that is understood whole: so a
+  log that `cat` prints, or a line that `echo` writes, is no run.
+- An exit code is that of the whole line. `|`, `;`, `||` and `&` hide whose it is, and then it shows nothing, though
+  failures that the output counts still do.
+- That something was never run is said only if nothing that was run could have started it: no script, no tool that is
+  not known. Reading a sentence is the weakest link: one that says "should", "before" or "on CI" says nothing.
+- A transcript is read once more than its source does, and only of an attempt whose return follows a contract: keeping
+  every call of every session would cost more than reading again the few that something is said about.
+"""

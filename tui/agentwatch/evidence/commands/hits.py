@@ -1,0 +1,155 @@
+"""One command that was run, with what came of it, against what is said of it. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from agentwatch.delegation.claims import Call, Verdict
+from agentwatch.evidence.commands.line import PREPARING, CommandLine, exit_code_of
+from agentwatch.evidence.commands.log import Ran
+from agentwatch.evidence.commands.outcomes import Counts
+from agentwatch.evidence.commands.programs import Program, changes_nothing
+from agentwatch.evidence.commands.statements import Statement
+from agentwatch.evidence.commands.tables import Topic
+
+_YES: Final = Verdict.VERIFIED
+_NO: Final = Verdict.CONTRADICTED
+_OPEN: Final = Verdict.UNVERIFIABLE
+
+_PASSING_ON: Final = frozenset({"tail", "head", "tee", "cat"})
+"""Behind a pipe, these leave a summary as it is."""
+_SILENT: Final = PREPARING | {"sleep", "mkdir", "test", "git", "rm", "cp", "mv", "touch"}
+
+
+class Held(NamedTuple):
+    """A verdict with its reason, and the call it rests on. `since`: a file that was changed after that (epoch seconds)
+    makes a verified one outdated; None where none does."""
+
+    verdict: Verdict
+    detail: str
+    call: Call | None = None
+    since: float | None = None
+
+
+class Hit(NamedTuple):
+    """A part of a command that was run, and what came of that part: None where it does not show."""
+
+    ran: Ran
+    number: int
+    program: Program
+    code: int | None
+    counts: Counts | None
+    directory: str
+
+
+def is_bad(hit: Hit) -> bool:
+    if hit.counts is not None and hit.counts.bad is not None:
+        return hit.counts.bad > 0
+    return hit.code is not None and hit.code != 0
+
+
+def hits_of(ran: Iterable[Ran]) -> list[Hit]:
+    """Every part of every line that is understood."""
+    return [
+        Hit(
+            one,
+            number,
+            found,
+            exit_code_of(one.line, number, one.code),
+            one.counts if _prints_alone(one.line, number) else None,
+            one.line.directory(number, posixpath.normpath(one.cwd) if one.cwd else ""),
+        )
+        for one in ran
+        if one.line.plain
+        for number, found in enumerate(one.programs)
+    ]
+
+
+def _prints_alone(line: CommandLine, number: int) -> bool:
+    """Whether what a line prints is what this part of it does."""
+    parts = line.parts
+    if parts[number].hidden:
+        return False
+    for at, part in enumerate(parts):
+        name = part.argv[0] if part.argv else ""
+        passes_on = at > number and part.joined in ("|", "|&") and name in _PASSING_ON
+        says_little = name == "echo" and not any(re.search(r"\d", word) for word in part.argv[1:])
+        is_silent = not name or name in _SILENT or (name == "sed" and any(one.startswith("-i") for one in part.argv))
+        if at != number and not (passes_on or says_little or is_silent):
+            return False
+    return True
+
+
+def hold_hit(statement: Statement, hit: Hit) -> Held:
+    """How it ended, against how it is said to have ended."""
+    ran, said, found = hit.ran, statement.counts, hit.counts
+    if ran.over_at is None:
+        return Held(_OPEN, "it was begun, but its end is not in the transcript", ran.call)
+    if found is not None and contradicts(found, statement):
+        return Held(_NO, f"says {_said(statement)}; its output says {found.words}", ran.call)
+    if statement.exit_code is not None and _differs(statement.exit_code, hit.code):
+        return Held(_NO, f"says exit code {statement.exit_code}; it ended with {hit.code}", ran.call)
+    shows_it = found is not None and said.passed is not None and found.passed == said.passed
+    if statement.passes and hit.code and not shows_it:
+        return Held(_NO, f"it ended with exit code {hit.code}", ran.call)
+    return _shown(statement, hit)
+
+
+def contradicts(found: Counts, statement: Statement) -> bool:
+    """Whether what an output counts is not what is said of it. Of which part something is said beside does not show."""
+    said = statement.counts
+    # Whoever says how many there are may count those that were left out.
+    is_total = said.passed == (found.passed or 0) + (found.skipped or 0) and not found.bad
+    differs = (_differs(said.passed, found.passed) and not is_total) or _differs(said.bad, found.bad)
+    return not statement.extra and (differs or bool(statement.passes and found.bad and said.passed is None))
+
+
+def _differs(said: int | None, found: int | None) -> bool:
+    return said is not None and found is not None and said != found
+
+
+def _said(statement: Statement) -> str:
+    return statement.counts.words or "that it passes"
+
+
+def _shown(statement: Statement, hit: Hit) -> Held:
+    """What is not false is verified where all of it shows."""
+    ran, said, found = hit.ran, statement.counts, hit.counts
+    if hit.code is None:
+        why = "in the background, or was stopped" if ran.code is None else "in a line that hides how it ended"
+        return Held(_OPEN, f"it was run {why}: its exit code is not known", ran.call)
+    if not statement.says_how and hit.code != 0:
+        return Held(_OPEN, f"it was run and ended with exit code {hit.code}, of which nothing is said", ran.call)
+    if hit.code != 0 and statement.exit_code is None and not said.bad:
+        return Held(_OPEN, f"{ending(hit)}, which it does not say", ran.call)
+    if said != Counts():
+        if found is None:
+            why = "its output was cut" if ran.is_cut else "its output does not count them"
+            return Held(_OPEN, f"it ended with exit code {hit.code}, but {why}", ran.call)
+        pairs = zip(said, found, strict=True)
+        if any(one is not None and one != other for one, other in pairs):
+            return Held(_OPEN, f"its output does not show all of it: {found.words}", ran.call)
+    if found is not None and found.passed == 0 and not found.bad and statement.passes:
+        return Held(_OPEN, "it was run, and no test was in it", ran.call)
+    is_check = hit.program.topic is not None
+    if statement.command is None and hit.program.topic is Topic.TESTS and found is None:
+        return Held(_OPEN, "it ended with exit code 0, but how many tests were run does not show", ran.call)
+    if is_check and statement.passes and hit.ran.faults and hit.program.topic is not Topic.TESTS:
+        return Held(_OPEN, "it ended with exit code 0, but its output speaks of faults", ran.call)
+    if any(not changes_nothing(part.argv) for part in ran.line.parts[hit.number + 1 :]):
+        return Held(_OPEN, f"outdated: {ending(hit)}, and the same line may have changed files after that", ran.call)
+    return Held(_YES, f"{ending(hit)}, and nothing has been changed since", ran.call, ran.over_at)
+
+
+def ending(hit: Hit) -> str:
+    counted = f" and {hit.counts.words}" if hit.counts is not None and hit.counts.words else ""
+    code = "an exit code that does not show" if hit.code is None else f"exit code {hit.code}"
+    return f"`{short(hit.ran)}` ended with {code}{counted}"
+
+
+def short(ran: Ran) -> str:
+    text = " ".join(ran.line.text.split())
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,239 @@
+"""Holds what a return says of commands and tests against the log of what was done. Pure.
+
+Only what shows is verified: it was run here, ended so, and nothing has changed since. Only what cannot be true is
+contradicted: it was surely never run, or ended otherwise the last time. Everything else is unverifiable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from agentwatch.delegation.claims import Verdict
+from agentwatch.evidence.commands.hits import Held, Hit, contradicts, ending, hits_of, hold_hit, is_bad, short
+from agentwatch.evidence.commands.line import PREPARING, CommandLine
+from agentwatch.evidence.commands.log import Ran, ToolLog
+from agentwatch.evidence.commands.outcomes import Counts
+from agentwatch.evidence.commands.programs import (
+    Program,
+    may_start,
+    program,
+    starts_others,
+    surely_checks_nothing,
+)
+from agentwatch.evidence.commands.statements import Statement
+from agentwatch.evidence.commands.tables import TOPICS, Topic
+
+_YES: Final = Verdict.VERIFIED
+_NO: Final = Verdict.CONTRADICTED
+_OPEN: Final = Verdict.UNVERIFIABLE
+
+_DOCUMENTS: Final = re.compile(
+    r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
+)
+"""Files that no test is about: what the agent writes of its work, it writes last."""
+
+_NEVER: Final = "was never run by this attempt"
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is one that no test is about."""
+    return _DOCUMENTS.search(path) is not None
+
+
+def hold(statement: Statement, log: ToolLog, workspace: str, *, demanded: bool = False) -> Held:
+    """The verdict on a statement. `demanded`: the handoff asks for it, and the return says no more than that all is
+    done, so that what was never run is no lie."""
+    held = _of_command(statement, log, workspace) if statement.command else _of_topic(statement, log, workspace)
+    if held.verdict is _NO and demanded and held.call is None:
+        return held._replace(verdict=_OPEN)
+    if held.verdict is _YES and statement.extra:
+        more = f"{held.detail}; but more is said than a log can show: {statement.extra[:80]}"
+        return Held(_OPEN, more, held.call)
+    if held.verdict is _YES and log.is_partial:
+        return Held(_OPEN, f"{held.detail.partition(', and nothing')[0]}, but {log.gap}", held.call)
+    if held.verdict is _YES and held.call is not None:
+        at = held.call.at
+        later = [path for over, path, by in log.changes() if over > at and by != held.call and not is_document(path)]
+        if later:
+            what = next(filter(None, later), "")
+            words = f"{what} was changed" if what else "files may have been changed"
+            return Held(_OPEN, f"outdated: {held.detail}, and after that {words}", held.call)
+    return held
+
+
+# A command that is named
+
+
+def _of_command(statement: Statement, log: ToolLog, workspace: str) -> Held:
+    line = statement.command
+    assert line is not None  # noqa: S101
+    wanted = [number for number, part in enumerate(line.parts) if part.argv and part.argv[0] not in PREPARING]
+    if not line.plain or len(wanted) != 1:
+        return _of_whole_line(statement, line, log)
+    number = wanted[0]
+    asked = program(line.parts[number].words)
+    place = line.directory(number, workspace)
+    hits = [hit for hit in hits_of(log.ran) if _is_same(asked, line.parts[number].words, hit)]
+    if not hits:
+        return _not_found(line, asked, log)
+    here = [hit for hit in hits if hit.directory == place]
+    if not here:
+        where = hits[-1].directory or "a directory that is not told"
+        return Held(_OPEN, f"it was run, but in {where}", hits[-1].ran.call)
+    hit = here[-1]
+    later = [ran for ran in log.ran if ran.at > hit.ran.at and _may_be(ran, asked)]
+    held = hold_hit(statement, hit)
+    if held.verdict is _NO and later:
+        return Held(_OPEN, f"{held.detail}; something like it was run after that", hit.ran.call)
+    return held
+
+
+def _is_same(asked: Program, words: Sequence[str], hit: Hit) -> bool:
+    found = hit.program
+    if asked.name not in TOPICS or tuple(words) == hit.ran.line.parts[hit.number].words:
+        return tuple(words) == hit.ran.line.parts[hit.number].words
+    is_known = not asked.odd and not found.odd and asked.name == found.name
+    return is_known and (asked.args == found.args or (asked.is_whole and found.is_whole))
+
+
+def _of_whole_line(statement: Statement, line: CommandLine, log: ToolLog) -> Held:
+    """A line of several commands: only the same line is it, and its exit code that of the line."""
+    said = " ".join(line.text.split())
+    same = [ran for ran in log.ran if " ".join(ran.line.text.split()) == said]
+    if not same:
+        return _not_found(line, program(line.parts[-1].words if line.parts else ()), log)
+    ran = same[-1]
+    if ran.over_at is None or ran.code is None:
+        return Held(_OPEN, "it was run, but how it ended is not told", ran.call)
+    if statement.exit_code is not None and statement.exit_code != ran.code:
+        return Held(_NO, f"it ended with exit code {ran.code}", ran.call)
+    if ran.counts is not None and contradicts(ran.counts, statement):
+        return Held(_NO, f"its output says {ran.counts.words}", ran.call)
+    joined_well = line.plain and all(part.joined in ("", "&&") for part in line.parts)
+    if statement.passes and ran.code != 0 and joined_well:
+        return Held(_NO, f"it ended with exit code {ran.code}", ran.call)
+    counted = statement.counts != Counts()
+    if counted or (statement.passes and not joined_well) or not statement.says_how:
+        return Held(_OPEN, "it was run, but the line hides how its commands ended", ran.call)
+    return Held(
+        _YES,
+        f"it was run and ended with exit code {ran.code}, and nothing has been changed since",
+        ran.call,
+        ran.over_at,
+    )
+
+
+def _not_found(line: CommandLine, asked: Program, log: ToolLog) -> Held:
+    """No command that was run is the one that is named."""
+    if log.gap:
+        return Held(_OPEN, f"it is not in the log, but {log.gap}")
+    like = [ran for ran in log.ran if _may_be(ran, asked)]
+    if like:
+        return Held(_OPEN, f"it was not run as it is named; `{short(like[-1])}` may be it", like[-1].call)
+    words = {part.argv[0] for part in line.parts if part.argv}
+    if any(words & {part.argv[0] for part in one.parts if part.argv} for one in log.refused):
+        return Held(_NO, f"it {_NEVER}: it was refused")
+    return Held(_NO, f"it {_NEVER}")
+
+
+def _may_be(ran: Ran, asked: Program) -> bool:
+    """Whether a command that was run may have been, or have started, the one that is named."""
+    names = {asked.name.split()[0]} if asked.name else set()
+    if not ran.line.plain:
+        return may_start(ran.line.text, names)
+    for part, found in zip(ran.line.parts, ran.programs, strict=True):
+        if found.name.split()[:1] == asked.name.split()[:1] and asked.name:
+            return True
+        if not surely_checks_nothing(part.argv) and starts_others(found):
+            return True
+    return False
+
+
+# The tests, or another check, as such
+
+
+def _of_topic(statement: Statement, log: ToolLog, workspace: str) -> Held:
+    topic = statement.topic or Topic.TESTS
+    every = hits_of(log.ran)
+    hits = [hit for hit in every if hit.program.topic is topic]
+    vague = [ran for ran in log.ran if _is_vague(ran, topic)]
+    script = _failed_script(every, hits, vague) if topic is Topic.TESTS else None
+    if script is not None and statement.passes and not statement.extra and statement.counts.passed is None:
+        return Held(_NO, f"the last time, {ending(script)}", script.ran.call)
+    if not hits:
+        return _never_checked(topic, vague, log)
+    last = hits[-1]
+    if any(hit.program.odd or not _is_below(hit.directory, workspace) for hit in hits):
+        return Held(_OPEN, "what was run may be about something else", last.ran.call)
+    latest = {(hit.program.name, hit.directory): hit for hit in hits}
+    bad = next((hit for hit in latest.values() if is_bad(hit)), None)
+    is_last = bad is not None and not any(ran.at > bad.ran.at for ran in vague)
+    if bad is not None and is_last and statement.passes and not statement.extra and _speaks_of(statement, bad):
+        return Held(_NO, f"the last time, {ending(bad)}", bad.ran.call)
+    whole = [hit for hit in hits if hit.program.is_whole and hit.directory == workspace]
+    said = statement.counts
+    if said.passed is not None:
+        return _of_counts(statement, hits, vague, whole)
+    if bad is not None:
+        return Held(_OPEN, f"{ending(bad)}; what was run after that may say otherwise", bad.ran.call)
+    if not whole or (is_bad(whole[-1]) and whole[-1] is not latest[whole[-1].program.name, workspace]):
+        return Held(_OPEN, f"only a part was run: `{short(last.ran)}`", last.ran.call)
+    return hold_hit(statement, whole[-1])
+
+
+def _failed_script(every: Sequence[Hit], hits: Sequence[Hit], vague: Sequence[Ran]) -> Hit | None:
+    """What was run last, where it is no known test and counts failures: what it is does not show, that they failed
+    does."""
+    if not vague or (hits and hits[-1].ran.at > vague[-1].at):
+        return None
+    of_it = (hit for hit in every if hit.ran is vague[-1] and hit.counts is not None and hit.counts.bad)
+    return next(of_it, None)
+
+
+def _of_counts(statement: Statement, hits: Sequence[Hit], vague: Sequence[Ran], whole: Sequence[Hit]) -> Held:
+    """So many tests are said to have passed, without a command."""
+    last, said = hits[-1], statement.counts
+    showing = [hit for hit in hits if hit.counts is not None and hit.counts.passed == said.passed]
+    if showing and showing[-1] is last:
+        if statement.says_all and not last.program.is_whole:
+            return Held(_OPEN, f"only a part was run: `{short(last.ran)}`", last.ran.call)
+        return hold_hit(statement, last)
+    one_kind = len({(hit.program.name, hit.directory) for hit in hits}) == 1
+    known = last.counts is not None and last.counts.passed is not None
+    if known and not showing and not vague and one_kind and whole and whole[-1] is last and not statement.extra:
+        return hold_hit(statement, last)
+    return Held(_OPEN, f"the last run of tests does not show it: {ending(last)}", last.ran.call)
+
+
+def _never_checked(topic: Topic, vague: Sequence[Ran], log: ToolLog) -> Held:
+    what = {Topic.TESTS: "no test", Topic.LINT: "no linter", Topic.TYPES: "no type checker"}.get(topic, "no build")
+    if log.gap:
+        return Held(_OPEN, f"{what} is in the log, but {log.gap}")
+    if vague:
+        return Held(_OPEN, f"{what} is in the log; what `{short(vague[-1])}` ran is not known", vague[-1].call)
+    is_refused = any(program(part.words).topic is topic for line in log.refused for part in line.parts)
+    return Held(_NO, f"{what} was run by this attempt{': it was refused' if is_refused else ''}")
+
+
+def _is_vague(ran: Ran, topic: Topic) -> bool:
+    """Whether a command may have started such a check without being one."""
+    if not ran.line.plain:
+        return may_start(ran.line.text, ())
+    return any(
+        found.topic is not topic and starts_others(found) and not surely_checks_nothing(part.argv)
+        for part, found in zip(ran.line.parts, ran.programs, strict=True)
+    )
+
+
+def _speaks_of(statement: Statement, bad: Hit) -> bool:
+    """A failure makes a lie of it: of a part whose failures are not counted, it may be the call that was wrong."""
+    if statement.counts.passed is not None:
+        told = bad.counts
+        return bool(told and told.bad and told.passed != statement.counts.passed and bad.program.is_whole)
+    return bad.program.is_whole or (bad.counts is not None and bool(bad.counts.bad))
+
+
+def _is_below(directory: str, workspace: str) -> bool:
+    return directory == workspace or directory.startswith(f"{workspace}/")

@@ -1,0 +1,173 @@
+"""A line that a shell was given, as far as it can be told which of its commands the exit code is of. Pure.
+
+Nothing is ever run here. What is not surely understood (substitutions, loops, functions, here-documents) is said to be
+not plain, and nobody may build on its parts.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from typing import Final, NamedTuple
+
+LONGEST: Final = 16_384
+"""Characters of a line that is looked at."""
+
+_MARKS: Final = "();<>|&\n"
+_JOINS: Final = frozenset({"&&", "||", "|", "|&", "&", ";", "\n"})
+_TO_FILE: Final = frozenset({">", ">>", ">|", "&>", "&>>"})
+_FROM: Final = frozenset({"<", ">&", "<&"})
+_WORDS_OF_SHELL: Final = re.compile(
+    r"(?:if|then|else|elif|fi|for|while|until|do|done|case|esac|in|function|select|coproc|[{}!]|\[\[|\]\]|eval|exec|trap"
+    r"|alias|unalias|exit|return|break|continue|shopt|wait|builtin|command)\Z"
+)
+"""With them, the line is a program: what ran of it, and what its exit code is of, is not to be seen."""
+_SUBSTITUTED: Final = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)")
+_QUOTED_MARK: Final = re.compile(r"""\\[();<>|&]|(["'])[();<>|&\s]+\1""")
+_MERGED: Final = re.compile(r"(?<=\s)2>\s*(?:&1|/dev/null)(?=\s|\Z|[;&|)])")
+"""Where errors go says nothing of what a command does."""
+_ASSIGNED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+
+
+class Part(NamedTuple):
+    """One command of a line: its words, and the mark before it (`&&`, `|`, …; "" for the first). `targets` are the
+    files that something it prints goes to; `hidden`: what it prints is not seen because of that."""
+
+    words: tuple[str, ...]
+    joined: str = ""
+    hidden: bool = False
+    targets: tuple[str, ...] = ()
+
+    @property
+    def assigned(self) -> tuple[str, ...]:
+        """The variables that are set for it, each as `NAME=value`."""
+        count = next((at for at, word in enumerate(self.words) if not _ASSIGNED.match(word)), len(self.words))
+        return self.words[:count]
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words without those."""
+        return self.words[len(self.assigned) :]
+
+
+class CommandLine(NamedTuple):
+    """A whole line. `plain`: all of it is understood."""
+
+    text: str
+    parts: tuple[Part, ...] = ()
+    plain: bool = False
+
+    def directory(self, number: int, cwd: str) -> str:
+        """Where a part runs, "" where that cannot be told: `cd` before it leads there."""
+        place = cwd
+        for part in self.parts[:number]:
+            match part.argv:
+                case ("cd",):
+                    return ""
+                case ("cd", to) if not to.startswith(("~", "-", "$")):
+                    place = posixpath.normpath(posixpath.join(place, to)) if place or to.startswith("/") else ""
+                case ("cd" | "pushd" | "popd", *_):
+                    return ""
+        return posixpath.normpath(place) if place else ""
+
+
+# What goes before a command and only prepares it, and what goes behind one and cannot fail.
+PREPARING: Final = frozenset({"cd", "export", "source", ".", "set", "true", ":", "mkdir", "umask"})
+_INFALLIBLE: Final = frozenset({"echo", "printf", "true", ":"})
+
+
+def parse(text: str) -> CommandLine:
+    """Read a line. Never raises."""
+    line = CommandLine(text)
+    if len(text) > LONGEST or "\0" in text:
+        return line
+    doubtful = _SUBSTITUTED.search(text) is not None or _QUOTED_MARK.search(text) is not None
+    source = _MERGED.sub("", text.replace("\\\n", " "))
+    lexer = shlex.shlex(source, posix=True, punctuation_chars=_MARKS)
+    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
+    try:
+        tokens = list(lexer)
+    except ValueError:
+        return line
+    parts = _parts(tokens)
+    if parts is None:
+        return line
+    strange = (
+        any(_WORDS_OF_SHELL.match(part.argv[0]) for part in parts if part.argv)
+        or any(part.joined == "&" for part in parts)
+        or tokens[-1:] == ["&"]
+    )
+    return CommandLine(text, parts, plain=not doubtful and not strange and bool(parts))
+
+
+def _parts(tokens: list[str]) -> tuple[Part, ...] | None:
+    """The commands of a line; None where its marks make no sense, or group commands."""
+    parts: list[Part] = []
+    words: list[str] = []
+    targets: list[str] = []
+    joined, hidden, comment = "", False, False
+    pending = iter(tokens)
+    for token in pending:
+        mark = token.strip("\n") or "\n" if set(token) <= set(_MARKS) else ""
+        if mark and "\n" in token:
+            comment = False
+        if comment:
+            continue
+        if mark in _JOINS:
+            if words:
+                parts.append(Part(tuple(words), joined, hidden, tuple(targets)))
+                joined = ";" if mark == "\n" else mark
+            elif mark not in (";", "\n"):
+                return None
+            words, targets, hidden = [], [], False
+        elif mark in _TO_FILE or mark in _FROM:
+            target = next(pending, "")
+            targets += [target] if mark in _TO_FILE else []
+            if words and words[-1] in ("1", "2"):
+                hidden = hidden or (words.pop() == "1" and mark in _TO_FILE)
+            else:
+                hidden = hidden or (mark in _TO_FILE and target != "/dev/stdout")
+        elif mark:
+            return None
+        elif token.startswith("#"):
+            comment = True
+        else:
+            words.append(token)
+    if words:
+        parts.append(Part(tuple(words), joined, hidden, tuple(targets)))
+    return tuple(parts)
+
+
+def exit_code_of(line: CommandLine, number: int, code: int | None) -> int | None:
+    """The exit code of one part, by that of the whole line; None where it does not show.
+
+    With `;` the line ends with the code of the last command, with `|` too unless `pipefail` is set; `||` hides which of
+    two it is of.
+    """
+    if code is None or not line.plain:
+        return None
+    before, behind = line.parts[:number], line.parts[number + 1 :]
+    options = [word for part in before if part.argv[:1] == ("set",) for word in part.argv[1:]]
+    stops = _is_set(options, "e", "errexit")
+    joins = [part.joined for part in behind]
+    if joins and joins[0] in ("|", "|&") and not (_is_set(options, "", "pipefail") and code == 0):
+        return None
+    if "||" in joins or line.parts[number].joined == "||":
+        return None
+    if ";" in joins and not (stops and code == 0 and joins[0] != "&&"):
+        return None
+    if code == 0:
+        return 0 if "||" not in [part.joined for part in before] else None
+    # It may be that of another command, that was the first to fail.
+    infallible = all(part.joined == "&&" and part.argv[:1] and part.argv[0] in _INFALLIBLE for part in behind)
+    prepared = all(not part.argv or part.argv[0] in PREPARING for part in before)
+    alone = line.parts[number].joined == ";" and not stops
+    return code if infallible and (prepared or alone) else None
+
+
+def _is_set(options: list[str], letter: str, name: str) -> bool:
+    """Whether a `set` before it has switched an option on, and none has switched it off."""
+    on = any(re.match(r"-[a-zA-Z]*\Z", one) and letter and letter in one for one in options) or name in options
+    off = any(re.match(r"\+[a-zA-Z]+\Z", one) for one in options)
+    return on and not off

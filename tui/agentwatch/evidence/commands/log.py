@@ -1,0 +1,157 @@
+"""What an attempt and the agents that it asked did by their tools, read once; of what was printed, only the summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from agentwatch.background import let_others_work
+from agentwatch.delegation.claims import Call
+from agentwatch.delegation.run import Run
+from agentwatch.evidence.commands.line import CommandLine, parse
+from agentwatch.evidence.commands.outcomes import Counts, counts_in, faults_in, was_cut
+from agentwatch.evidence.commands.programs import (
+    Program,
+    changes_nothing,
+    may_start,
+    program,
+    surely_checks_nothing,
+)
+from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
+from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.following import RunTranscript
+
+_MOST: Final = 20_000
+"""Acts of one attempt that are kept."""
+_SLACK: Final = 1.0
+"""Seconds by which a call may stand before the beginning of its round."""
+_LONGEST: Final = 2_000
+"""Characters of a command or path that are kept for what the return does not say."""
+
+TranscriptOf = Callable[[Run], RunTranscript | None]
+_Records = Iterable[tuple[int, Sequence[Entry]]]
+
+
+class Ran(NamedTuple):
+    """A command that was run, with what came of it. `programs` are those of the parts of the line.
+
+    Times are epoch seconds; `over_at` is None where its end is not told. `code` is the exit code of the whole line,
+    None where it is not told. `counts` and `faults` are what its output says at its end, `is_cut` that not all is kept.
+    """
+
+    line: CommandLine
+    programs: tuple[Program, ...]
+    cwd: str
+    at: float
+    over_at: float | None
+    code: int | None
+    counts: Counts | None
+    faults: bool | None
+    is_cut: bool
+    call: Call
+
+
+class Done(NamedTuple):
+    """An act that happened, without what it printed; `ran` where it is a command."""
+
+    act: Act
+    call: Call
+    ran: Ran | None = None
+
+
+class ToolLog(NamedTuple):
+    """What was done, in the order in which it was begun. `refused` are the lines that nobody allowed to run.
+
+    `gap` says why something may have been run that is not in it, "" where all is. `is_partial`: something of what was
+    done is missing, so that nobody knows what was changed.
+    """
+
+    done: tuple[Done, ...] = ()
+    refused: tuple[CommandLine, ...] = ()
+    gap: str = ""
+    is_partial: bool = False
+
+    @property
+    def ran(self) -> list[Ran]:
+        return [one.ran for one in self.done if one.ran is not None]
+
+    def changes(self) -> Iterator[tuple[float, str, Call]]:
+        """When something was done that may have changed a file, which one ("" where that is not known), and by what."""
+        for act, call, ran in self.done:
+            over_at = act.at if act.ended_at is None else act.ended_at
+            if ran is not None:
+                parts = ran.line.parts
+                if not ran.line.plain or any(part.hidden or not changes_nothing(part.argv) for part in parts):
+                    yield over_at, "", call
+            elif act.kind is ActKind.STRANGE or (act.kind is ActKind.WRITE and not act.failed):
+                yield over_at, act.what if act.kind is ActKind.WRITE else "", call
+
+
+def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None:
+    """The log of the attempt whose run comes first, and of those that it asked, which follow; None where there is none.
+
+    Blocks for as long as reading their transcripts takes.
+    """
+    gaps: list[str] = []
+    made: list[Done] = []
+    for number, run in enumerate(runs):
+        transcript = transcript_of(run)
+        if transcript is None:
+            if number == 0:
+                return None
+            gaps.append("an agent that it asked has no transcript")
+            continue
+        try:
+            made += list(_of_run(run, transcript.records()))
+        except Exception as error:  # noqa: BLE001  what somebody else's reader gives must not end all checks
+            gaps.append(f"not all of its transcript can be read ({error})")
+        if len(made) > _MOST:
+            gaps.append("it did too much to keep in mind")
+            del made[:-_MOST]
+    is_partial = bool(gaps)
+    made.sort(key=lambda one: (one.act.at, one.act.place))
+    strange = (one.act.tool[:60] for one in made if one.act.kind is ActKind.STRANGE and not one.act.refused)
+    gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
+    refused = [one.act for one in made if one.act.refused and one.act.kind is ActKind.COMMAND]
+    done = (one for one in made if not one.act.refused)
+    return ToolLog(tuple(done), tuple(parse(act.what) for act in refused), gaps[0] if gaps else "", is_partial)
+
+
+def _of_run(run: Run, records: _Records) -> Iterator[Done]:
+    """The acts of a run; what its session did in rounds before or after is another attempt's."""
+    since = run.started_at - _SLACK if run.rounds else float("-inf")
+    until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else float("inf")
+    for act in acts_in(_gently(records)):
+        if since <= act.at <= until:
+            call = Call(run.source, run.session_id, act.place, act.answered, act.at)
+            ran = _ran(act, call) if act.kind is ActKind.COMMAND and not act.refused else None
+            yield Done(act._replace(what=act.what[:_LONGEST], ended=None), call, ran)
+
+
+def _gently(records: _Records) -> _Records:
+    for number, one in enumerate(records):
+        if number % 200 == 0:
+            let_others_work()
+        yield one
+
+
+def _ran(act: Act, call: Call) -> Ran:
+    line = parse(act.what)
+    programs = tuple(program(part.words) for part in line.parts)
+    ended = act.ended
+    may_check = not line.plain or not all(surely_checks_nothing(part.argv) for part in line.parts)
+    checks = may_check and (line.plain or may_start(line.text, ()))
+    output = ended.output if ended is not None and checks else ""
+    return Ran(
+        line=line,
+        programs=programs,
+        cwd=os.path.realpath(act.cwd) if act.cwd else "",
+        at=act.at,
+        over_at=act.ended_at,
+        code=ended.exit_code if ended is not None else None,
+        counts=counts_in(output) if output else None,
+        faults=faults_in(output) if output else None,
+        is_cut=ended is not None and (ended.is_cut or was_cut(output)),
+        call=call,
+    )

@@ -1,0 +1,87 @@
+"""What one record of a chat says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    inner,
+    listed,
+    mapping,
+    moment,
+    object_in,
+    read_notification,
+    text,
+)
+
+_COMMAND: Final = re.compile(
+    r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
+)
+
+
+def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
+    """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
+    at = moment(record.get("timestamp")) or at
+    match record.get("type"):
+        case "user" if words := words_of(record):
+            by_program = "subtype" in record
+            told = read_notification(words) if by_program else None
+            kind = EntryKind.NOTE if by_program else EntryKind.PROMPT
+            yield Entry(at, kind, told.told if told is not None else words)
+        case "assistant":
+            for part in parts_of(record):
+                if (said := text(part, "text")) is not None:
+                    yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
+                elif call := inner(part, "functionCall"):
+                    tool, given = unwrapped(call)
+                    name, cwd = text(call, "id") or "", text(record, "cwd") or ""
+                    yield Entry(at, EntryKind.CALL, "", name, tool or "", given, cwd=cwd)
+        case "tool_result":
+            status = inner(record, "toolCallResult").get("status")
+            for part in parts_of(record):
+                answer = inner(part, "functionResponse")
+                response = inner(answer, "response")
+                came = text(response, "error") or text(response, "output") or ""
+                refused = status == "cancelled"
+                failed = refused or status == "error" or "error" in response
+                name, ended = text(answer, "id") or "", None if refused else _ended(came)
+                yield Entry(at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
+
+
+def _ended(told: str) -> Ended | None:
+    """How a command came out, where this tells of one: what it printed stands between two of the lines about it."""
+    match = _COMMAND.search(told)
+    return Ended(int(match["code"]) if match["code"] else None, match["output"]) if match else None
+
+
+def words_of(record: Fields) -> str:
+    """What a message says, without what is only thought."""
+    return "\n".join(
+        words for part in parts_of(record) if part.get("thought") is not True and (words := text(part, "text"))
+    )
+
+
+def unwrapped(call: Fields) -> tuple[str | None, Fields]:
+    """The tool of a call and what it was given; some are called through another one."""
+    given = inner(call, "args")
+    if text(call, "name") != "tool_call":
+        return text(call, "name"), given
+    return text(given, "name"), inner(given, "arguments") or object_in(text(given, "arguments"))
+
+
+def parts_of(record: Fields) -> Iterator[Fields]:
+    return map(mapping, listed(inner(record, "message"), "parts"))
+
+
+def texts_in(fields: Fields) -> Iterator[str]:
+    """All texts of a record that a message may have been made of."""
+    yield (words := words_of(fields))
+    told = read_notification(words)
+    for part in parts_of(fields):
+        yield text(unwrapped(inner(part, "functionCall"))[1], "prompt") or ""
+        yield text(inner(part, "functionResponse", "response"), "output") or ""
+    yield (told.said if told is not None else None) or ""
