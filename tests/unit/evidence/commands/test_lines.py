@@ -9,6 +9,9 @@ import pytest
 from agentwatch.evidence.commands.line import exit_code_of, parse
 from agentwatch.evidence.commands.outcomes import Counts, counts_in, faults_in, was_cut
 from agentwatch.evidence.commands.programs import changes_nothing, program, surely_checks_nothing
+from agentwatch.evidence.commands.statements import statements_in
+from agentwatch.evidence.commands.unsaid import unsaid_in
+from tests.unit.evidence.commands.logs import WORKSPACE, log_of, ran
 
 HIDDEN = None
 
@@ -205,3 +208,16 @@ def test_whether_a_check_found_something(output: str, faults: bool | None) -> No
 )
 def test_whether_an_output_was_cut(output: str, cut: bool) -> None:
     assert was_cut(output) is cut
+
+
+HOSTILE = ("\n", " \n", "=", "1 passed, ", "<<'A'\n", "(", "`", "a=1 ", "Tests:  1 a, ", "no issues ", "1 passing\n")
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_what_is_written_to_keep_the_screen_waiting_is_read_as_well(piece: str) -> None:
+    text = piece * (60_000 // len(piece))
+    assert isinstance(counts_in(text), Counts | None)
+    assert faults_in(text) in (True, False, None)
+    assert isinstance(statements_in(text), list)
+    assert parse(text).text == text
+    assert isinstance(unsaid_in(log_of(ran(text[:16_000], 0, text), ran(text, 0, text)), text, WORKSPACE), tuple)

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 LONGEST: Final = 16_384
 """Characters of a line that is looked at."""
 
+_MOST: Final = 200
+"""Commands of a line; one with more is a program."""
 _MARKS: Final = "();<>|&\n"
 _JOINS: Final = frozenset({"&&", "||", "|", "|&", "&", ";", "\n"})
 _TO_FILE: Final = frozenset({">", ">>", ">|", "&>", "&>>"})
@@ -91,7 +93,7 @@ def parse(text: str) -> CommandLine:
     except ValueError:
         return line
     parts = _parts(tokens)
-    if parts is None:
+    if parts is None or len(parts) > _MOST:
         return line
     strange = (
         any(_WORDS_OF_SHELL.match(part.argv[0]) for part in parts if part.argv)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 _LOOKED_AT: Final = 64 * 1024
 """Characters at the end of an output that are looked at: a summary stands last."""
+_MOST: Final = 200
+"""Summaries of one output that are read."""
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -91,9 +94,12 @@ _SUMMARIES: Final[Sequence[_Row]] = (
         _of_parts,
         adds_up=True,
     ),
-    _row(r"^\s*Summary \[.*\] +\d+ tests? run: (?P<counts>.*)$", _of_listed),
-    _row(r"^\s*Tests:? {2,}(?P<counts>(?:\d+ \w+(?:, | \| )?)+)(?: ?\(\d+\))?(?:, \d+ total)?\s*$", _of_listed),
-    _row(r"^\s*(?P<good>\d+) passing\b.*(?:\n\s*(?P<skipped>\d+) pending)?(?:\n\s*(?P<bad>\d+) failing)?", _of_parts),
+    _row(r"^[ \t]*Summary \[.*\] +\d+ tests? run: (?P<counts>.*)$", _of_listed),
+    _row(r"^[ \t]*Tests:? {2,}(?P<counts>(?:\d+ \w+(?:, | \| )?)+)(?: ?\(\d+\))?(?:, \d+ total)?\s*$", _of_listed),
+    _row(
+        r"^[ \t]*(?P<good>\d+) passing\b.*(?:\n[ \t]*(?P<skipped>\d+) pending)?(?:\n[ \t]*(?P<bad>\d+) failing)?",
+        _of_parts,
+    ),
     _row(r"^[#\u2139] pass (?P<good>\d+)\n[#\u2139] fail (?P<bad>\d+)", _of_parts),
     _row(r"^(?P<total>\d+) examples?, (?P<bad>\d+) failures?(?:, (?P<skipped>\d+) pending)?", _of_total),
     _row(r"^OK \((?P<total>\d+) tests?, \d+ assertions?\)", _of_total),
@@ -145,7 +151,7 @@ def counts_in(output: str) -> Counts | None:
 def _read(
     text: str, pattern: re.Pattern[str], read: Callable[[re.Match[str]], Counts], adds_up: bool
 ) -> Iterator[Counts]:
-    found = [read(match) for match in pattern.finditer(text)]
+    found = [read(match) for match in islice(pattern.finditer(text), _MOST)]
     if adds_up and found:
         yield Counts(*(sum(one[at] or 0 for one in found) for at in range(3)))
     else:
@@ -154,12 +160,12 @@ def _read(
 
 _CLEAN: Final = re.compile(
     r"^(?:All checks passed!|Success: no issues found.*|0 errors?, .*"
-    r"|\W*no (?:issues|problems|errors|warnings)(?: found)?\W*"
+    r"|[^\w\n]*no (?:issues|problems|errors|warnings)(?: found)?[^\w\n]*"
     r"|\d+ files? (?:already formatted|would be left unchanged).*)$",
     re.MULTILINE | re.IGNORECASE,
 )
 _FAULTS: Final = re.compile(
-    r"^(?:Found (?P<a>\d+) (?:errors?|warnings?|issues?|problems?).*|\W*(?P<b>\d+) problems? \(.*"
+    r"^(?:Found (?P<a>\d+) (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*(?P<b>\d+) problems? \(.*"
     r"|(?P<c>[1-9]\d*) errors?, .*"
     r"|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*)$",
     re.MULTILINE,

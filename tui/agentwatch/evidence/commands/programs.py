@@ -8,13 +8,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.commands import tables
+from agentwatch.evidence.commands.line import LONGEST
 from agentwatch.evidence.commands.tables import Topic
 
 _PYTHON: Final = re.compile(r"(?:python[\d.]*|py)\Z")
 _MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
 _TWO_WORDS: Final = frozenset(name.split()[0] for name in tables.TOPICS if " " in name)
-_HERE: Final = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
+_HERE: Final = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
 """A here-document that is taken as it stands."""
+_MOST: Final = 20
+"""Here-documents of a line; one with more is no line of an agent."""
 _STARTING: Final = re.compile(
     r"(?:^|[\s;&|(/`'\"])(?:"
     + "|".join(sorted({re.escape(name.split()[0]) for name in tables.TOPICS} - {"node", "make", "task"}))
@@ -139,11 +142,13 @@ def surely_checks_nothing(words: Sequence[str]) -> bool:
 
 def without_documents(text: str) -> str:
     """A line without its here-documents."""
-    return _HERE.sub(" ", text)
+    return _HERE.sub(" ", text) if text.count("<<") <= _MOST else text
 
 
 def may_start(text: str, names: Iterable[str]) -> bool:
     """Whether a line that is not understood may start a check, a script, or one of these programs."""
+    if len(text) > LONGEST:
+        return True
     text = without_documents(text)
     return _STARTING.search(text) is not None or any(re.search(rf"\b{re.escape(name)}\b", text) for name in names)
 

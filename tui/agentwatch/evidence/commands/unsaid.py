@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from agentwatch.delegation.claims import Deed, DeedKind
+from agentwatch.evidence.commands.line import LONGEST
 from agentwatch.evidence.commands.log import Done, Ran, ToolLog
 from agentwatch.evidence.commands.programs import without_documents
 from agentwatch.sources.sessions.acts import ActKind
@@ -88,7 +89,7 @@ def _deeds(done: Done, workspace: str) -> Iterator[tuple[DeedKind, str]]:
 def _commands(ran: Ran) -> Iterator[tuple[list[str], str, Sequence[str]]]:
     """(words, where, files that it prints into) of the commands of a line; of one that is not understood, roughly."""
     if not ran.line.parts:
-        for piece in _BREAKS.split(without_documents(ran.line.text)):
+        for piece in _BREAKS.split(without_documents(ran.line.text[:LONGEST])):
             words = piece.replace("'", " ").replace('"', " ").split()
             targets = [after for mark, after in pairwise(words) if mark in (">", ">>")]
             yield words, ran.cwd, targets
