@@ -56,6 +56,18 @@ def test_a_span_reads_the_same_for_as_long_as_it_is_said_to(passed: float) -> No
     assert duration(passed) == duration(passed + left - 0.01) != duration(passed + left)
 
 
+async def test_the_longer_a_refresh_takes_the_longer_is_the_pause_to_the_next() -> None:
+    async with stage() as s:
+        updates = s.app._updates
+        s.scene.handoff("new")
+        await s.see("new")
+        await s.until(lambda: updates._took > 0)
+        pauses = []
+        for updates._took in (0.001, 0.05, 9.0):
+            pauses.append(updates._pause)
+        assert pauses == [pytest.approx(1 / 30), pytest.approx(0.2), pytest.approx(0.25)]
+
+
 async def test_a_row_in_sight_is_due_when_its_age_reads_differently() -> None:
     async with stage() as s:
         due = s.tree.due(NOW)

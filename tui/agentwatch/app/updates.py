@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _REFRESH: Final = 1 / 30
 """Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
 
+_REST: Final = 4.0
+_LONGEST: Final = 1 / 4
+"""How often as long as a refresh took is waited for the next, and how long at most: in a storm, and on a busy machine,
+drawing takes a fifth of the time, and keys do not wait for it."""
+
 _FIRST_REFRESH: Final = (1 / 10, 1 / 2)
 """The same during the first scan, which takes what processor there is: at first, and at most."""
 
@@ -41,6 +46,8 @@ class Updates:
         self._changed: set[str] = set()
         self._told_at = 0.0
         self._began_at = 0.0
+        self._took = 0.0
+        """Seconds from the last refresh to its picture."""
         self._telling: Timer | None = None
         self._settling: Timer | None = None
         self._first_at: float | None = None
@@ -64,7 +71,7 @@ class Updates:
     def _pause(self) -> float:
         """Seconds between two refreshes now."""
         if self.is_settled:
-            return _REFRESH
+            return min(max(self._took * _REST, _REFRESH), _LONGEST)
         least, most = _FIRST_REFRESH
         return min(max((time.monotonic() - self._began_at) * _OF_PASSED, least), most)
 
@@ -74,6 +81,10 @@ class Updates:
         changed = frozenset(self._changed)
         self._changed.clear()
         self._tell(changed)
+        self._app.screen.call_after_refresh(self._note_drawn, self._told_at)
+
+    def _note_drawn(self, told_at: float) -> None:
+        self._took = time.monotonic() - told_at
 
     def _wait_for_settling(self) -> None:
         if self.is_settled or self._monitor.health.mode == "starting":
