@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.timer import Timer
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class Updates:
         changed = frozenset(self._changed)
         self._changed.clear()
         self._tell(changed)
-        self._app.screen.call_after_refresh(self._note_drawn, self._told_at)
+        with suppress(ScreenStackError):  # the app has ended
+            self._app.screen.call_after_refresh(self._note_drawn, self._told_at)
 
     def _note_drawn(self, told_at: float) -> None:
         self._took = time.monotonic() - told_at
