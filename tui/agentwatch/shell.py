@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,13 @@ def launcher() -> tuple[str, ...]:
 
 def called() -> tuple[str, ...]:
     """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
+    variables = os.environ.get("PATH"), os.environ.get("PYTHONPATH")
+    return _called(*variables, sys.argv[0], tuple(sys.path), os.getcwd())  # noqa: PTH109
+
+
+@lru_cache(maxsize=1)
+def _called(*_on: object) -> tuple[str, ...]:
+    """The same, once for all that it depends on: a list of what waits asks for each of its lines."""
     if shutil.which("agentwatch"):
         return ("agentwatch",)
     script = Path(sys.argv[0]).absolute()

@@ -181,6 +181,10 @@ class Scene:
         way = self.dice.choice((["checkout", "-q", "HEAD~1"], ["checkout", "-q", "main"], ["stash", "-q", "-u"]))
         self._git(*way, *(["--", "."] if way[1] == "other" else []))
 
+    def tinker(self) -> None:
+        """A file is changed of which nobody speaks, so that only git tells of it."""
+        self._put(self.workspace / "lib.py", self.dice.choice("xyz"))
+
     def ignore(self) -> None:
         self._put(".gitignore", self.dice.choice(("src\n", "*.md\n", "")))
 
@@ -321,6 +325,7 @@ def _happenings(made: Scene) -> list[Callable[[], None]]:
         made.make_directory,
         made.commit,
         made.check_out,
+        made.tinker,
         made.ignore,
         made.set,
         made.decide,

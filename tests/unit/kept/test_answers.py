@@ -29,6 +29,7 @@ class Shop:
         (self.workspace / "src").mkdir(parents=True)
         (self.workspace / "api.handoff.json").write_text(packet())
         (self.workspace / "api.return.md").write_text(returned("SUCCESS"))
+        (self.workspace / "lib.py").write_text("x = 1\n")
         self.git("init", "-q")
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "work")
@@ -106,6 +107,12 @@ def untracked(shop: Shop) -> None:
     (shop.workspace / ".gitignore").write_text("*.md\n")
 
 
+def unclaimed(shop: Shop) -> None:
+    """Only git tells of it."""
+    with (shop.workspace / "lib.py").open("r+") as file:
+        file.write("y = 2\n")
+
+
 def configured(shop: Shop) -> None:
     directory = shop.root / ".config" / "agentwatch"
     directory.mkdir(parents=True)
@@ -122,7 +129,19 @@ def decided(shop: Shop) -> None:
     shop.teller.answer()
 
 
-CHANGES = [written, written_as_if_before, claimed, come, linked, committed, untracked, configured, said, decided]
+CHANGES = [
+    written,
+    written_as_if_before,
+    claimed,
+    come,
+    linked,
+    committed,
+    untracked,
+    unclaimed,
+    configured,
+    said,
+    decided,
+]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
