@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim, Verdict
-from agentwatch.evidence.commands.hits import Held
+from agentwatch.evidence.commands.hits import UNCHANGED, Held
 from agentwatch.evidence.commands.holding import is_document
 from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
@@ -285,7 +285,7 @@ def judge_statement(assertion: Assertion, held: Held, changed: Collection[Change
         if later:
             verdict, detail = (
                 _OPEN,
-                f"outdated: {detail.partition(', and nothing')[0]}, and after that {later[0]} changed",
+                f"outdated: {detail.partition(UNCHANGED)[0]}, and after that {later[0]} changed",
             )
     return Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail, call=held.call)
 

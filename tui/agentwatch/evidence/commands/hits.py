@@ -19,6 +19,7 @@ _YES: Final = Verdict.VERIFIED
 _NO: Final = Verdict.CONTRADICTED
 _OPEN: Final = Verdict.UNVERIFIABLE
 
+UNCHANGED: Final = ", and nothing has been changed since"
 _PASSING_ON: Final = frozenset({"tail", "head", "tee", "cat"})
 """Behind a pipe, these leave a summary as it is."""
 _SILENT: Final = PREPARING | {"sleep", "mkdir", "test", "git", "rm", "cp", "mv", "touch"}
@@ -141,7 +142,7 @@ def _shown(statement: Statement, hit: Hit) -> Held:
         return Held(_OPEN, "it ended with exit code 0, but its output speaks of faults", ran.call)
     if any(not changes_nothing(part.argv) for part in ran.line.parts[hit.number + 1 :]):
         return Held(_OPEN, f"outdated: {ending(hit)}, and the same line may have changed files after that", ran.call)
-    return Held(_YES, f"{ending(hit)}, and nothing has been changed since", ran.call, ran.over_at)
+    return Held(_YES, f"{ending(hit)}{UNCHANGED}", ran.call, ran.over_at)
 
 
 def ending(hit: Hit) -> str:

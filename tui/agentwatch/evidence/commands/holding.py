@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentwatch.delegation.claims import Verdict
-from agentwatch.evidence.commands.hits import Held, Hit, contradicts, ending, hits_of, hold_hit, is_bad, short
+from agentwatch.evidence.commands.hits import (
+    UNCHANGED,
+    Held,
+    Hit,
+    contradicts,
+    ending,
+    hits_of,
+    hold_hit,
+    is_bad,
+    short,
+)
 from agentwatch.evidence.commands.line import PREPARING, CommandLine
 from agentwatch.evidence.commands.log import Ran, ToolLog
 from agentwatch.evidence.commands.outcomes import Counts
@@ -52,14 +62,14 @@ def hold(statement: Statement, log: ToolLog, workspace: str, *, demanded: bool =
         more = f"{held.detail}; but more is said than a log can show: {statement.extra[:80]}"
         return Held(_OPEN, more, held.call)
     if held.verdict is _YES and log.is_partial:
-        return Held(_OPEN, f"{held.detail.partition(', and nothing')[0]}, but {log.gap}", held.call)
+        return Held(_OPEN, f"{held.detail.partition(UNCHANGED)[0]}, but {log.gap}", held.call)
     if held.verdict is _YES and held.call is not None:
         at = held.call.at
         later = [path for over, path, by in log.changes() if over > at and by != held.call and not is_document(path)]
         if later:
             what = next(filter(None, later), "")
             words = f"{what} was changed" if what else "files may have been changed"
-            return Held(_OPEN, f"outdated: {held.detail}, and after that {words}", held.call)
+            return Held(_OPEN, f"outdated: {held.detail.partition(UNCHANGED)[0]}, and after that {words}", held.call)
     return held
 
 
@@ -119,7 +129,7 @@ def _of_whole_line(statement: Statement, line: CommandLine, log: ToolLog) -> Hel
         return Held(_OPEN, "it was run, but the line hides how its commands ended", ran.call)
     return Held(
         _YES,
-        f"it was run and ended with exit code {ran.code}, and nothing has been changed since",
+        f"it was run and ended with exit code {ran.code}{UNCHANGED}",
         ran.call,
         ran.over_at,
     )

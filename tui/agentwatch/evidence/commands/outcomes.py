@@ -23,7 +23,7 @@ class Counts(NamedTuple):
 
     @property
     def words(self) -> str:
-        parts = ((self.passed, "passed"), (self.bad, "failed"), (self.skipped, "skipped"))
+        parts = ((self.passed, "passed"), (self.bad, "failed"), (self.skipped or None, "skipped"))
         return ", ".join(f"{count:,} {word}" for count, word in parts if count is not None)
 
 
