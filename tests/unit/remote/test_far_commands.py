@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.app.deciding import handoff, returned
+from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
 from agentwatch.cli import run
@@ -42,7 +43,8 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
 
 
 def on_host(sshd: Sshd, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """Run a command as it would run there."""
+    """Run a command as it would run there, once the relays of commands before have ended."""
+    until(lambda: not sshd.relays())
     with monkeypatch.context() as there:
         there.setenv("HOME", str(sshd.home))
         there.setenv("XDG_STATE_HOME", str(sshd.home / "state"))
