@@ -91,6 +91,11 @@ _TRIMMED: Final = "tests/test_a.py ....\n... [20133 characters truncated] ...\n"
 
 LOGS: Final[Mapping[str, Sequence[Deed]]] = {
     "nothing": [],
+    "three checks": [
+        ran("pytest -q", 0, "12 passed in 0.1s"),
+        ran("ruff check .", 0, "All checks passed!"),
+        ran("mypy .", 0, "Success: no issues found in 12 source files"),
+    ],
     "only looked": [ran("ls -la", 0, "src"), ran("cat src/a.py", 0, "x = 1"), ran("git diff --stat", 0, "")],
     "green": [wrote("src/a.py"), ran("pytest -q", 0, _412)],
     "module": [ran("python3 -m pytest", 0, _412)],

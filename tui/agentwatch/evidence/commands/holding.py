@@ -87,7 +87,7 @@ def _of_command(statement: Statement, log: ToolLog, workspace: str) -> Held:
     place = line.directory(number, workspace)
     hits = [hit for hit in hits_of(log.ran) if _is_same(asked, line.parts[number].words, hit)]
     if not hits:
-        return _not_found(line, asked, log)
+        return _not_found(statement, line, asked, log)
     here = [hit for hit in hits if hit.directory == place]
     if not here:
         where = hits[-1].directory or "a directory that is not told"
@@ -113,7 +113,7 @@ def _of_whole_line(statement: Statement, line: CommandLine, log: ToolLog) -> Hel
     said = " ".join(line.text.split())
     same = [ran for ran in log.ran if " ".join(ran.line.text.split()) == said]
     if not same:
-        return _not_found(line, program(line.parts[-1].words if line.parts else ()), log)
+        return _not_found(statement, line, program(line.parts[-1].words if line.parts else ()), log)
     ran = same[-1]
     if ran.over_at is None or ran.code is None:
         return Held(_OPEN, "it was run, but how it ended is not told", ran.call)
@@ -135,13 +135,15 @@ def _of_whole_line(statement: Statement, line: CommandLine, log: ToolLog) -> Hel
     )
 
 
-def _not_found(line: CommandLine, asked: Program, log: ToolLog) -> Held:
+def _not_found(statement: Statement, line: CommandLine, asked: Program, log: ToolLog) -> Held:
     """No command that was run is the one that is named."""
     if log.gap:
         return Held(_OPEN, f"it is not in the log, but {log.gap}")
     like = [ran for ran in log.ran if _may_be(ran, asked)]
     if like:
         return Held(_OPEN, f"it was not run as it is named; `{short(like[-1])}` may be it", like[-1].call)
+    if statement.extra:
+        return Held(_OPEN, f"it is not in the log; but more is said of it than that it was run: {statement.extra[:80]}")
     words = {part.argv[0] for part in line.parts if part.argv}
     if any(words & {part.argv[0] for part in one.parts if part.argv} for one in log.refused):
         return Held(_NO, f"it {_NEVER}: it was refused")

@@ -46,8 +46,11 @@ class Statement(NamedTuple):
 
 _PART: Final = re.compile(r";\s+|(?<=[\w`)%])[.!]\s+(?=[A-Z`\d])|\s\|\s|\n+")
 _CLAUSE: Final = re.compile(
-    r",\s+(?!(?:and\s+)?(?:\d+|no|zero)\s+(?:failed|failures?|errors?|skipped|xfailed|pending|warnings?))|\s+and\s+"
+    r"(?:(?<!\d),\s+|,\s+(?!\d))"
+    r"(?!(?:and\s+)?(?:\d+|no|zero)\s+(?:failed|failures?|errors?|skipped|xfailed|pending|warnings?))"
+    r"|(?<!\d)\s+and\s+|\s+and\s+(?!\d)"
 )
+"""Between two numbers they belong together: `tests 3 and 4 pass`."""
 _TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
 _PERHAPS: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|will|may|might|expect\w*|plan(?:s|ned)?|todo|pending|to be|if|when"
@@ -57,9 +60,19 @@ _PERHAPS: Final = re.compile(
     r"|although|pre-?existing|unrelated|instead|blocked|skip(?:ped)? running|next|used to|want\w*|try|tried|trying"
     r"|attempt\w*|example|e\.g|tomorrow|later|future|other agent|sibling|remain\w*|flaky|timed? ?out|abort\w*"
     r"|interrupted|killed|crash\w*|wip|unknown|unclear|skipped because|didn|don|doesn|isn|aren|wasn|won|couldn"
-    r"|can)\b|n't\b|~\s*\d|\?",
+    r"|can|to (?:check|verify|confirm|reproduce|see|run)|please)\b|n't\b|~\s*\d|\?",
     re.IGNORECASE,
 )
+_QUOTED: Final = re.compile(
+    r"(?:\.(?:md|markdown|mdx|rst|txt|adoc|json|ya?ml|toml|html?|log)(?::\d[\d-]*)?|\b(?:readme|changelog|contributing|makefile"
+    r"|docs?|documentation|manual|guide|issue|ticket|plan|comment|handoff|packet|task|description|badge))`?\s+"
+    r"(?:says?|said|states?|stated|claims?|claimed|reads?|documents?|promises?|mentions?|tells?|asks?|notes?|describes?"
+    r"|recommends?|requires?|shows?|lists?)\b",
+    re.IGNORECASE,
+)
+"""A document says it, and not who returns."""
+_ASKED: Final = re.compile(r"^\W*(?:re-?)?(?:run|execute)\b", re.IGNORECASE)
+"""It tells the reader to, where it names no result."""
 _DEMANDED: Final = re.compile(
     r"\b(?:must|should|shall|has to|have to|need(?:s)? to)\b(?:\s+(?:all\s+)?be\b)?", re.IGNORECASE
 )
@@ -68,18 +81,28 @@ _MADE: Final = re.compile(
     r"|mak(?:e|es|ing)|made|refactor\w*|chang\w+|mov\w+|renam\w+|delet\w+|support\w*|handl\w+|ensur\w+|let|allow\w*)\b",
     re.IGNORECASE,
 )
-_N: Final = r"(\d[\d,]{0,8})"
-_OF: Final = re.compile(rf"\b{_N}\s*(?:/|of|out of)\s*{_N}\b", re.IGNORECASE)
+_N: Final = r"(?<![\w.#-])(\d[\d,]{0,8})"
+_OF: Final = re.compile(rf"{_N}\s*(?:/|of|out of)\s*(\d[\d,]{{0,8}})\b", re.IGNORECASE)
 _GOOD: Final = re.compile(
-    rf"\b{_N}\s+((?:\w+\s+)??)(?:(?:unit\s+)?(?:tests?|specs?|examples?|checks?|cases?)\s+)?(?:(?:all|now|are|have|is)\s+)*"
+    rf"{_N}\s+((?:\w+\s+)??)(?:(?:unit\s+)?(?:tests?|examples?)\s+)?(?:(?:all|now|are|have|is)\s+)*"
     r"(?:passed|passing|pass(?:es)?|green|succeeded|ok)\b",
     re.IGNORECASE,
 )
+_NUMBERED: Final = re.compile(
+    r"\b(?:test|suite|spec|check|case|command|run|build|step|phase|change|edit)\s+\Z", re.IGNORECASE
+)
+"""A number behind it says which, and not how many."""
+_OTHERS: Final = re.compile(
+    r"\b\d[\d,]*\s+(?:\w+\s+)?(suites?|specs?|checks?|cases?|commands?|builds?|linters?|types|runs|results|outputs"
+    r"|projects?|verifications?|validations?|changes|edits)\b",
+    re.IGNORECASE,
+)
+"""What is counted beside tests, and no output of tests counts."""
 _RAN: Final = re.compile(rf"\bran\s+{_N}\s+tests?\b", re.IGNORECASE)
 _BAD: Final = re.compile(
     r"\b(\d[\d,]{0,8}|no|zero)\s+(?:tests?\s+)?(?:failed|failing|fail|failures?|errors?)\b", re.IGNORECASE
 )
-_LEFT: Final = re.compile(rf"\b{_N}\s+(?:tests?\s+)?(?:skipped|pending|ignored|xfailed|deselected)\b", re.IGNORECASE)
+_LEFT: Final = re.compile(rf"{_N}\s+(?:tests?\s+)?(?:skipped|pending|ignored|xfailed|deselected)\b", re.IGNORECASE)
 _EXIT: Final = re.compile(
     r"\b(?:exit(?:s|ed|ing)?|return(?:s|ed)?|rc|status)(?:\s+(?:with|code|status|value|was|is|of|a))*\s*[:=]?\s*\(?"
     r"(?P<code>-?\d{1,3}|zero|cleanly)\b\)?",
@@ -188,7 +211,7 @@ def statements_in(text: str, *, by_clause: bool = False, demanded: bool = False)
     """
     found: list[Statement] = []
     for part in _split(_PART, text[:LONGEST]):
-        if _PERHAPS.search(_TICKED.sub(" ", part)):
+        if _PERHAPS.search(_TICKED.sub(" ", part)) or _QUOTED.search(part):
             continue
         for clause in _split(_CLAUSE, part) if by_clause else [part]:
             words = _DEMANDED.sub(" ", clause) if demanded else clause
@@ -215,6 +238,8 @@ def _read(clause: str) -> Iterator[Statement]:
     if _MADE.match(rest.replace("`", "")):
         return
     result = _result(rest)
+    if _ASKED.match(clause) and result.counts == Counts() and result.exit_code is None:
+        return
     if len(commands) > 1 and (result.counts != Counts() or result.exit_code is not None):
         # Which of them it is about cannot be told.
         return
@@ -280,7 +305,7 @@ def _result(rest: str) -> Statement:
         passed, total = _number(of[1]), _number(of[2])
         counts = Counts(passed, 0 if passed == total else None)
         left = left.replace(of[0], " ", 1)
-    elif (good := _GOOD.search(left)) is not None:
+    elif (good := _good(left)) is not None:
         counts, qualifier = Counts(_number(good[1])), good[2].strip()
         left = left.replace(good[0], f" {qualifier} passed ", 1)
     elif (ran := _RAN.search(left)) is not None:
@@ -298,8 +323,14 @@ def _result(rest: str) -> Statement:
     digits = re.findall(r"\S*\d\S*", left)
     outside = _INSIDE.sub(" ", left)
     others = [word for word in _WORD.findall(outside) if not _NEUTRAL.match(word) and re.search(r"\w", word)]
-    extra = " ".join(dict.fromkeys([*others, *digits]))
+    counted = [match[1] for match in _OTHERS.finditer(rest)]
+    extra = " ".join(dict.fromkeys([*others, *digits, *counted]))
     return Statement(rest, None, None, passes, exit_code, counts, _ALL.search(rest) is not None, extra)
+
+
+def _good(text: str) -> re.Match[str] | None:
+    """Where it says how many passed."""
+    return next((match for match in _GOOD.finditer(text) if not _NUMBERED.search(text[: match.start()])), None)
 
 
 def _number(digits: str) -> int:
