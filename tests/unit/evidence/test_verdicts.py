@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def empty(repository: Repository) -> None:
 
 def directory(repository: Repository) -> None:
     repository.write("x.md/inner")
+    repository.touch("x.md", AFTER)
 
 
 def pipe(repository: Repository) -> None:
@@ -170,7 +172,7 @@ TABLE: list[tuple[str, Callable[[Repository], None], Verdict, str]] = [
     ("created", new_in_the_index, V, "exists, written since the handoff"),
     ("created", new_but_ignored, V, "exists, written since the handoff"),
     ("created", empty, C, "empty"),
-    ("created", directory, C, "not a regular file: a directory"),
+    ("created", directory, V, "exists, written since the handoff"),
     ("created", pipe, C, "not a regular file: a named pipe"),
     ("created", unix_socket, C, "not a regular file: a socket"),
     ("created", link_inside, V, "git did not have it before (through a symbolic link"),
@@ -186,7 +188,8 @@ TABLE: list[tuple[str, Callable[[Repository], None], Verdict, str]] = [
     ("modified", tracked_and_changed_before, C, "older than the handoff: it differs from the last commit"),
     ("modified", tracked_and_rewritten_the_same, U, "git sees no difference"),
     ("modified", tracked_and_committed_since, V, "changed by a commit since the handoff"),
-    ("modified", tracked_and_deleted, C, "missing: git had it before the handoff"),
+    ("modified", tracked_and_deleted, U, "missing: git had it before the handoff, and it is gone; to delete"),
+    ("evidence", tracked_and_deleted, U, "missing: git had it before the handoff"),
     ("modified", new_but_ignored, U, "git ignores it"),
     ("modified", only_moved, U, "git did not have it before under this name"),
     ("modified", only_moved_and_committed, U, "git did not have it before under this name"),
@@ -207,7 +210,7 @@ TABLE: list[tuple[str, Callable[[Repository], None], Verdict, str]] = [
     ("created", lost_by_the_index, C, "claimed created but tracked before the handoff"),
     ("modified", lost_by_the_index, U, "git cannot say"),
     ("deliverable", empty, C, "empty"),
-    ("deliverable", directory, C, "not a regular file"),
+    ("deliverable", directory, V, "exists, written since the handoff"),
     ("deliverable", other_case, C, "case differs"),
     ("evidence", nothing, C, "missing"),
     ("evidence", old_tracked, V, "exists; its content was not checked"),
@@ -335,12 +338,31 @@ def artifact(path: str) -> str:
     )
 
 
-def test_an_absolute_path_inside_the_workspace_is_named_with_the_relative_one(repository: Repository) -> None:
+@pytest.mark.parametrize(("name", "verdict", "is_missing"), [("x.md", V, False), ("none.md", C, True)])
+def test_an_absolute_path_inside_the_workspace_is_judged_as_the_relative_one(
+    repository: Repository, name: str, verdict: Verdict, is_missing: bool
+) -> None:
     repository.write("sub/x.md")
-    claim = only(check(repository.root, returned(created=[f"{repository.root}/sub/x.md"])))
-    assert claim.verdict is C
-    assert claim.detail.startswith("absolute")
-    assert "sub/x.md, which exists" in claim.detail
+    claim = only(check(repository.root, returned(created=[f"{repository.root}/sub/{name}"])))
+    assert (claim.verdict, claim.file, claim.is_missing) == (verdict, f"sub/{name}", is_missing)
+    assert claim.detail.endswith("(given as an absolute path)")
+
+
+@pytest.mark.parametrize("git", [True, False])
+@pytest.mark.parametrize("kind", ["created", "modified"])
+def test_a_file_that_was_put_there_with_an_older_time_is_not_called_older(
+    repository: Repository, plain: Repository, kind: str, *, git: bool
+) -> None:
+    """By `cp -p` or `mv`: its inode tells, where nobody can set the time back."""
+    where, now = repository if git else plain, time.time()
+    where.write("x.md", at=now - 5_000 - HANDED_OFF)
+    claim = only(check(where.root, claiming(kind, "x.md"), at=now - 1_000))
+    assert (claim.verdict, "a copy or a move keeps the older time" in claim.detail) == (U, True), claim.detail
+
+
+def test_an_older_file_that_git_got_since_may_have_been_created(repository: Repository) -> None:
+    old_and_only_committed_since(repository)
+    assert only(check(repository.root, claiming("created", "x.md"))).verdict is U
 
 
 def test_a_name_that_no_file_system_takes_is_missing(repository: Repository) -> None:

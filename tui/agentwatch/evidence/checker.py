@@ -6,9 +6,6 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,25 +14,21 @@ from agentwatch.evidence import verdicts
 from agentwatch.evidence.claims import Tell, claims_of, told_in
 from agentwatch.evidence.commands.proof import Proof
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
-from agentwatch.evidence.git import SLACK, GitFacts, GitHistory, GitView, look, renames
+from agentwatch.evidence.elsewhere import elsewhere
+from agentwatch.evidence.git import GitHistory, GitView, look, renames
 from agentwatch.evidence.paths import ClaimedPlace, beside, place_of
 from agentwatch.evidence.plumbing import SECONDS
 from agentwatch.evidence.repository import NotInRepositoryError
+from agentwatch.evidence.round import Round
 from agentwatch.evidence.shapes import Assertion, ClaimKind
 from agentwatch.evidence.verdicts import NO_HANDOFF, Handed
-from agentwatch.sources.files.names import to_name, to_path
+from agentwatch.sources.files.names import to_name
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.worktrees import NoRepositoryError
 
-MAX_CHANGED: Final = 1_000
-"""Changed files that a result names."""
 _NANOSECONDS: Final = 1_000_000_000
-_OWN: Final = ".agentwatch/"
-"""What agentwatch itself writes in a workspace: nobody's work."""
 _LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a file whose lines are counted."""
-_READ: Final = 64 * 1024 * 1024
-"""Bytes read in one round."""
 _COUNTED: Final = 20_000
 """Files whose number of lines is remembered."""
 
@@ -88,78 +81,7 @@ class _Prepared(NamedTuple):
     """The place of the handoff; a session's is never there."""
 
 
-@dataclass(slots=True)
-class _Round:
-    """What disk and git said this time. `unread` is how many bytes may still be read."""
-
-    facts: dict[str, DiskFacts]
-    view: GitView | None
-    without_git: str
-    failed: bool
-    """There is a repository, and it could not be asked."""
-    disk: Disk
-    moved: dict[tuple[int, str], str] = field(default_factory=dict)
-    """By the number of a request and a path that is missing, where the file lies now."""
-    nested: dict[str, bool] = field(default_factory=dict)
-    unread: int = _READ
-    changes: dict[float, tuple[str, ...] | None] = field(default_factory=dict)
-    newest: list[str] | None = None
-    """The files that differ from the last commit, the one last written first."""
-
-    def changed_since(self, handed_off_at: float | None) -> tuple[str, ...] | None:
-        """The paths changed since a handoff by commits, or on disk and written since; None where git cannot say."""
-        if handed_off_at is None or not math.isfinite(handed_off_at) or self.view is None:
-            return None
-        if handed_off_at not in self.changes:
-            self.changes[handed_off_at] = self._changed(self.view, handed_off_at)
-        return self.changes[handed_off_at]
-
-    def changed_during(self, handed_off_at: float | None, returned_at: float | None) -> tuple[Change, ...] | None:
-        """The files that changed between a handoff and a return; None where git cannot say."""
-        paths = self.changed_since(handed_off_at)
-        if paths is None or handed_off_at is None:
-            return None
-        if missing := [path for path in paths if path not in self.facts]:
-            self.facts |= self.disk.look(missing)
-        last = math.inf if returned_at is None else returned_at + SLACK
-        during = (
-            Change(to_path(path), facts.mtime_ns / _NANOSECONDS)
-            for path in paths
-            if (facts := self._itself(path)).mtime_ns <= last * _NANOSECONDS
-            and not verdicts.is_older(facts, handed_off_at)
-            and not path.startswith(_OWN)
-        )
-        return tuple(islice(during, MAX_CHANGED))
-
-    def git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
-        """What git says of a file, or of what it has in a directory; None where it says nothing."""
-        if self.view is None:
-            return None
-        is_directory = self.facts[path].kind is FileKind.DIRECTORY
-        return (self.view.facts_below if is_directory else self.view.facts)(path, handed_off_at)
-
-    def _changed(self, view: GitView, handed_off_at: float) -> tuple[str, ...] | None:
-        committed = view.changes_since(handed_off_at)
-        if committed is None or not view.complete:
-            return None
-        if self.newest is None:
-            self.newest = sorted(view.differing, key=lambda path: self._itself(path).mtime_ns, reverse=True)
-        written = takewhile(lambda path: not verdicts.is_older(self._itself(path), handed_off_at), self.newest)
-        return tuple(sorted(committed.union(written)))
-
-    def _itself(self, path: str) -> DiskFacts:
-        """A file as it is; of what is a link by now, the link; of what is gone, the directory that lost it."""
-        facts = self.facts[path]
-        if facts.kind is FileKind.REGULAR and not facts.linked:
-            return facts
-        place = Path(self.disk.root, path)
-        for one in (place, *place.parents):
-            with suppress(OSError):
-                return DiskFacts(FileKind.OTHER, 0, one.lstat().st_mtime_ns)
-        return MISSING
-
-
-def _handed(one: _Prepared, state: _Round) -> Handed:
+def _handed(one: _Prepared, state: Round) -> Handed:
     """When the handoff of a request was written, as far as anybody can tell."""
     request, name = one.request, one.handoff
     at, returned_at = request.handed_off_at, request.returned_at
@@ -210,11 +132,11 @@ class Checker:
             view, without_git, failed = asked.result()
         if view is not None:
             facts |= self._disk.look(view.differing.difference(facts))
-        state = _Round(facts, view, without_git, failed, self._disk)
+        state = Round(facts, view, without_git, failed, self._disk)
         self._find_moved(prepared, state)
         return [self._result(number, one, state) for number, one in enumerate(prepared)]
 
-    def _find_moved(self, prepared: Sequence[_Prepared], state: _Round) -> None:
+    def _find_moved(self, prepared: Sequence[_Prepared], state: Round) -> None:
         """Look for the files that are not where they are claimed: where git, or their return, has gone."""
         missing = [
             (number, path)
@@ -237,6 +159,12 @@ class Checker:
             there = (one for one in some if state.facts[one].kind in (FileKind.REGULAR, FileKind.DIRECTORY))
             if (place := next(there, None)) is not None:
                 state.moved[key] = place
+        lost = {key: prepared[key[0]].request.handed_off_at for key in missing if key not in state.moved}
+        if lost and state.view is not None:
+            times = (at if at is not None and math.isfinite(at) else 0.0 for at in lost.values())
+            gone = {path for _, path in lost}
+            repository, seconds = state.view.repository, self._git_seconds
+            state.elsewhere = elsewhere(repository, self._workspace, gone, min(times), seconds=seconds)
 
     def _prepare(self, request: Request) -> _Prepared:
         returned, handoff = (request.returned_text, request.returned_name), (request.handoff_text, request.handoff_name)
@@ -258,7 +186,7 @@ class Checker:
             return None, str(error), True
         return view, "" if view.complete else "git lists too many changes", True
 
-    def _result(self, number: int, one: _Prepared, state: _Round) -> Result:
+    def _result(self, number: int, one: _Prepared, state: Round) -> Result:
         request = one.request
         handed = _handed(one, state)
         changed = state.changed_since(handed.at) if one.assertions else None
@@ -283,8 +211,9 @@ class Checker:
                     sight = self._sight(assertion, place, moved, state, handed.at)._replace(cleared=request.gone)
                 claims.append(self._kept(request, verdicts.judge(assertion, sight, handed), moved))
         watched = {*one.relatives, *(place for (of, _), place in state.moved.items() if of == number)}
-        if state.view is not None and any(claim.is_missing for claim in claims):
-            # A file may be moved first, and git told of it later.
+        missing = (path for path in one.relatives if state.facts[path].kind is FileKind.MISSING)
+        if state.view is not None and any((number, path) not in state.moved for path in missing):
+            # A file may be moved first, and git told of it later; and another branch may have it.
             watched.add(os.path.relpath(f"{state.view.repository.git_directory}/index", self._workspace))
         unsaid = request.proof.unsaid(request.returned_text) if request.proof is not None else ()
         return Result(tuple(claims), frozenset(watched), during, state.without_git, unsaid)
@@ -299,7 +228,7 @@ class Checker:
         return claim
 
     def _sight(
-        self, assertion: Assertion, place: ClaimedPlace, moved: str | None, state: _Round, handed_off_at: float | None
+        self, assertion: Assertion, place: ClaimedPlace, moved: str | None, state: Round, handed_off_at: float | None
     ) -> verdicts.Sight:
         if place.relative is None:
             return verdicts.Sight(place, MISSING)
@@ -315,9 +244,10 @@ class Checker:
         if assertion.lines is not None and disk.kind is FileKind.REGULAR:
             count, uncounted = self._count(path, disk, state)
         slashed = state.facts.get(place.slashed) if place.slashed is not None else None
-        return verdicts.Sight(place, disk, known, without_git, state.failed, count, uncounted, slashed, moved)
+        sight = verdicts.Sight(place, disk, known, without_git, state.failed, count, uncounted, slashed, moved)
+        return sight._replace(elsewhere=state.elsewhere.words(path, handed_off_at))
 
-    def _is_nested(self, path: str, state: _Round) -> bool:
+    def _is_nested(self, path: str, state: Round) -> bool:
         """The path lies in another repository, below the workspace."""
         above = path.rpartition("/")[0]
         if not above:
@@ -327,7 +257,7 @@ class Checker:
             state.nested[above] = here or self._is_nested(above, state)
         return state.nested[above]
 
-    def _count(self, path: str, disk: DiskFacts, state: _Round) -> tuple[int | None, str]:
+    def _count(self, path: str, disk: DiskFacts, state: Round) -> tuple[int | None, str]:
         """(the number of lines of a file, None where it is not counted; why)."""
         identity = (disk.mtime_ns, disk.ctime_ns, disk.size, disk.inode)
         known = self._lines.get(path)

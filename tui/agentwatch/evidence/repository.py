@@ -97,6 +97,17 @@ def _packed(common: str, name: str) -> str | None:
     return match[1] if match else None
 
 
+def tips(repository: Repository) -> list[str]:
+    """The names of all objects that the references of a repository name, of every branch and tag, and its HEAD."""
+    common = repository.common_directory
+    names = set(
+        re.findall(r"^([0-9a-f]{40}|[0-9a-f]{64}) refs/", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
+    )
+    for directory, _, files in os.walk(f"{common}/refs"):
+        names.update((_text(directory, name) or "").strip() for name in files)
+    return sorted(name for name in names | {repository.head or ""} if _OBJECT_NAME.match(name))
+
+
 def _has_commits(git: str, common: str) -> bool:
     """A repository whose HEAD has no commit had some all the same: another branch, packed ones, or a log of them."""
     logged = os.path.lexists(f"{git}/logs/HEAD") or os.path.lexists(f"{common}/packed-refs")

@@ -20,7 +20,9 @@ _YES: Final = Verdict.VERIFIED
 _NO: Final = Verdict.CONTRADICTED
 _OPEN: Final = Verdict.UNVERIFIABLE
 
-_EMPTY_BY_NATURE: Final = frozenset({"__init__.py", "py.typed", ".gitkeep", ".keep", ".nojekyll", ".npmignore"})
+_EMPTY_BY_NATURE: Final = frozenset(
+    {"__init__.py", "conftest.py", "py.typed", ".gitkeep", ".keep", ".nojekyll", ".npmignore"}
+)
 _MARKDOWN: Final = (".md", ".markdown", ".mdx")
 _CODE: Final = re.compile(
     r"\.(?:bash|bat|c|cc|clj|cpp|cs|css|cxx|dart|ex|exs|erl|go|gradle|groovy|h|hpp|hs|html|java|jl|js|jsx|kt|kts"
@@ -30,6 +32,7 @@ _NANOSECONDS: Final = 1_000_000_000
 KEPT: Final = "no claimed file breaks it, and no change that git shows; what git ignores was not looked at"
 NO_HANDOFF: Final = "no handoff is known"
 STATED: Final = "the file exists; what is said of it cannot be checked"
+_CAME: Final = "put there, or committed, since: a copy or a move keeps the older time"
 _LATER: Final = "the handoff was put there, or given its time, after that: whether it is older is not known"
 UNREAD: Final = "; its content was not checked"
 _WORDS: Final = {
@@ -58,7 +61,7 @@ class Sight(NamedTuple):
     `git` is None, and `without_git` says why, where git says nothing; `failed`: there is a repository, and it could not
     be asked. `line_count` is that of the file, None where it was not counted, and `uncounted` says why. `slashed` are
     the facts of the same path with `/` for backslashes. `moved` is where the file lies now, and what is told here is
-    about that place. `cleared`: the return is gone, too.
+    about that place. `elsewhere` says in words who has a file that is missing. `cleared`: the return is gone, too.
     """
 
     place: ClaimedPlace
@@ -70,6 +73,7 @@ class Sight(NamedTuple):
     uncounted: str = ""
     slashed: DiskFacts | None = None
     moved: str | None = None
+    elsewhere: str = ""
     cleared: bool = False
 
 
@@ -87,14 +91,18 @@ def judge(assertion: Assertion, sight: Sight | None, handed: Handed) -> Claim:
     if sight.moved is not None:
         claim = claim._replace(detail=f"moved since, to {sight.moved}: {detail}")
     file = sight.moved or sight.place.relative
-    is_there = sight.disk.kind is not FileKind.MISSING or sight.disk.variant or sight.place.fault
+    is_there = sight.disk.kind is not FileKind.MISSING or sight.disk.variant or sight.place.relative is None
     return claim._replace(file=to_path(file) if file is not None else None, is_missing=verdict is _NO and not is_there)
 
 
 def _of_path(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, str]:
     fault = sight.place.fault
+    if fault is Fault.ABSOLUTE and sight.place.relative is not None:
+        # Against the contract, which says so; but it is clear which file is meant.
+        verdict, detail = _of_path(assertion, sight._replace(place=sight.place._replace(fault=None)), handed)
+        return verdict, f"{detail} (given as an absolute path)"
     if fault is not None:
-        return _misplaced(assertion, sight, fault)
+        return _misplaced(assertion, fault)
     disk = sight.disk
     if disk.kind is FileKind.REFUSED:
         return _OPEN, f"cannot be looked at: {disk.words}"
@@ -110,22 +118,11 @@ def _of_path(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdic
     return _made(assertion, sight, handed)
 
 
-def _misplaced(assertion: Assertion, sight: Sight, fault: Fault) -> tuple[Verdict, str]:
+def _misplaced(assertion: Assertion, fault: Fault) -> tuple[Verdict, str]:
     if assertion.kind is ClaimKind.EVIDENCE:
         # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
-        if fault is Fault.ABSOLUTE and sight.disk.kind in (FileKind.REGULAR, FileKind.DIRECTORY):
-            if assertion.stated:
-                return _OPEN, STATED
-            return _YES, _note("exists (given as an absolute path)", sight.disk)
-        if fault is Fault.ABSOLUTE and sight.disk.kind is FileKind.MISSING:
-            return _NO, "missing: nothing is there"
         return _OPEN, f"{fault}, so it is not looked at"
-    if fault is Fault.EMPTY:
-        return _OPEN, fault
-    if fault is Fault.ABSOLUTE and sight.place.relative is not None:
-        there = "which exists" if sight.disk.kind is FileKind.REGULAR else "where no such file is"
-        return _NO, f"{fault}; there it would be {sight.place.relative}, {there}"
-    return _NO, fault
+    return (_OPEN if fault is Fault.EMPTY else _NO), fault
 
 
 def _missing(assertion: Assertion, sight: Sight) -> tuple[Verdict, str]:
@@ -139,8 +136,13 @@ def _missing(assertion: Assertion, sight: Sight) -> tuple[Verdict, str]:
         return _OPEN, "nothing of this name is there, and it may not be a path"
     if any(letter in assertion.path for letter in "*?"):
         return _OPEN, "a pattern, not a path: name the files one by one"
-    if sight.git is not None and sight.git.tracked_before:
+    was_there = sight.git is not None and sight.git.tracked_before
+    if was_there and assertion.kind is ClaimKind.CREATED:
         return _NO, "missing: git had it before the handoff, and it is gone"
+    if sight.elsewhere:
+        return _OPEN, f"missing here, but {sight.elsewhere}"
+    if was_there and assertion.kind is not ClaimKind.MUST_CREATE:
+        return _OPEN, "missing: git had it before the handoff, and it is gone; to delete a file changes it, too"
     return _NO, "missing: no such file in the workspace"
 
 
@@ -171,8 +173,6 @@ def _made(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, 
     disk = sight.disk
     if disk.kind is FileKind.OTHER:
         return _NO, f"not a regular file: {disk.words}"
-    if disk.kind is FileKind.DIRECTORY and not sight.place.is_directory:
-        return _NO, "not a regular file: a directory"
     if disk.kind is FileKind.REGULAR and sight.place.is_directory:
         return _NO, "claimed as a directory by its last `/`, but it is a file"
     name = (sight.place.relative or "").rpartition("/")[2]
@@ -187,15 +187,22 @@ def _made(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, 
     if assertion.kind is ClaimKind.CREATED:
         if sight.git is not None and sight.git.tracked_before:
             return _NO, "claimed created but tracked before the handoff: git already had it"
+        if older and (_came(disk, handed.at) or (sight.git is not None and sight.git.committed)):
+            return _OPEN, f"last written before the handoff, but {_CAME}"
         if older:
             return _NO, "older than the handoff: claimed created, but last written before it"
     elif older:
-        return _untouched(assertion, sight, is_sure=handed.sure <= handed.at + SLACK)
+        return _untouched(assertion, sight, handed.at, is_sure=handed.sure <= handed.at + SLACK)
     is_modified = assertion.kind is ClaimKind.MODIFIED
     return _written(sight, is_modified=is_modified, is_sure=not is_older(disk, handed.sure))
 
 
-def _untouched(assertion: Assertion, sight: Sight, *, is_sure: bool) -> tuple[Verdict, str]:
+def _came(disk: DiskFacts, time: float) -> bool:
+    """A file, whatever time it has, was put under its name since: moved, or copied with its times."""
+    return not is_older(disk._replace(mtime_ns=disk.ctime_ns), time)
+
+
+def _untouched(assertion: Assertion, sight: Sight, time: float, *, is_sure: bool) -> tuple[Verdict, str]:
     """A file that was last written before the handoff, and is not claimed to be new; `is_sure` is of that time."""
     git = sight.git
     if assertion.kind is not ClaimKind.MODIFIED:
@@ -208,6 +215,8 @@ def _untouched(assertion: Assertion, sight: Sight, *, is_sure: bool) -> tuple[Ve
         return _YES, _note("changed by a commit since the handoff", sight.disk, "")
     if git is not None and git.tracked_before and git.committed is None:
         return _OPEN, "only its mode was changed by a commit since the handoff"
+    if _came(sight.disk, time):
+        return _OPEN, f"last written before the handoff, but {_CAME}"
     if git is not None and git.changed:
         return _NO, "older than the handoff: it differs from the last commit, but was last written before it"
     if git is not None and git.known:
