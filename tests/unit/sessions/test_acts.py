@@ -226,7 +226,8 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\
         ("Bash", {}, [(ActKind.STRANGE, "Bash")]),
         ("shell", {"command": ["bash", "-lc", "make test"]}, [(ActKind.COMMAND, "make test")]),
         ("shell", {"command": ["make", "a b"]}, [(ActKind.COMMAND, "make 'a b'")]),
-        ("Read", {"file_path": "a.py"}, []),
+        ("Read", {"file_path": "a.py"}, [(ActKind.LOOK, "Read")]),
+        ("TodoWrite", {"todos": []}, []),
         ("Task", {"prompt": "Go."}, []),
     ],
 )

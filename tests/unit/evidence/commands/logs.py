@@ -89,8 +89,48 @@ _JEST: Final = "PASS src/form.test.ts\n\nTests:       31 passed, 31 total\nTime:
 _CARGO: Final = "running 7 tests\ntest result: ok. 7 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n"
 _TRIMMED: Final = "tests/test_a.py ....\n... [20133 characters truncated] ...\n"
 
+UNKNOWN: Final = (
+    "(cd sub && lein test)",
+    "for t in a b; do julia $t; done",
+    "D=$(date) lein test",
+    "if lein test; then echo ok; fi",
+    "lein test & wait",
+    'Rscript -e "devtools::test()"',
+    'julia -e "using Pkg; Pkg.test()"',
+    "zig build test",
+    "lake build",
+    "ninja test",
+    "cmake --build . --target test",
+    "find . -name '*.jl' -exec julia {} ';'",
+    "awk 'BEGIN{system(\"lein test\")}'",
+    "sed '1e lein test' a.txt",
+    'git rebase -x "lein test" main',
+    "git test",
+    "gh workflow run ci.yml && gh run watch",
+    "curl -X POST https://ci.example/run",
+)
+"""Lines that may run tests, for all that anybody knows."""
+HARMLESS: Final = (
+    "for f in a b; do cat $f; done",
+    "if grep -q x a.py; then echo yes; fi",
+    "(cd sub && ls)",
+    "N=$(wc -l < a.py); echo $N",
+    "git -C /shop log --oneline 2>&1 | head",
+    "ls $(git rev-parse --show-toplevel) 2>/dev/null || true",
+)
+"""And those that surely run none, though they are programs."""
 LOGS: Final[Mapping[str, Sequence[Deed]]] = {
     "nothing": [],
+    "hooked": [ran("git commit -m x", 0, "pytest...............Passed\n[main 1a2b] x\n 1 file changed")],
+    "committed, tests in it": [
+        ran("git commit -m 'tests pass'", 0, "[main 1a2b] tests pass\n 1 file changed\n create mode 100644 tests/a.py")
+    ],
+    "hooked, in a document": [
+        ran("git commit -m \"$(cat <<'END'\nx (y)\nEND\n)\"", 0, "husky - running tests\n[main 1a2b] x (y)")
+    ],
+    "looked by tools": [used("Read", file_path="a.py"), used("Grep", pattern="foo")],
+    **{line: [ran(line, 0, "")] for line in UNKNOWN},
+    **{line: [ran(line, 0, "")] for line in HARMLESS},
     "three checks": [
         ran("pytest -q", 0, "12 passed in 0.1s"),
         ran("ruff check .", 0, "All checks passed!"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.unit.evidence.commands.logs import HARMLESS, UNKNOWN
+
 V, C, U = "verified", "contradicted", "unverifiable"
 
 # Kinds: `e` a bullet of the evidence, `s` the summary, `c` a success criterion of the handoff.
@@ -328,4 +330,19 @@ CLAIMS: Final = (
     ("make, red", "e", "README.md says that `make check` passes", U, "a document says so"),
     ("nothing", "e", "docs/x.md:3 says `cargo test` is green", U, "a document says so"),
     ("nothing", "e", "`pytest -q` in docs/ci.md", U, "more is said than that it was run"),
+    # What may have run tests unseen
+    *((line, "s", "All tests pass.", U, "it may have run them") for line in UNKNOWN),
+    *((line, "s", "All tests pass.", C, "it only looks") for line in HARMLESS),
+    ("hooked", "s", "All tests pass.", U, "a hook ran something"),
+    ("hooked", "e", "`pytest -q` passes", U, "a hook ran something"),
+    ("hooked, in a document", "s", "All tests pass.", U, "a hook ran something"),
+    ("committed, tests in it", "s", "All tests pass.", C, "only a message says so"),
+    # Looked at by tools that are no shell
+    ("looked by tools", "e", "`cat a.py`", U, "Read shows the same"),
+    ("looked by tools", "e", "`grep -rn foo src`", U, "Grep shows the same"),
+    ("looked by tools", "e", "`ls -la src | head -3`", U, "so may have been shown"),
+    ("looked by tools", "e", "`find . -name x`", U, "Glob shows the same"),
+    ("looked by tools", "e", "`git diff --stat`", C, "no tool shows that"),
+    ("looked by tools", "e", "`pytest -q`", C, "never run"),
+    ("nothing", "e", "`cat a.py`", C, "nothing was looked at"),
 )  # fmt: skip

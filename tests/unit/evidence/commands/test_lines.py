@@ -210,7 +210,21 @@ def test_whether_an_output_was_cut(output: str, cut: bool) -> None:
     assert was_cut(output) is cut
 
 
-HOSTILE = ("\n", " \n", "=", "1 passed, ", "<<'A'\n", "(", "`", "a=1 ", "Tests:  1 a, ", "no issues ", "1 passing\n")
+HOSTILE = (
+    "\n",
+    " \n",
+    "=",
+    "1 passed, ",
+    "<<'A'\n",
+    "(",
+    "`",
+    "a=1 ",
+    "Tests:  1 a, ",
+    "no issues ",
+    "1 passing\n",
+    "git ",
+    "< ",
+)
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

@@ -33,7 +33,7 @@ from agentwatch.evidence.commands.programs import (
     surely_checks_nothing,
 )
 from agentwatch.evidence.commands.statements import Statement
-from agentwatch.evidence.commands.tables import TOPICS, Topic
+from agentwatch.evidence.commands.tables import LOOKING, TOPICS, Topic
 
 _YES: Final = Verdict.VERIFIED
 _NO: Final = Verdict.CONTRADICTED
@@ -142,6 +142,8 @@ def _not_found(statement: Statement, line: CommandLine, asked: Program, log: Too
     like = [ran for ran in log.ran if _may_be(ran, asked)]
     if like:
         return Held(_OPEN, f"it was not run as it is named; `{short(like[-1])}` may be it", like[-1].call)
+    if log.looked and all(part.argv and part.argv[0] in LOOKING - {"git"} for part in line.parts):
+        return Held(_OPEN, "it is not in the log, but files were looked at by other tools than a shell")
     if statement.extra:
         return Held(_OPEN, f"it is not in the log; but more is said of it than that it was run: {statement.extra[:80]}")
     words = {part.argv[0] for part in line.parts if part.argv}
@@ -153,8 +155,8 @@ def _not_found(statement: Statement, line: CommandLine, asked: Program, log: Too
 def _may_be(ran: Ran, asked: Program) -> bool:
     """Whether a command that was run may have been, or have started, the one that is named."""
     names = {asked.name.split()[0]} if asked.name else set()
-    if not ran.line.plain:
-        return may_start(ran.line.text, names)
+    if ran.hooked or not ran.line.plain:
+        return ran.hooked or may_start(ran.line.text, names)
     for part, found in zip(ran.line.parts, ran.programs, strict=True):
         if found.name.split()[:1] == asked.name.split()[:1] and asked.name:
             return True
@@ -231,8 +233,8 @@ def _never_checked(topic: Topic, vague: Sequence[Ran], log: ToolLog) -> Held:
 
 def _is_vague(ran: Ran, topic: Topic) -> bool:
     """Whether a command may have started such a check without being one."""
-    if not ran.line.plain:
-        return may_start(ran.line.text, ())
+    if ran.hooked or not ran.line.plain:
+        return ran.hooked or may_start(ran.line.text, ())
     return any(
         found.topic is not topic and starts_others(found) and not surely_checks_nothing(part.argv)
         for part, found in zip(ran.line.parts, ran.programs, strict=True)

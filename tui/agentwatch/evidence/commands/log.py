@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.claims import Call
 from agentwatch.delegation.run import Run
-from agentwatch.evidence.commands.line import CommandLine, parse
-from agentwatch.evidence.commands.outcomes import Counts, counts_in, faults_in, was_cut
+from agentwatch.evidence.commands.line import LONGEST, CommandLine, parse
+from agentwatch.evidence.commands.outcomes import Counts, counts_in, faults_in, shows_hook, was_cut
 from agentwatch.evidence.commands.programs import (
     Program,
     changes_nothing,
@@ -18,6 +19,7 @@ from agentwatch.evidence.commands.programs import (
     program,
     surely_checks_nothing,
 )
+from agentwatch.evidence.commands.tables import GIT_HOOKED
 from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.following import RunTranscript
@@ -29,6 +31,8 @@ _SLACK: Final = 1.0
 _LONGEST: Final = 2_000
 """Characters of a command or path that are kept for what the return does not say."""
 
+_HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{'|'.join(sorted(GIT_HOOKED))})\b")
+
 TranscriptOf = Callable[[Run], RunTranscript | None]
 _Records = Iterable[tuple[int, Sequence[Entry]]]
 
@@ -38,6 +42,7 @@ class Ran(NamedTuple):
 
     Times are epoch seconds; `over_at` is None where its end is not told. `code` is the exit code of the whole line,
     None where it is not told. `counts` and `faults` are what its output says at its end, `is_cut` that not all is kept.
+    `hooked`: its output shows that git ran a hook.
     """
 
     line: CommandLine
@@ -50,6 +55,7 @@ class Ran(NamedTuple):
     faults: bool | None
     is_cut: bool
     call: Call
+    hooked: bool = False
 
 
 class Done(NamedTuple):
@@ -64,13 +70,14 @@ class ToolLog(NamedTuple):
     """What was done, in the order in which it was begun. `refused` are the lines that nobody allowed to run.
 
     `gap` says why something may have been run that is not in it, "" where all is. `is_partial`: something of what was
-    done is missing, so that nobody knows what was changed.
+    done is missing, so that nobody knows what was changed. `looked`: files were looked at by tools that are no shell.
     """
 
     done: tuple[Done, ...] = ()
     refused: tuple[CommandLine, ...] = ()
     gap: str = ""
     is_partial: bool = False
+    looked: bool = False
 
     @property
     def ran(self) -> list[Ran]:
@@ -95,6 +102,7 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
     """
     gaps: list[str] = []
     made: list[Done] = []
+    looked = False
     for number, run in enumerate(runs):
         transcript = transcript_of(run)
         if transcript is None:
@@ -103,9 +111,12 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
             gaps.append("an agent that it asked has no transcript")
             continue
         try:
-            made += list(_of_run(run, transcript.records()))
+            acts = list(_of_run(run, transcript.records()))
         except Exception as error:  # noqa: BLE001  what somebody else's reader gives must not end all checks
             gaps.append(f"not all of its transcript can be read ({error})")
+            continue
+        looked = looked or any(one.act.kind is ActKind.LOOK for one in acts)
+        made += (one for one in acts if one.act.kind is not ActKind.LOOK)
         if len(made) > _MOST:
             gaps.append("it did too much to keep in mind")
             del made[:-_MOST]
@@ -115,7 +126,7 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
     gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
     refused = [one.act for one in made if one.act.refused and one.act.kind is ActKind.COMMAND]
     done = (one for one in made if not one.act.refused)
-    return ToolLog(tuple(done), tuple(parse(act.what) for act in refused), gaps[0] if gaps else "", is_partial)
+    return ToolLog(tuple(done), tuple(parse(act.what) for act in refused), gaps[0] if gaps else "", is_partial, looked)
 
 
 def _of_run(run: Run, records: _Records) -> Iterator[Done]:
@@ -154,4 +165,5 @@ def _ran(act: Act, call: Call) -> Ran:
         faults=faults_in(output) if output else None,
         is_cut=ended is not None and (ended.is_cut or was_cut(output)),
         call=call,
+        hooked=ended is not None and _HOOKED.search(line.text[:LONGEST]) is not None and shows_hook(ended.output),
     )

@@ -194,3 +194,15 @@ _CUTTING: Final = ("runcated", "mitted", "idden", " cut", "too l", "lipped", "pe
 def was_cut(output: str) -> bool:
     """Whether a program says in an output that this is not all of it."""
     return any(word in output for word in _CUTTING) and _CUT.search(output) is not None
+
+
+_GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|remote: .*|branch .*)$", re.MULTILINE)
+_HOOK: Final = re.compile(
+    r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b|[\u2713\u2714\u2705]",
+    re.IGNORECASE,
+)
+
+
+def shows_hook(output: str) -> bool:
+    """Whether in what git printed something speaks that it started: a hook."""
+    return _HOOK.search(_GITS_OWN.sub("", output[-_LOOKED_AT:])) is not None

@@ -18,13 +18,18 @@ _HERE: Final = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL
 """A here-document that is taken as it stands."""
 _MOST: Final = 20
 """Here-documents of a line; one with more is no line of an agent."""
-_STARTING: Final = re.compile(
-    r"(?:^|[\s;&|(/`'\"])(?:"
-    + "|".join(sorted({re.escape(name.split()[0]) for name in tables.TOPICS} - {"node", "make", "task"}))
-    + r"|python[\d.]*|node|npx|bash|sh|zsh|make|task|just|docker|ssh|xargs|sudo|eval|uv|poetry|ruby|perl|php|java)"
-    r"(?=[\s;&|)`'\"]|\Z)"
-    r"|(?:^|[\s;&|(])\.{0,2}/[\w./-]+\.(?:sh|py|js|rb|pl)\b|\./\w"
+_BETWEEN: Final = re.compile(r"\$?\(+|[;&|\n)`]+|<\(")
+_REDIRECTED: Final = re.compile(r"&?\d?[<>]{1,2}[|&]?\s*[^\s;&|()`<>]+")
+"""Where a command reads and prints starts nothing."""
+_BEFORE: Final = frozenset(("if", "then", "else", "elif", "while", "until", "do", "!", "{", "("))
+"""Words of a shell behind which a command stands."""
+_ALONE: Final = frozenset(
+    (
+        *("for", "case", "select", "fi", "done", "esac", "}", "[[", "]]", "#", "exit", "return", "break", "continue"),
+        *("wait", "read", "local", "declare", "shift", "unset"),
+    )
 )
+"""And those behind which none does."""
 _SAME: Final = {"gradlew": "gradle", "mvnw": "mvn", "py.test": "pytest"}
 
 
@@ -127,17 +132,32 @@ def _telling(args: Sequence[str]) -> tuple[str, ...]:
 
 
 def surely_checks_nothing(words: Sequence[str]) -> bool:
-    """Whether a command can be no check, and no script that has some run."""
+    """Whether a command can be no check, and no script that has some run; of what a hook of git runs, its output
+    tells."""
     if not words:
         return True
     name = words[0]
     if name in ("source", "."):
         return words[-1].endswith("/activate")
-    if name in ("find", "fd") and any(re.match(r"-(?:exec|ok)|-[xX]\Z|--exec", word) for word in words):
-        return False
     if name == "git":
-        return "bisect" not in words and not any(word.startswith("-c") for word in words)
+        return git_command(words) in tables.GIT_KNOWN
+    is_starting = tables.STARTING.get(name)
+    if is_starting is not None and any(is_starting.search(word) for word in words[1:]):
+        return False
     return name in tables.LOOKING or name in tables.DOING or program(words).name == ""
+
+
+def git_command(words: Sequence[str]) -> str:
+    """What git is to do: its first word that is no option; "" where `-c` may mean something else by it."""
+    pending = iter(words[1:])
+    for word in pending:
+        if word == "-C":
+            next(pending, None)
+        elif not word.startswith("-"):
+            return word
+        elif word.startswith("-c"):
+            break
+    return ""
 
 
 def without_documents(text: str) -> str:
@@ -146,18 +166,32 @@ def without_documents(text: str) -> str:
 
 
 def may_start(text: str, names: Iterable[str]) -> bool:
-    """Whether a line that is not understood may start a check, a script, or one of these programs."""
+    """Whether a line that is not understood may start a check, a script, or one of these programs: it does not if the
+    first word of all that stands between the marks of a shell is one that starts nothing."""
     if len(text) > LONGEST:
         return True
     text = without_documents(text)
-    return _STARTING.search(text) is not None or any(re.search(rf"\b{re.escape(name)}\b", text) for name in names)
+    if any(re.search(rf"\b{re.escape(name)}\b", text) for name in names):
+        return True
+    return not all(map(_starts_nothing, _BETWEEN.split(_REDIRECTED.sub(" ", text))))
+
+
+def _starts_nothing(piece: str) -> bool:
+    words = piece.replace("'", " ").replace('"', " ").split()
+    while words and (words[0] in _BEFORE or re.match(r"[A-Za-z_]\w*\+?=", words[0])):
+        words = words[1:]
+    return not words or words[0] in _ALONE or words == ["\\"] or surely_checks_nothing(words)
 
 
 def starts_others(one: Program) -> bool:
     """Whether a check, or another program, starts what somebody has written down for it elsewhere."""
     return (
         one.topic is None
-        or re.match(r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker)\b", one.name) is not None
+        or re.match(
+            r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker|zig|lake|ninja|cmake|bazel|sbt)\b",
+            one.name,
+        )
+        is not None
     )
 
 
@@ -167,8 +201,7 @@ def changes_nothing(words: Sequence[str]) -> bool:
     if not one.name or one.name == "mkdir":
         return True
     if one.name == "git":
-        command = next((word for word in words[1:] if not word.startswith("-")), "")
-        return tables.GIT_READING.match(command) is not None
+        return git_command(words) in tables.GIT_READING
     if one.name not in tables.NEVER_WRITING and any(tables.WRITING_OPTIONS.match(word) for word in words[1:]):
         return False
     if one.topic is Topic.LINT and one.name in tables.FORMATTERS:

@@ -188,6 +188,7 @@ _STARTERS: Final = frozenset(
             "java",
             "deno",
             "make",
+            "gh",
             "just",
         ),
     )

@@ -130,15 +130,48 @@ LOOKING: Final = frozenset(
 DOING: Final = frozenset(
     (
         *("curl", "wget", "tee", "touch", "cp", "mv", "rm", "rmdir", "ln", "patch", "tar", "unzip", "zip", "gzip"),
-        *("gunzip", "gh", "chmod", "chown", "mkdir"),
+        *("gunzip", "chmod", "chown", "mkdir"),
     )
 )
 """Programs that check nothing either, and may change files."""
-GIT_READING: Final = re.compile(
-    r"(?:status|diff|log|show|branch|rev-parse|ls-files|blame|tag|remote|config|describe|shortlog|add|commit|push|fetch"
-    r"|rev-list|cat-file|grep|reflog|ls-remote|ls-tree|version|help)\Z"
+GIT_READING: Final = frozenset(
+    (
+        *("status", "diff", "log", "show", "branch", "rev-parse", "ls-files", "blame", "tag", "remote", "config"),
+        *("describe", "shortlog", "add", "commit", "push", "fetch", "rev-list", "cat-file", "grep", "reflog"),
+        *("ls-remote", "ls-tree", "version", "help", "merge-base", "check-ignore", "for-each-ref", "diff-tree"),
+    )
 )
 """What git does without a change to the files."""
+GIT_HOOKED: Final = frozenset(
+    ("commit", "push", "merge", "rebase", "pull", "am", "cherry-pick", "revert", "checkout", "switch", "worktree")
+)
+"""What git runs hooks at."""
+GIT_KNOWN: Final = frozenset(
+    (
+        *GIT_READING,
+        *(GIT_HOOKED - {"rebase"}),
+        "restore",
+        "reset",
+        "stash",
+        "clean",
+        "rm",
+        "mv",
+        "init",
+        "clone",
+        "apply",
+    )
+)
+"""What is git's own, and no alias; `git rebase -x` starts others."""
+_FINDING: Final = re.compile(r"-(?:exec|ok)|-[xX]\Z|--exec")
+STARTING: Final[Mapping[str, re.Pattern[str]]] = {
+    "find": _FINDING,
+    "fd": _FINDING,
+    "awk": re.compile(r"system|\||\A-f"),
+    "sed": re.compile(r"(?:\A|[\d$;{/])e(?:\s|\Z)|\A(?:-f|--file)"),
+    "curl": re.compile(r"\A(?:-[A-Za-z]*[XdFT]|--(?:request|data|json|form|upload-file))"),
+    "wget": re.compile(r"\A--(?:method|post|body)"),
+}
+"""Arguments with which programs that look or do start others, or what runs elsewhere."""
 WRITING_OPTIONS: Final = re.compile(
     r"(?:-i\S*|--in-place\S*|-delete|-exec\w*|-ok\w*|-fprint\w*|--fix|--write|-w|-o|--output\S*)\Z"
 )

@@ -1,4 +1,4 @@
-"""What an agent did by its tools: the commands that it ran, the files that it wrote, and the rest; out of a transcript.
+"""What an agent did by its tools, out of a transcript: the commands that it ran, the files that it wrote, and the rest.
 
 Facts only: what a command comes to, and whether that was claimed, is for the evidence to judge.
 """
@@ -26,24 +26,19 @@ _WRITERS: Final = frozenset(
         *("write_file", "replace", "edit_file", "create", "str_replace", "insert"),
     )
 )
+_LOOKING: Final = frozenset(
+    (
+        *("Read", "Glob", "Grep", "LS", "NotebookRead", "read", "glob", "grep", "list", "view", "codesearch"),
+        *("view_image", "read_file", "read_many_files", "list_directory", "search_file_content", "grep_search"),
+    )
+)
+"""Tools that show files, as `cat` and `grep` do."""
 _HARMLESS: Final = frozenset(
     (
-        *(
-            "Read",
-            "Glob",
-            "Grep",
-            "LS",
-            "NotebookRead",
-            "TodoWrite",
-            "TodoRead",
-            "TaskCreate",
-            "TaskUpdate",
-            "TaskList",
-        ),
-        *("TaskGet", "ToolSearch", "ListAgents", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ReportFindings"),
-        *("read", "glob", "grep", "list", "view", "codesearch", "question", "todowrite", "todoread", "update_plan"),
-        *("view_image", "request_user_input", "read_file", "read_many_files", "list_directory", "search_file_content"),
-        *("grep_search", "todo_write", "save_memory", "ask_user_question", "report_intent", "StructuredOutput"),
+        *("TodoWrite", "TodoRead", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "ToolSearch", "ListAgents"),
+        *("AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ReportFindings", "question", "todowrite", "todoread"),
+        *("update_plan", "request_user_input", "todo_write", "save_memory", "ask_user_question", "report_intent"),
+        *("StructuredOutput",),
     )
 )
 """Tools that change nothing and run nothing."""
@@ -70,6 +65,7 @@ class ActKind(StrEnum):
     COMMAND = "command"
     WRITE = "write"
     NETWORK = "network"
+    LOOK = "look"
     STRANGE = "strange"
 
 
@@ -98,7 +94,7 @@ class Act(NamedTuple):
 def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
     """What the records of a transcript say that was done, in the order of the results; what has none comes last.
 
-    What only looks at something is left out. Raises what going through the records raises.
+    What only talks or plans is left out. Raises what going through the records raises.
     """
     made: dict[str, tuple[Act, ...]] = {}
     for place, entries in records:
@@ -125,6 +121,9 @@ def _acts_of(call: Entry, place: Place) -> Iterator[Act]:
     if tool in _HARMLESS or tool in _DELEGATING:
         return
     act = Act(ActKind.STRANGE, tool, call.at, place, tool, call.cwd)
+    if tool in _LOOKING:
+        yield act._replace(kind=ActKind.LOOK)
+        return
     if tool in _SHELLS:
         line = command_in(given)
         yield act._replace(kind=ActKind.COMMAND, what=line, cwd=_directory(call)) if line else act
