@@ -278,6 +278,24 @@ def test_a_linked_work_tree_is_a_repository_too(repository: Repository, tmp_path
     assert only(result).detail.startswith("claimed created but tracked before")
 
 
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("src/gone.py (deleted)", U),
+        ("`src/gone.py` \u2014 removed, nobody used it", U),
+        ("src/gone.py was removed", U),
+        ("src/gone.py \u2014 fixed; removed `src/gone.py` afterwards", U),
+        ("src/gone.py \u2014 removed a check", U),
+        ("src/gone.py \u2014 fixed, and src/other.py removed", C),
+        ("src/gone.py", C),
+    ],
+)
+def test_what_the_return_itself_calls_removed_is_not_missing(plain: Repository, said: str, verdict: Verdict) -> None:
+    text = returned(modified=["src/gone.py"]).replace("## Evidence", f"## Evidence\n- {said}\n")
+    modified = [claim for claim in check(plain.root, text).claims if claim.kind == "modified"]
+    assert [claim.verdict for claim in modified] == [verdict], modified
+
+
 def test_too_many_claims_are_cut_and_said_to_be(repository: Repository) -> None:
     text = returned(created=[f"c{number}.md" for number in range(900)], modified=[f"m{n}.md" for n in range(900)])
     claims = check(repository.root, text).claims

@@ -38,6 +38,13 @@ _NOTHING: Final = frozenset({"(none)", "none", "(none).", "none.", "n/a", "(n/a)
 """What a bullet says where there are none."""
 _REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
 
+_REMOVES: Final = re.compile(r"\b(?:deleted|removed)\b", re.IGNORECASE)
+_WAS: Final = re.compile(r"\s(?:was|is|has been)\Z")
+_OPENING: Final = " \t`*\"'(:\u2013\u2014-"
+_BETWEEN: Final = f"{_OPENING}),;."
+_BESIDE: Final = 300
+"""Letters beside a word that are looked at."""
+
 
 class Told(NamedTuple):
     """What one document says that is held against the evidence. Of what is no return, `summary` is None and nothing is
@@ -122,11 +129,21 @@ def claims_of(
         return ()
     demands = _demands(handoff_text, handoff_name or "handoff.json", tell) if handoff_text is not None else None
     assertions: dict[tuple[object, ...], Assertion] = {}
+    removed = set(_removed_in(returned_text))
     for one in _all(told, told.summary, returned_text, demands, logged=logged):
-        assertions.setdefault((one.kind, one.path, one.lines), one)
+        is_removed = one.path in removed and one.kind is not ClaimKind.MUST_CREATE
+        assertions.setdefault((one.kind, one.path, one.lines), one._replace(removed=is_removed))
         if len(assertions) > MAX_ASSERTIONS:
             return (*islice(assertions.values(), MAX_ASSERTIONS), _unchecked(one.kind, "", _TOO_MANY))
     return tuple(assertions.values())
+
+
+def _removed_in(text: str) -> Iterator[str]:
+    """The words that stand beside one that says that something was removed; among them the paths."""
+    for verb in _REMOVES.finditer(text):
+        before = _WAS.sub("", text[max(verb.start() - _BESIDE, 0) : verb.start()].rstrip(_BETWEEN)).rstrip(_BETWEEN)
+        after = text[verb.end() : verb.end() + _BESIDE].lstrip(_OPENING)
+        yield from (word.lstrip(_OPENING).rstrip(_BETWEEN) for word in (*before.split()[-1:], *after.split()[:1]))
 
 
 def _demands(text: str, name: str, tell: Tell) -> asked.Demands | None:

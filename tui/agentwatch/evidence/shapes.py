@@ -52,7 +52,8 @@ class Assertion(NamedTuple):
     `lines` is a range of 1-based lines, both included. `settled` is the verdict where the text alone decides it.
     `doubtful`: it may be no path at all, so that its absence says nothing. `unfinished`: the return does not say that
     the work is done, so that an absence is no lie. `stated`: it says something about the file, which nobody checks, and
-    no more than that is claimed. `limit`, and `below` for ONLY_BELOW, are what a constraint demands;
+    no more than that is claimed. `removed`: the return itself says that it is gone. `limit`, and
+    `below` for ONLY_BELOW, are what a constraint demands;
     `made` are the paths that the return claims to have made. `statement` is what it says of a command or of tests, to
     be held against the log.
     """
@@ -64,6 +65,7 @@ class Assertion(NamedTuple):
     doubtful: bool = False
     unfinished: bool = False
     stated: bool = False
+    removed: bool = False
     limit: Limit | None = None
     below: str | None = None
     made: tuple[str, ...] = ()

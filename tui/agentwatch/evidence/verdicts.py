@@ -132,6 +132,8 @@ def _missing(assertion: Assertion, sight: Sight) -> tuple[Verdict, str]:
         return _OPEN, "missing, and so is its return: the work may have been cleared away as a whole"
     if assertion.unfinished:
         return _OPEN, "missing so far; the return does not say that the work is done"
+    if assertion.removed:
+        return _OPEN, "missing, and the return says that it was removed"
     if assertion.doubtful:
         return _OPEN, "nothing of this name is there, and it may not be a path"
     if any(letter in assertion.path for letter in "*?"):
