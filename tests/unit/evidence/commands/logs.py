@@ -121,6 +121,20 @@ HARMLESS: Final = (
 """And those that surely run none, though they are programs."""
 LOGS: Final[Mapping[str, Sequence[Deed]]] = {
     "nothing": [],
+    "stashed": [ran("pytest -q", 0, _412), ran("git stash"), ran("pytest -q", 1, _399), ran("git stash pop")],
+    "only before, stashed": [ran("git stash"), ran("pytest -q", 1, _399), ran("git stash pop"), wrote("src/a.py")],
+    "on main": [ran("pytest -q", 0, _412), ran("git checkout -q main && pytest -q; git checkout -q feat", 0, _399)],
+    "on main, fewer": [ran("git checkout main && pytest", 0, "400 passed in 3s"), ran("git checkout feat")],
+    "mutated": [ran("pytest -q", 0, _412), ran("sed -i s/1/2/ a.py && pytest -q; git checkout a.py", 0, _399)],
+    "worktree inside": [
+        *(ran("pytest -q", 0, _412), ran("git worktree add .base main"), ran("cd .base && pytest -q", 1, _399))
+    ],
+    "mutated by hand": [
+        *(ran("pytest -q", 0, _412), wrote("src/a.py"), ran("pytest -q", 1, _399), wrote("src/a.py"))
+    ],
+    "red, then an edit": [ran("pytest -q", 1, _399), wrote("src/a.py")],
+    "red, then a branch": [ran("pytest -q", 1, _399), ran("git checkout -b next && git stash list")],
+    "put back, then red": [ran("git stash"), ran("git stash pop"), ran("pytest -q", 1, _399)],
     "hooked": [ran("git commit -m x", 0, "pytest...............Passed\n[main 1a2b] x\n 1 file changed")],
     "committed, tests in it": [
         ran("git commit -m 'tests pass'", 0, "[main 1a2b] tests pass\n 1 file changed\n create mode 100644 tests/a.py")

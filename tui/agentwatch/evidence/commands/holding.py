@@ -22,7 +22,7 @@ from agentwatch.evidence.commands.hits import (
     is_bad,
     short,
 )
-from agentwatch.evidence.commands.line import PREPARING, CommandLine
+from agentwatch.evidence.commands.line import LONGEST, PREPARING, CommandLine
 from agentwatch.evidence.commands.log import Ran, ToolLog
 from agentwatch.evidence.commands.outcomes import Counts
 from agentwatch.evidence.commands.programs import (
@@ -44,6 +44,13 @@ _DOCUMENTS: Final = re.compile(
 )
 """Files that no test is about: what the agent writes of its work, it writes last."""
 
+_PUTTING_BACK: Final = re.compile(
+    r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
+    r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse))|\bpatch\s+-R"
+)
+"""With these, files become again what they were."""
+_COPYING: Final = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?(?:worktree\s+add|clone)\b")
+
 _NEVER: Final = "was never run by this attempt"
 
 
@@ -58,6 +65,8 @@ def hold(statement: Statement, log: ToolLog, workspace: str, *, demanded: bool =
     held = _of_command(statement, log, workspace) if statement.command else _of_topic(statement, log, workspace)
     if held.verdict is _NO and demanded and held.call is None:
         return held._replace(verdict=_OPEN)
+    if held.verdict is _NO and (why := _other_version(held, log, workspace)):
+        return held._replace(verdict=_OPEN, detail=f"{held.detail}; but {why}")
     if held.verdict is _YES and statement.extra:
         more = f"{held.detail}; but more is said than a log can show: {statement.extra[:80]}"
         return Held(_OPEN, more, held.call)
@@ -71,6 +80,30 @@ def hold(statement: Statement, log: ToolLog, workspace: str, *, demanded: bool =
             words = f"{what} was changed" if what else "files may have been changed"
             return Held(_OPEN, f"outdated: {held.detail.partition(UNCHANGED)[0]}, and after that {words}", held.call)
     return held
+
+
+def _other_version(held: Held, log: ToolLog, workspace: str) -> str:
+    """Why a run may be of files as they are no more, "" where it is not: something was put back after it; it was made
+    in a copy; or there was a good run, what was changed then made it bad, and was changed once more."""
+    ran = next((one for one in log.ran if one.call == held.call), None)
+    if ran is None:
+        return ""
+    checked = next((number for number, found in enumerate(ran.programs) if found.topic is not None), 0)
+    behind = [" ".join(part.words) for part in ran.line.parts[checked + 1 :]]
+    later = [one.line.text[:LONGEST] for one in log.ran if one.at > ran.at]
+    if any(_PUTTING_BACK.search(text) for text in (*behind, *later)):
+        return "files were put back after that"
+    hits = hits_of(log.ran)
+    is_elsewhere = any(hit.ran is ran and hit.directory != workspace for hit in hits)
+    if is_elsewhere and any(_COPYING.search(one.line.text[:LONGEST]) for one in log.ran if one.at <= ran.at):
+        return "it may have been run in another copy"
+    bad = {hit.program.name for hit in hits if hit.ran is ran and is_bad(hit)}
+    good = [hit.ran for hit in hits if hit.ran.at < ran.at and hit.program.name in bad and hit.code == 0]
+    changed = [at for at, path, by in log.changes() if not is_document(path)]
+    over_at = ran.at if ran.over_at is None else ran.over_at
+    # A line that changes files and then checks them has done so when it is over.
+    is_between = any(good[-1].at < at <= over_at for at in changed) if good else False
+    return "it was good before, and files were changed after that" if is_between and changed[-1] > over_at else ""
 
 
 # A command that is named
