@@ -15,7 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, exact, indented, quoted, say, verbatim, whole
+from agentwatch.text import (
+    LINE_LIMIT,
+    clean,
+    clean_lines,
+    complain,
+    exact,
+    indented,
+    quoted,
+    say,
+    verbatim,
+    whole,
+    words_of,
+)
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "50000"))
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -222,3 +234,31 @@ def test_a_carriage_return_ends_no_line_of_a_call() -> None:
 
 def test_a_letter_that_is_seen_as_nothing_keeps_columns_straight() -> None:
     assert clean("a\u3164\uffa0b") == "a<U+3164><U+FFA0>b"
+
+
+class Named(type):
+    """A metaclass whose classes cannot be asked for their name."""
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError
+
+
+class UnsayableError(Exception, metaclass=Named):
+    def __str__(self) -> str:
+        raise SystemExit
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError("of no\nuse\x07"), "OSError: of no use␇"),
+        (OSError(), "OSError"),
+        (UnsayableError(), "UnsayableError"),
+        (ValueError("x" * 5_000), f"ValueError: {'x' * 287}…"),
+    ],
+)
+def test_an_error_is_put_in_words_whatever_it_is(error: BaseException, words: str) -> None:
+    assert words_of(error) == words

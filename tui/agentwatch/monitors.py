@@ -19,6 +19,7 @@ from agentwatch.place import state_directory
 from agentwatch.presence import shown
 from agentwatch.sources.health import FILES, Health, Problem, health_of, together
 from agentwatch.sources.source import CombinedSource
+from agentwatch.text import words_of
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class Monitors(Monitor):
                     arrived.put_nowait(error)
                 else:
                     # The others go on.
-                    self.complaints.append(_from(part, f"watching has ended ({type(error).__name__}: {error})"))
+                    self.complaints.append(_from(part, f"watching has ended ({words_of(error)})"))
                     arrived.put_nowait(Update(frozenset(), structure=False))
 
         async def watch_all() -> None:

@@ -22,6 +22,7 @@ MAX_COMBINING: Final = 2
 LINE_LIMIT: Final = 4_000
 """Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them."""
 
+_ERROR_LIMIT: Final = 300
 TEXT_LIMIT: Final = 256 * 1024
 LINES_LIMIT: Final = 2_000
 
@@ -200,6 +201,16 @@ def whole(text: str) -> Iterator[Piece]:
 def quoted(text: str, limit: int = 80) -> str:
     """Foreign text inside a sentence of ours, in quotation marks that cannot be faked from inside."""
     return "“" + exact(text, limit).replace("“", '"').replace("”", '"') + "”"
+
+
+def words_of(error: BaseException) -> str:
+    """The type of an error and what it says, safe. Never raises: code of others may raise what cannot be printed."""
+    name: str = type.__dict__["__name__"].__get__(type(error))  # a metaclass may have put something else before it
+    try:
+        said = f"{name}: {error}".removesuffix(": ")
+    except BaseException:  # noqa: BLE001
+        said = name
+    return clean(said, _ERROR_LIMIT)
 
 
 def indented(value: object) -> str:

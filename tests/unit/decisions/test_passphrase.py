@@ -57,9 +57,9 @@ def test_another_key_has_another_passphrase(ring: Ring) -> None:
     ("trouble", "words"),
     [
         (KeyringLocked("Failed to unlock the collection!"), "the keyring is locked, and nobody unlocked it"),
-        (InitError("no collection\x1b[2J"), "the keyring answered with an error, “no collection␛\\[2J”"),
+        (InitError("no collection\x1b[2J"), "the keyring answered with an error, “InitError: no collection␛\\[2J”"),
         (ConnectionError(), "the keyring answered with an error, “ConnectionError”"),
-        (RuntimeError("plug-in"), "the keyring answered with an error, “plug-in”"),
+        (RuntimeError("plug-in"), "the keyring answered with an error, “RuntimeError: plug-in”"),
     ],
 )
 def test_whatever_a_keyring_raises_becomes_a_sentence(ring: Ring, trouble: Exception, words: str) -> None:

@@ -56,6 +56,17 @@ class Shows(RunTranscript):
 class Showing(Reader):
     def transcript(self, run): return Shows(Path("/x"))
 
+class Unsayable(Exception):
+    def __str__(self): raise RuntimeError("not to be said")
+    __repr__ = __str__
+
+class Says(Unsayable):
+    def __str__(self): time.sleep(3600)
+
+class Odd(Reader):
+    def __init__(self, name, error): super().__init__(name); self.error = error
+    def read(self, seconds): raise self.error
+
 class Silent(Reader):
     def text(self, digest): time.sleep(3600)
 
@@ -80,6 +91,10 @@ def no_run(workspace): return Reader("no_run", Change("k", 7))
 def odd_time(workspace): return Reader("odd_time", Change("k", replace(RUN, source="odd_time", updated_at="never")))
 def odd_state(workspace): return Reader("odd_state", Change("k", replace(RUN, source="odd_state", state="dancing")))
 def imposter(workspace): return Reader("imposter", Change("k", replace(RUN, source="claude-code")))
+def unsayable(workspace): return Odd("unsayable", Unsayable())
+def unsaid(workspace): raise Unsayable
+def endless(workspace): return Odd("endless", Says())
+def coloured(workspace): return Odd("coloured", OSError("\\x1b[31m" + "x" * 5000))
 def no_name(workspace): return Reader(7)
 def taken(workspace): return Reader("codex")
 def twice(workspace): return Reader("silent")
@@ -88,13 +103,17 @@ def twice(workspace): return Reader("silent")
 SAID = {
     "sleeps": "TimeoutError: it has not answered for 0.3 s",
     "starts": "TimeoutError: it has not answered for 0.3 s",
-    "leaves": "RuntimeError: it raised SystemExit",
+    "leaves": "SystemExit: enough",
     "never_done": "TimeoutError: for 0.3 s it has more to read, as it says, and gives nothing",
     "no_changes": "TypeError: it gives str and not a Change of a Run",
     "no_run": "TypeError: it gives int and not a Change of a Run",
     "odd_time": "ValueError: `run` is no run of a session",
     "odd_state": "ValueError: `run` is no run of a session",
     "imposter": "ValueError: it gives a run of 'claude-code', which it is not",
+    "unsayable": "Unsayable",
+    "unsaid": "Unsayable",
+    "endless": "TimeoutError: it has not answered for 0.3 s",
+    "coloured": f"OSError: ␛[31m{'x' * 285}…",
     "no_name": "TypeError: its name is no text of at most 40 characters",
     "taken": "ValueError: another source has its name, codex",
     "twice": "ValueError: another source has its name, silent",

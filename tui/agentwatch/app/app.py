@@ -37,7 +37,7 @@ from agentwatch.config import config_directory, where
 from agentwatch.delegation.decision import Action
 from agentwatch.place import in_home
 from agentwatch.presence import come_back
-from agentwatch.text import clean
+from agentwatch.text import clean, words_of
 from agentwatch.view.query import view_faults
 
 if TYPE_CHECKING:
@@ -227,10 +227,10 @@ class AgentwatchApp(App[None]):
 
     @on(Worker.StateChanged)
     def _watch_ended(self, event: Worker.StateChanged) -> None:
-        if event.worker.name != "watch" or event.state is not WorkerState.ERROR:
-            return
         error = event.worker.error
-        reason = f"watching has ended, start agentwatch again ({type(error).__name__}: {clean(str(error), 200)})"
+        if event.worker.name != "watch" or event.state is not WorkerState.ERROR or error is None:
+            return
+        reason = f"watching has ended, start agentwatch again ({words_of(error)})"
         self._main.header.failure = reason
         self._main.header.redraw()
         self.notify(reason, title="Degraded", severity="error", markup=False, timeout=12)

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import PRIVATE, Keys
-from agentwatch.text import quoted
+from agentwatch.text import quoted, words_of
 
 SERVICE: Final = "agentwatch"
 """What the entry is filed under, together with the path of the key."""
@@ -112,4 +112,4 @@ def _in_words(error: Exception) -> str:
         return "there is no keyring that could be asked from here (it takes a desktop's, and its session)"
     if isinstance(error, KeyringLocked):
         return "the keyring is locked, and nobody unlocked it"
-    return f"the keyring answered with an error, {quoted(str(error) or type(error).__name__, 200)}"
+    return f"the keyring answered with an error, {quoted(words_of(error), 200)}"

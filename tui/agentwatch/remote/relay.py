@@ -44,6 +44,7 @@ from agentwatch.remote.observed import Told, fields_of, is_told, observation_of
 from agentwatch.remote.outcomes import Outcome
 from agentwatch.remote.wire import Signer, unpack
 from agentwatch.sources.health import Problem, health_of
+from agentwatch.text import words_of
 
 Deciding = Callable[[Monitor, Decide], Awaitable[Result]]
 
@@ -208,7 +209,7 @@ class Relay:
             async for _ in part.monitor.updates():
                 self._tell(part)
         except Exception as error:  # noqa: BLE001  nobody waits for this task, and the others go on
-            part.ended = f"watching has ended ({type(error).__name__}: {error}): start the relay again"
+            part.ended = f"watching has ended ({words_of(error)}): start the relay again"
 
     async def _look(self) -> None:
         while True:

@@ -21,6 +21,7 @@ from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
 from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
+from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.006
 _FIRST_SLICE_SECONDS: Final = 0.05
@@ -151,7 +152,7 @@ class Watcher:
             try:
                 self._turn()
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
-                self._trouble = f"Watching failed and is tried again ({type(error).__name__}: {error})"
+                self._trouble = f"Watching failed and is tried again ({words_of(error)})"
                 self._tell([])
                 self._stopping.wait(_RESTART_SECONDS)
                 self._scan_all, self._root_at = True, 0.0

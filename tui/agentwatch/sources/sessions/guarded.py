@@ -20,8 +20,9 @@ from agentwatch.delegation.run import Run
 from agentwatch.sources.sessions.checked import run_of
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.following import HasTranscripts, Look, RunTranscript, WholeStep
-from agentwatch.sources.sessions.reader import Change, Found, Progress, SessionReader
+from agentwatch.sources.sessions.reader import Change, Found, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.steps import Step
+from agentwatch.text import words_of
 
 PATIENCE: Final = 5.0
 """Seconds in which it has to answer, or to get on with its first look."""
@@ -32,7 +33,7 @@ T = TypeVar("T")
 
 
 def guarded(make: Callable[[], object], patience: float = PATIENCE) -> Guarded | None:
-    """The reader that `make` gives, None where it gives None. Raises whatever it raises, and TimeoutError."""
+    """The reader that `make` gives, None where it gives None. Raises ReaderError and TimeoutError."""
     thread = _Thread(patience)
     reader = thread.asked(lambda: _reader(make()))
     if reader is None:
@@ -117,22 +118,20 @@ class _Call(Generic[T]):
         self.began_at = time.monotonic()
         self.done = threading.Event()
         self._result: list[T] = []
-        self._error: BaseException | None = None
+        self._error: ReaderError | None = None
 
     def run(self) -> None:
-        """Do it. Never raises: not even a foreign `sys.exit` ends us."""
+        """Do it. Never raises: not even a foreign `sys.exit` ends us. Its error is put in words here: that may hang."""
         try:
             self._result.append(self._do())
         except BaseException as error:  # noqa: BLE001
-            self._error = error
+            self._error = ReaderError(words_of(error))
         self.done.set()
 
     def answer(self) -> T:
-        """What came of it; raises what it raised."""
-        if isinstance(self._error, Exception):
-            raise self._error
+        """What came of it. Raises ReaderError."""
         if self._error is not None:
-            raise RuntimeError(f"it raised {type(self._error).__name__}")
+            raise self._error
         return self._result[0]
 
 
@@ -150,7 +149,7 @@ class _Thread:
         return call
 
     def asked(self, do: Callable[[], T]) -> T:
-        """What comes of it. Raises what it raises, and TimeoutError."""
+        """What comes of it. Raises ReaderError and TimeoutError."""
         return self.answer(self.ask(do))
 
     def answer(self, call: _Call[T]) -> T:
@@ -272,5 +271,5 @@ class _Shown(RunTranscript):
         try:
             return do()
         except Exception as error:  # noqa: BLE001
-            self._trouble = f"It cannot be shown ({type(error).__name__}: {error})"
+            self._trouble = f"It cannot be shown ({words_of(error)})"
             return otherwise

@@ -22,6 +22,11 @@ _JUDGED: Final = 2000
 Broken = Callable[[str, Exception], None]
 """Takes the name of a reader, or of an entry point, that does not work, and what it raised."""
 
+
+class ReaderError(Exception):
+    """What a reader of somebody else's package raised, in words that name its type. Nothing of it is kept."""
+
+
 Find = Callable[..., Iterable[str]]
 """All texts that stand in a place, such as a file and the offset of a line: among them the one that is looked for."""
 

@@ -18,10 +18,11 @@ from agentwatch.delegation.run import Run, RunState
 from agentwatch.kept import looks
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
-from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
+from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.selection import Selection
 from agentwatch.sources.sessions.tail import open_regular, record
 from agentwatch.sources.source import Source
+from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.05
 """What a reader may work at a stretch, so that what another one has found is not kept waiting."""
@@ -246,7 +247,8 @@ class SessionsSource(Source):
             self._readers.setdefault(reader.name, reader)
 
     def _note_broken(self, name: str, error: Exception) -> None:
-        self._broken[name] = f"cannot be used ({type(error).__name__}: {error})"
+        said = str(error) if isinstance(error, ReaderError) else words_of(error)
+        self._broken[name] = f"cannot be used ({said})"
 
     def _health(self) -> Health:
         looked = [self._progress(name) for name in self._readers]
