@@ -53,8 +53,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto` is one worker more than there are processors: several tests wait for time to pass."""
-    return (os.cpu_count() or 1) + 1
+    """`-n auto` is two workers more than there are processors: many tests wait for time to pass."""
+    return (os.cpu_count() or 1) + 2
 
 
 class _Watched(sqlite3.Connection):
