@@ -84,7 +84,7 @@ async def test_overview_of_a_blocked_report() -> None:
     text = await tab(case(Contract.REPORT_CONTRACT), "overview")
     assert_says(
         text,
-        "a report carries no summary: its findings are in the Return tab",
+        "what it found is in the Return tab",
         "blockers ■ Which auth flow is in scope?",
         "confidence 0.42",
     )

@@ -420,6 +420,7 @@ def test_a_child_that_says_that_all_tests_pass_after_a_run_that_failed_is_caught
         assert eventually(is_caught)
         task = monitor.tree.tasks[child.TASK]
         assert task.parent_id == "checkout.verify"
+        assert not task.findings
         assert [(claim.kind, claim.path, claim.verdict.value) for claim in task.claims] == [
             ("summary", "all 214 tests pass", "contradicted"),
             ("evidence", "`npm test` \u2014 214 passed, 0 failed", "contradicted"),

@@ -30,7 +30,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)
     made = tmp_path / "shop"
-    made.mkdir()
+    (made / "docs").mkdir(parents=True)
+    (made / "docs" / "api.md").write_text("The design.\n", "utf-8")
     for task in ("a", "b"):
         (made / f"{task}.handoff.json").write_text(packet(task_id=task), "utf-8")
         (made / f"{task}.return.md").write_text(returned("SUCCESS"), "utf-8")
@@ -124,7 +125,23 @@ def test_somebody_else_believes_a_key_that_was_given_a_name(
     assert out.count(f"signed with the key of “kim” {key.keyid[:16]}…") == 3
 
 
-def test_the_verifier_in_the_manual_accepts_them_and_refuses_another_key(workspace: Path, bundle: Path) -> None:
+def test_a_task_with_a_false_claim_is_not_just_called_completed(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lie(workspace)
+    assert run(["attest", "a", str(workspace), "-o", str(tmp_path / "a.json")]) == 0
+    assert "✓ signature: completed, contradicted: “a”, attempt 1" in verify(capsys, tmp_path / "a.json", workspace)[1]
+
+
+def lie(workspace: Path) -> None:
+    text = returned("SUCCESS").replace("files_created:\n- (none)", "files_created:\n- none.md")
+    (workspace / "a.return.md").write_text(text, "utf-8")
+
+
+def test_the_verifier_in_the_manual_accepts_them_and_refuses_another_key(workspace: Path, tmp_path: Path) -> None:
+    lie(workspace)
+    bundle = tmp_path / "all.intoto.jsonl"
+    assert run(["attest", "--all", str(workspace), "-o", str(bundle)]) == 0
     text = (files(agentwatch) / "manual" / "statements.md").read_text("utf-8")
     code = text.split("<!-- a stranger's verifier -->\n```python\n")[1].split("```")[0]
 
@@ -132,7 +149,11 @@ def test_the_verifier_in_the_manual_accepts_them_and_refuses_another_key(workspa
         words = [sys.executable, "-W", "ignore", "-c", code, key, str(bundle)]
         return subprocess.run(words, capture_output=True, text=True, check=False)
 
-    assert stranger(Keys().show().text).stdout.splitlines() == ["a completed", "b completed", "c submitted"]
+    assert stranger(Keys().show().text).stdout.splitlines() == [
+        "a completed, contradicted",
+        "b completed",
+        "c submitted",
+    ]
     other = Keys(workspace / "other").create().public
     refused = stranger(other.text)
     assert (refused.returncode, refused.stdout) == (1, "")
@@ -219,7 +240,7 @@ def test_wrong_usage_is_told(
 def test_a_task_of_which_nobody_wrote_anything_cannot_be_attested(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in workspace.iterdir():
+    for path in workspace.glob("*.*"):
         path.unlink()
     assert run(["attest", "--all", str(workspace)]) == 2
     assert "nobody wrote a handoff or a return" in capsys.readouterr().err

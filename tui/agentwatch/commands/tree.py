@@ -18,7 +18,7 @@ from agentwatch.view.lasting import document_lasts, words_last
 from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
-from agentwatch.view.words import history_words, in_line, older_words, plural, question_at, why_at
+from agentwatch.view.words import history_words, in_line, older_words, plural, question_at, state_words, why_at
 
 if TYPE_CHECKING:
     from agentwatch.view.documents import tasks
@@ -75,7 +75,7 @@ def print_tree(
 def _line(task: Task, depth: int, chain: str, now: float) -> str:
     agent = f"  [{clean(task.agent, 40)}]" if task.agent else ""
     number = f"  attempt {task.attempt}" if task.attempt > 1 else ""
-    said = f"{task.state}, contradicted" if task.contradicted else str(task.state)
+    said = state_words(task.state, contradicted=task.contradicted)
     silent = f"  (silent: {clean(why_at(task, now), 200)})" if task.stale else ""
     ask = f"  NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else ""
     indent = "  " * depth if depth <= _LEVELS else "  " * _LEVELS + f"›{depth} "

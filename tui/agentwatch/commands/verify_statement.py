@@ -12,7 +12,7 @@ from agentwatch.decisions.others import Role
 from agentwatch.decisions.statement import Statement, subject_of, verified
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import quoted
-from agentwatch.view.words import plural
+from agentwatch.view.words import plural, state_words
 
 
 def of_statements(data: bytes, tree: DelegationTree, desk: Desk, trust: Trust) -> Iterator[Result]:
@@ -29,7 +29,8 @@ def of_statements(data: bytes, tree: DelegationTree, desk: Desk, trust: Trust) -
         except DecisionError as error:
             yield bad("signature", f"line {number}: {error}")
             continue
-        said = f"{statement.state}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
+        stated = state_words(statement.state, contradicted=statement.contradicted)
+        said = f"{stated}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
         yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
         if statement.workspace_id != desk.workspace_id:
             yield note("workspace", f"it was made in another one, {quoted(statement.workspace_id)}; files are compared")

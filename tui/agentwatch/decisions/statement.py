@@ -34,6 +34,7 @@ class Statement(NamedTuple):
     task_id: str
     attempt: int
     state: str
+    contradicted: bool
     made_at: str
     workspace_id: str
     subject: tuple[tuple[str, str], ...]
@@ -138,6 +139,8 @@ def _parsed(payload: bytes) -> Statement:
     for name in ("task_id", "state", "workspace_id"):
         named(name, told.get(name))
     positive("attempt", told.get("attempt"))
+    if not isinstance(told.get("contradicted"), bool):
+        raise RecordError("it is signed, and does not say whether the task is contradicted")
     try:
         time_of(told["made_at"])
         subject = tuple((one["name"], one["digest"]["sha256"]) for one in artifacts)

@@ -25,7 +25,9 @@ _PACKET: Final = {
     "parent_task_id": "checkout.verify",
     "mode": "tester",
     "objective": "Run the unit tests of the checkout and say what fails.",
+    "evidence": [{"path": "src/checkout/api.ts", "purpose": "What is tested", "required": False}],
     "success_criteria": ["All unit tests pass"],
+    "risks": [{"risk": "A test fails now and then", "mitigation": "Say which one, and how often"}],
 }
 _FAILED: Final = (
     "FAIL src/checkout/api.test.ts\n  \u25cf an order is created once\n\n"

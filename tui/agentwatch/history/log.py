@@ -16,7 +16,7 @@ from agentwatch.view.pulse import activity_document
 from agentwatch.view.requests import document as request_document
 from agentwatch.view.requests import request_words, standing_words
 from agentwatch.view.times import iso
-from agentwatch.view.words import doing_words
+from agentwatch.view.words import doing_words, state_words
 
 if TYPE_CHECKING:
     from agentwatch.view.documents import lists
@@ -173,7 +173,7 @@ def line(change: Change) -> str:
         by = f", {clean(change.request.by, _BY)}" if change.request.by else ""
         return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {clean(words, _REASON)}{by}"
     before = change.before or "new"
-    after = f"{change.after or 'gone'}{', contradicted' if change.contradicted else ''}"
+    after = state_words(change.after or "gone", contradicted=change.contradicted)
     number = f"  attempt {change.attempt}" if change.attempt > 1 else ""
     reason = f"  {clean(change.reason, _REASON)}" if change.reason else ""
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"

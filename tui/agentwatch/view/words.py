@@ -245,6 +245,11 @@ def decision_of(task: Task) -> Decision | None:
     return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision is not None), None)
 
 
+def state_words(state: str, *, contradicted: bool) -> str:
+    """A state, and that a claim is false: the one is not said without the other."""
+    return f"{state}, contradicted" if contradicted else str(state)
+
+
 def is_unread(decision: Decision, now: float) -> bool:
     """Whether it was delivered, and no agent has read it for too long."""
     return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= UNREAD_SECONDS

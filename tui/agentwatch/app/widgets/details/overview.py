@@ -107,7 +107,7 @@ def _returned(result: Return) -> Iterator[Block]:
     if result.summary:
         yield Rich(result.summary)
     elif result.contract is Contract.REPORT_CONTRACT:
-        yield text(faint("a report carries no summary: its findings are in the Return tab"))
+        yield text(faint("what it found is in the Return tab"))
     else:
         yield text(faint("the return has no summary"))
     counted = [
