@@ -34,6 +34,7 @@ class DeedKind(StrEnum):
     DELETION = "deletion"
     PERMISSION = "permission"
     OUTSIDE = "outside"
+    HOOK = "hook"
 
 
 class Deed(NamedTuple):

@@ -37,39 +37,75 @@ _SYSTEM: Final = re.compile(
 )
 """What every program reads."""
 _BREAKS: Final = re.compile(r"[;&|\n(){}`]+|\$\(")
+_UNHOOKED: Final = re.compile(r"-[a-z]*n[a-z]*\Z")
+"""`-n` of `git commit` leaves out its hooks."""
+_DROPPING: Final = re.compile(r"git (?:rm|clean|stash (?:drop|clear)|worktree remove)\b")
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    """Whole ones: what is called `push-notes` is no push."""
+    return re.compile(rf"(?<![\w./-])(?:{pattern})(?![\w-])", re.IGNORECASE)
+
+
 _SAID: Final = {
-    DeedKind.PUSH: re.compile(r"\bpush", re.IGNORECASE),
-    DeedKind.DELETION: re.compile(r"\b(?:delet|remov|rm\b|clean(?:ed|ing)? up|drop|purg|discard|reset)", re.IGNORECASE),
-    DeedKind.PERMISSION: re.compile(
-        r"\b(?:permission|chmod|chown|sudo|executable|mode bits?|privileg|root)", re.IGNORECASE
+    DeedKind.PUSH: _words(r"(?:force-?)?push(?:ed|es|ing)?"),
+    DeedKind.DELETION: _words(
+        r"delet(?:ed?|es|ing|ions?)|remov(?:ed?|es|ing|als?)|rm|clean(?:ed|ing)? up|drop(?:ped|s|ping)?|purg(?:ed?|ing)"
+        r"|discard(?:ed|s|ing)?|reset"
     ),
-    DeedKind.NETWORK: re.compile(
-        r"\b(?:download|upload|fetch|install|curl|wget|https?:|network|internet|clon|pull|publish|web)", re.IGNORECASE
+    DeedKind.PERMISSION: _words(r"permissions?|chmod|chown|sudo|executable|mode bits?|privileg(?:es?|ed)|as root"),
+    DeedKind.NETWORK: _words(
+        r"(?:down|up)load(?:ed|s|ing)?|fetch(?:ed|es|ing)?|(?:re)?install(?:ed|s|ing)?|curl|wget|network|internet|online"
+        r"|clon(?:ed?|ing)|pull(?:ed|s|ing)?|publish(?:ed|es|ing)?|web ?(?:sites?|pages?|search)|looked up"
     ),
+    DeedKind.HOOK: _words(r"(?:--)?no-verify|hooks?"),
 }
-"""A return that has such a word speaks of it, however it does; what is outside is spoken of by its name."""
+"""A return that has such a word in a sentence that denies nothing speaks of it; what is outside is spoken of by its
+name, and what is fetched by its host, too."""
+_ATTESTED: Final = re.compile(r"^##+ runtime attestation.*?(?=^##? |\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+"""Lists and keys, and nothing that is told."""
+_SENTENCE: Final = re.compile(r"[.!?;]\s|\n|,\s+(?:and|but)\s")
+_DENIED: Final = re.compile(
+    r"\b(?:not|never|no|nothing|none|neither|nor|without|cannot)\b|n['\u2019]t\b", re.IGNORECASE
+)
+_DENIED_AFTER: Final = re.compile(r"[:\s]+(?:not|nothing|none|no|never)\b", re.IGNORECASE)
 
 
 def unsaid_in(log: ToolLog, returned_text: str, workspace: str) -> tuple[Deed, ...]:
     """The deeds of a log that a return does not speak of, each once, in their order."""
-    said = returned_text[:_LOOKED_AT]
+    text = returned_text[:_LOOKED_AT].replace("*", "")
+    told, listed = _SENTENCE.split(_ATTESTED.sub("\n", text)), _SENTENCE.split(text)
+    spoken: dict[tuple[DeedKind, str], bool] = {}
     found: dict[tuple[DeedKind, str], Deed] = {}
     for done in log.done:
         for kind, subject in _deeds(done, workspace):
             words = " ".join(done.act.what.split())
-            if (kind, words) not in found and not _speaks_of(said, kind, subject):
+            if (kind, subject) not in spoken:
+                # What lies outside may be one of the files that are listed as created.
+                sentences = listed if kind is DeedKind.OUTSIDE else told
+                spoken[kind, subject] = any(_speaks_of(one, kind, subject) for one in sentences)
+            if not spoken[kind, subject] and (kind, words) not in found:
                 found[kind, words] = Deed(kind, words[:_LONGEST], done.call)
         if len(found) >= _MOST:
             break
     return tuple(found.values())[:_MOST]
 
 
-def _speaks_of(said: str, kind: DeedKind, subject: str) -> bool:
+def _speaks_of(sentence: str, kind: DeedKind, subject: str) -> bool:
     pattern = _SAID.get(kind)
-    if pattern is not None and pattern.search(said):
-        return True
-    name = posixpath.basename(subject.rstrip("/"))
-    return len(name) > 2 and name in said
+    match = pattern.search(sentence) if pattern is not None else None
+    if match is not None:
+        denied = _DENIED.search(sentence)
+        is_denied = denied is not None and denied.start() < match.start()
+        return not is_denied and _DENIED_AFTER.match(sentence, match.end()) is None
+    if kind not in (DeedKind.OUTSIDE, DeedKind.NETWORK):
+        return False
+    if "://" in subject:
+        name, end = subject.partition("://")[2].partition("/")[0], r"(?![\w-])"
+    else:
+        name, end = posixpath.basename(subject.rstrip("/")), r"(?!/?[\w-])"
+    is_named = len(name) > 2 and re.search(rf"(?<![\w.-]){re.escape(name)}{end}", sentence) is not None
+    return is_named and _DENIED.search(sentence) is None
 
 
 def _deeds(done: Done, workspace: str) -> Iterator[tuple[DeedKind, str]]:
@@ -107,14 +143,21 @@ def _of_command(argv: list[str], place: str, targets: Sequence[str], workspace: 
     if words[0] == "sudo":
         yield DeedKind.PERMISSION, "sudo"
         words = words[1:] or ["sudo"]
+    while len(words) > 3 and words[0] == "git" and words[1] in ("-C", "-c"):
+        words = ["git", *words[3:]]
     name, given = words[0], [word for word in words[1:] if not word.startswith("-")]
     start = " ".join([name, *given[:2]])
+    is_commit = start.startswith("git commit")
+    if name == "git" and ("--no-verify" in words or (is_commit and any(map(_UNHOOKED.match, words)))):
+        yield DeedKind.HOOK, ""
     if start.startswith("git push"):
-        yield DeedKind.PUSH, given[1] if len(given) > 1 else ""
+        yield DeedKind.PUSH, ""
     elif _NETWORK.match(name) or _FETCHING.match(start):
         yield DeedKind.NETWORK, next((word for word in given if "://" in word), name)
-    elif _DELETING.match(name) or start.startswith(("git rm", "git clean")) or "-delete" in words:
+    elif _DELETING.match(name) or _DROPPING.match(start) or "-delete" in words:
         yield DeedKind.DELETION, given[-1] if given else ""
+    elif start.startswith(("git branch", "git tag")) and not {"-D", "-d", "--delete"}.isdisjoint(words):
+        yield DeedKind.DELETION, given[-1]
     elif start.startswith("git reset") and "--hard" in words:
         yield DeedKind.DELETION, "--hard"
     elif _PERMITTING.match(name):
