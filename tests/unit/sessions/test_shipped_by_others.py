@@ -15,6 +15,8 @@ from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.health import Batch
 from agentwatch.sources.sessions import guarded
+from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.reader import ReaderError
 from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.sessions.conformance import packet, report
@@ -52,6 +54,27 @@ class Shows(RunTranscript):
     older = entries = _read = look
     def whole(self, step): raise KeyError("no step")
     def _entries_at(self, place): return ()
+
+def say():
+    print("\\x1b]0;PRINTED\\x07", flush=True)
+    print("PRINTED", file=sys.stderr)
+    sys.stdout.buffer.write(b"PRINTED")
+
+class ShowsAndPrints(Shows):
+    def look(self): say()
+    older = _read = look
+    def entries(self):
+        for number in range(2):
+            say()
+            yield number
+    def records(self):
+        yield from self.entries()
+        raise Unsayable
+
+class Prints(Reader):
+    def read(self, seconds): say(); return self.given
+    def text(self, digest): say()
+    def transcript(self, run): say(); return ShowsAndPrints(Path("/x"))
 
 class Showing(Reader):
     def transcript(self, run): return Shows(Path("/x"))
@@ -95,6 +118,7 @@ def unsayable(workspace): return Odd("unsayable", Unsayable())
 def unsaid(workspace): raise Unsayable
 def endless(workspace): return Odd("endless", Says())
 def coloured(workspace): return Odd("coloured", OSError("\\x1b[31m" + "x" * 5000))
+def prints(workspace): return Prints("prints", Change("k", replace(RUN, source="prints")))
 def no_name(workspace): return Reader(7)
 def taken(workspace): return Reader("codex")
 def twice(workspace): return Reader("silent")
@@ -270,3 +294,27 @@ def test_a_transcript_that_raises_is_told_once_and_ends_nothing(
     assert transcript.whole(None) is None  # type: ignore[arg-type]
     assert transcript.watched == [Path("/x")]
     source.close()
+
+
+def test_what_one_prints_is_not_heard_and_what_others_print_meanwhile_is(
+    workspace: Path, install: Callable[[str, str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("agentwatch_prints", f"{BROKEN}\nsay()\n", "prints = agentwatch_prints:prints\n")
+    source = source_of(workspace)
+    (ran,) = source.scan().observations
+    assert isinstance(ran, Ran)
+    assert ran.run is not None
+    assert source.content("0" * 64) is None
+    transcript = source.transcript(ran.run)
+    assert transcript is not None
+    assert transcript.look() is None
+    said: list[Entry] = []
+    for number in transcript.entries():
+        print(number)
+        said.append(number)
+    assert len(said) == 2
+    with pytest.raises(ReaderError, match="Unsayable"):
+        [*transcript.records()]
+    source.close()
+    assert capsys.readouterr() == ("0\n1\n", "")
+    assert source.problems == ()

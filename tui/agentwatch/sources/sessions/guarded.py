@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +22,7 @@ from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.following import HasTranscripts, Look, RunTranscript, WholeStep
 from agentwatch.sources.sessions.reader import Change, Found, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.steps import Step
+from agentwatch.sources.sessions.unheard import unheard
 from agentwatch.text import words_of
 
 PATIENCE: Final = 5.0
@@ -122,10 +123,11 @@ class _Call(Generic[T]):
 
     def run(self) -> None:
         """Do it. Never raises: not even a foreign `sys.exit` ends us. Its error is put in words here: that may hang."""
-        try:
-            self._result.append(self._do())
-        except BaseException as error:  # noqa: BLE001
-            self._error = ReaderError(words_of(error))
+        with unheard():
+            try:
+                self._result.append(self._do())
+            except BaseException as error:  # noqa: BLE001
+                self._error = ReaderError(words_of(error))
         self.done.set()
 
     def answer(self) -> T:
@@ -248,10 +250,10 @@ class _Shown(RunTranscript):
 
     def entries(self) -> Iterator[Entry]:
         with suppress(Exception):
-            yield from self._inner.entries()
+            yield from _each(self._inner.entries)
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        return self._inner.records()
+        return _each(self._inner.records)
 
     def _read(self) -> bool | None:
         return None
@@ -268,8 +270,25 @@ class _Shown(RunTranscript):
         return seen
 
     def _or(self, do: Callable[[], T], otherwise: T) -> T:
-        try:
-            return do()
-        except Exception as error:  # noqa: BLE001
-            self._trouble = f"It cannot be shown ({words_of(error)})"
-            return otherwise
+        with unheard():
+            try:
+                return do()
+            except Exception as error:  # noqa: BLE001
+                self._trouble = f"It cannot be shown ({words_of(error)})"
+                return otherwise
+
+
+def _each(given: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """What is given, one after the other. Raises ReaderError."""
+    try:
+        with unheard():
+            left = iter(given())
+        while True:
+            with unheard():
+                one = next(left)
+            yield one
+    except StopIteration:
+        return
+    except Exception as error:
+        with unheard():
+            raise ReaderError(words_of(error)) from error

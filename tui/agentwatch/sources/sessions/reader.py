@@ -24,7 +24,7 @@ Broken = Callable[[str, Exception], None]
 
 
 class ReaderError(Exception):
-    """What a reader of somebody else's package raised, in words that name its type. Nothing of it is kept."""
+    """What a reader of somebody else's package raised, in words that name its type."""
 
 
 Find = Callable[..., Iterable[str]]
