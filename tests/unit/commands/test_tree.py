@@ -9,7 +9,9 @@ import pytest
 from agentwatch.commands.tree import print_tree
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.delegation.observation import Tick
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.observation import Decided, Tick
+from agentwatch.history.log import StateChanges, line
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
@@ -32,6 +34,31 @@ def test_a_contradicted_task_is_marked_as_on_the_screen(monitor: Monitor, capsys
     assert printed(monitor, capsys)[0].startswith("✓ a  completed")
     monitor.tree.apply(record.checked("a.return.md", seen.digest, "contradicted"))
     assert printed(monitor, capsys)[0].startswith("⚑ a  completed, contradicted  NEEDS YOU: a claim is false")
+
+
+def test_an_accepted_task_says_so_and_the_log_has_a_line_of_it(
+    monitor: Monitor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = Recorder()
+    seen = record.seen("a.return.md", returned("completed", task_id="a"))
+    monitor.tree.apply(seen)
+    monitor.tree.apply(record.checked("a.return.md", seen.digest, "contradicted"))
+    log = StateChanges(monitor.tree)
+    accepted = Decision(
+        decision_id="d",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=seen.digest,
+        action=Action.ACCEPT,
+        at=seen.at + 1,
+        receipts=(Receipt(Stage.RECORDED, seen.at + 1),),
+    )
+    (change,) = log.tell([Decided(9, seen.at + 1, "d", accepted)])
+    assert line(change).endswith(
+        "a  completed → completed, contradicted  you accepted it as it is; the decision is recorded"
+    )
+    assert printed(monitor, capsys)[0] == "⚑ a  completed, contradicted, accepted"
 
 
 def test_a_stale_task_says_for_how_long_and_what_is_known_of_its_process(

@@ -75,7 +75,7 @@ def print_tree(
 def _line(task: Task, depth: int, chain: str, now: float) -> str:
     agent = f"  [{clean(task.agent, 40)}]" if task.agent else ""
     number = f"  attempt {task.attempt}" if task.attempt > 1 else ""
-    said = state_words(task.state, contradicted=task.contradicted)
+    said = state_words(task.state, contradicted=task.contradicted) + (", accepted" if task.is_accepted else "")
     silent = f"  (silent: {clean(why_at(task, now), 200)})" if task.stale else ""
     ask = f"  NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else ""
     indent = "  " * depth if depth <= _LEVELS else "  " * _LEVELS + f"›{depth} "

@@ -407,6 +407,12 @@ class Task:
         return self.attempts[-1].decision if self.attempts else None
 
     @property
+    def is_accepted(self) -> bool:
+        """Whether the operator takes the return that is there as it is."""
+        binding = self.attempts[-1].binding if self.attempts else None
+        return binding is not None and binding.action is Action.ACCEPT
+
+    @property
     def binding(self) -> Decision | None:
         """What was decided about the very return that is there now."""
         return self.attempts[-1].binding if self.attempts else None

@@ -71,7 +71,7 @@ class StateChanges:
         self._tells_activity = tells_activity
         self._did: dict[str, Doing] = {}
         """What each working task was told to do last."""
-        self._known = {task.task_id: (task.state, task.attempt, task.contradicted) for task in tree.tasks.values()}
+        self._known = {task.task_id: _stand(task) for task in tree.tasks.values()}
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
         """How far each request was told to have got, and whether it was allowed."""
         self.touched = set[str]()
@@ -98,10 +98,10 @@ class StateChanges:
         self._at = at = max(self._at, at)
         self.touched |= (changed := set(changed))
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
-            before, number, lied = self._known.pop(task_id, (None, 0, False))
+            before, number, lied, accepted = self._known.pop(task_id, (None, 0, False, False))
             if (task := tasks.get(task_id)) is not None:
-                self._known[task_id] = now = task.state, task.attempt, task.contradicted
-                if (before, number, lied) != now:
+                self._known[task_id] = now = _stand(task)
+                if (before, number, lied, accepted) != now:
                     why = _why(task, lied=lied and (before, number) == now[:2])
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
                 changes += self._requests(at, task_id, task.requests)
@@ -148,6 +148,11 @@ class StateChanges:
                 yield [one]
         if moving:
             yield moving
+
+
+def _stand(task: Task) -> tuple[State | None, int, bool, bool]:
+    """What is told of a task when it changes; that it is accepted may change no state."""
+    return task.state, task.attempt, task.contradicted, task.is_accepted
 
 
 def _why(task: Task, *, lied: bool) -> str:
