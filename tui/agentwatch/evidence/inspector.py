@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
 
-_PAUSE_SECONDS: Final = (1.0, 300.0)
-_SHARE: Final = 0.000_2
+_PAUSE_SECONDS: Final = (1.0, 120.0)
+_SHARE: Final = 0.001
 """The part of one core that looking for changes may take: the pause grows with what a look costs. Returns with a false
 claim, which ask for somebody, have as much for themselves."""
 
