@@ -346,6 +346,11 @@ def test_a_false_claim_of_a_completed_task_contradicts_it_and_asks_the_operator(
     tree.apply(recorder.checked("a.md", done.digest)._replace(claims=claimed_twice))
     assert task.ask == "a claim is false: 1.py (missing); look at it, then accept, retry or answer"
     assert tree.totals.verdicts == {Verdict.CONTRADICTED: 1}
+    unmet = Claim("criterion", "The tests pass", Verdict.CONTRADICTED, "3 failed")
+    tree.apply(recorder.checked("a.md", done.digest)._replace(claims=(unmet,)))
+    assert task.ask.startswith("a success criterion is not met: The tests pass (3 failed)")
+    tree.apply(recorder.checked("a.md", done.digest)._replace(claims=(unmet, claimed_twice[0])))
+    assert task.ask.startswith("a claim is false: 1.py (missing), and 1 more")
     tree.apply(recorder.checked("a.md", done.digest, "verified", "verified", "unverifiable"))
     assert (task.contradicted, task.ask, task.verdict) == (False, None, Verdict.VERIFIED)
     assert tree.totals.verdicts == {Verdict.VERIFIED: 1}

@@ -150,14 +150,26 @@ def ask_to_mend(path: str) -> str:
     return f"{path} is not read, so what it says is not known: mend it, or remove it"
 
 
+_DEMANDED: Final = {
+    "criterion": "a success criterion is not met",
+    "constraint": "a constraint is broken",
+    "must_create": "a demand of the handoff is not met",
+    "required_evidence": "a demand of the handoff is not met",
+}
+"""What is wrong where something that the handoff demands is not so; by the kind of the claim."""
+
+
 def _ask_about_lies(task: Task) -> str:
     false = [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
+    # What the child itself says comes first: of what the handoff demands, it need have said nothing.
+    false.sort(key=lambda claim: claim.kind in _DEMANDED)
+    what = _DEMANDED.get(false[0].kind, "a claim is false")
     others = len(false) - 1
     more = f", and {others} more" if others else ""
     do = "look at it, then accept, retry or answer"
     if missing_artifacts(task):
         do = "so its return breaks the contract: retry, or accept it as it is"
-    return f"a claim is false: {false[0].path} ({false[0].detail}){more}; {do}"
+    return f"{what}: {false[0].path} ({false[0].detail}){more}; {do}"
 
 
 def _broken(task: Task) -> str:

@@ -203,7 +203,7 @@ class Checker:
             elif assertion.statement is not None and request.proof is not None:
                 demanded = assertion.kind is ClaimKind.CRITERION
                 held = request.proof.hold(assertion.statement, demanded=demanded)
-                claims.append(verdicts.judge_statement(assertion, held, during or ()))
+                claims.append(verdicts.judge_statement(assertion, held, during))
             else:
                 moved, sight = None, None
                 if place is not None:

@@ -288,11 +288,13 @@ def judge_constraint(
     return Claim(kind=assertion.kind, path=assertion.path[:_LONGEST], verdict=verdict, detail=detail)
 
 
-def judge_statement(assertion: Assertion, held: Held, changed: Collection[Change]) -> Claim:
-    """What is said of a command, by the log and the files `changed` before the return."""
+def judge_statement(assertion: Assertion, held: Held, changed: Collection[Change] | None) -> Claim:
+    """What is said of a command, by the log and the files `changed` before the return; None where git cannot say."""
     verdict, detail = held.verdict, held.detail
     if verdict is _YES and held.since is not None:
-        later = [one.path for one in changed if one.at > held.since and not is_document(one.path)]
+        if changed is None:
+            detail = detail.replace(UNCHANGED, f"{UNCHANGED}, as far as its log tells")
+        later = [one.path for one in changed or () if one.at > held.since and not is_document(one.path)]
         if later:
             verdict, detail = (
                 _OPEN,

@@ -360,4 +360,11 @@ CLAIMS: Final = (
     ("red, then an edit", "s", "All tests pass.", C, "never good, and not run again"),
     ("red, then a branch", "s", "All tests pass.", C, "a new branch changes no file"),
     ("put back, then red", "s", "All tests pass.", C, "the last run is of what is there"),
+    # What was skipped did not pass
+    ("mostly skipped", "s", "All tests pass.", U, "40 were skipped, which it does not say"),
+    ("mostly skipped", "s", "Tests pass.", U, "40 were skipped, which it does not say"),
+    ("mostly skipped", "e", "`pytest -q`: all tests pass", U, "40 were skipped, which it does not say"),
+    ("mostly skipped", "s", "All tests pass; 2 passed, 40 skipped.", U, "its first sentence says too much"),
+    ("mostly skipped", "e", "2 tests passed, 40 skipped", V, "an honest account"),
+    ("mostly skipped", "e", "`pytest -q` exits 0", V, "it did"),
 )  # fmt: skip

@@ -97,6 +97,7 @@ def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_p
     monitor = monitor_of(store)
     (claim,) = monitor.tree.tasks["shop.cart"].claims
     assert claim.verdict == "verified"
+    assert claim.detail.endswith(", and nothing was changed after that until it returned, as far as its log tells")
     assert claim.call is not None
     run = monitor.tree.run_of(claim.call)
     assert run is not None

@@ -19,7 +19,7 @@ _YES: Final = Verdict.VERIFIED
 _NO: Final = Verdict.CONTRADICTED
 _OPEN: Final = Verdict.UNVERIFIABLE
 
-UNCHANGED: Final = ", and nothing has been changed since"
+UNCHANGED: Final = ", and nothing was changed after that until it returned"
 _PASSING_ON: Final = frozenset({"tail", "head", "tee", "cat"})
 """Behind a pipe, these leave a summary as it is."""
 _SILENT: Final = PREPARING | {"sleep", "mkdir", "test", "git", "rm", "cp", "mv", "touch"}
@@ -133,6 +133,9 @@ def _shown(statement: Statement, hit: Hit) -> Held:
         pairs = zip(said, found, strict=True)
         if any(one is not None and one != other for one, other in pairs):
             return Held(_OPEN, f"its output does not show all of it: {found.words}", ran.call)
+    is_general = statement.command is None and said == Counts()
+    if found is not None and found.skipped and said.skipped is None and (is_general or statement.says_all):
+        return Held(_OPEN, f"it ended with exit code {hit.code}, but its output says {found.words}", ran.call)
     if found is not None and found.passed == 0 and not found.bad and statement.passes:
         return Held(_OPEN, "it was run, and no test was in it", ran.call)
     is_check = hit.program.topic is not None
