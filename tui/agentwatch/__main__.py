@@ -7,6 +7,10 @@ import gc
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agentwatch.kept.answers import Question
+
 KEPT = ("tree", "pending", "check")
 """Commands that only say how things stand."""
 
@@ -25,7 +29,12 @@ def main() -> None:
     if sys.argv[1:] and sys.argv[1] in KEPT:
         from agentwatch.kept.answers import answered
 
-        sys.exit(answered(sys.argv[1:], _run, _ask_git))
+        try:
+            sys.exit(answered(sys.argv[1:], _run, _ask_git))
+        except OSError as error:
+            from agentwatch.cli import refused
+
+            sys.exit(refused(error))
     if sys.argv[1:2] in (["hook"], ["wait"]):
         # What these ask of a task is kept; see `sightings`.
         from agentwatch.kept.looks import install
@@ -40,7 +49,7 @@ def _run() -> int:
     return run(sys.argv[1:])
 
 
-def _ask_git(workspace: str, questions: list[list[str]]) -> list[str]:
+def _ask_git(workspace: str, questions: list[Question]) -> list[str]:
     from agentwatch.evidence.plumbing import ask_again
 
     return ask_again(workspace, questions)

@@ -19,6 +19,7 @@ from agentwatch.sources.health import Problem
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
+    from agentwatch.kept.answers import Question
     from agentwatch.monitor import Monitor
 
 
@@ -66,7 +67,7 @@ def sighted(workspace: Path, settings: Settings, task_id: str, load: Load, *, in
     return Sighted(monitor.tree.tasks.get(task_id), monitor.problems)
 
 
-def _ask_git(workspace: str, questions: list[list[str]]) -> list[str]:
+def _ask_git(workspace: str, questions: list[Question]) -> list[str]:
     # It takes a while to load.
     from agentwatch.evidence.plumbing import ask_again
 

@@ -50,10 +50,12 @@ def sandbox(script: str) -> list[str]:
 
 
 def tried(stage: Stage, command: list[str], seconds: float = 60) -> Reach:
-    ledger = stage.state / "decisions"
-    ledger.mkdir(parents=True, exist_ok=True)
+    ledger, answers = stage.state / "decisions", stage.state / "answers"
+    for place in (ledger, answers):
+        place.mkdir(parents=True, exist_ok=True)
+    keys = stage.keys.directory
     try:
-        return probe(command, keys=stage.keys.directory, ledger=ledger, workspace=stage.workspace, seconds=seconds)
+        return probe(command, keys=keys, ledger=ledger, answers=answers, workspace=stage.workspace, seconds=seconds)
     finally:
         assert list(stage.root.rglob(".agentwatch-probe-*")) == []
 
@@ -142,6 +144,7 @@ def test_without_a_sandbox_an_agent_can_do_everything(stage: Stage) -> None:
         "writes_keys": True,
         "writes_settings": True,
         "writes_ledger": True,
+        "writes_answers": True,
         "writes_workspace": True,
         "enters_processes": Path("/proc/self/root").exists(),
         "doors": [],
@@ -152,7 +155,7 @@ def test_without_a_sandbox_an_agent_can_do_everything(stage: Stage) -> None:
 
 @SANDBOX
 def test_a_sandbox_that_protects_both_places_lets_nobody_forge(stage: Stage) -> None:
-    places = [stage.configuration, stage.state]
+    places = [stage.configuration, stage.state.parent]
     tried(stage, ["env"])
     script = "".join(f'mount --bind "{place}" "{place}"; mount -o remount,bind,ro "{place}"\n' for place in places)
     stage.keys.protect("a long one")
@@ -178,6 +181,7 @@ def test_other_files_under_the_same_names_are_not_taken_for_the_operators(stage:
         writes_keys=False,
         writes_settings=True,
         writes_ledger=False,
+        writes_answers=False,
         writes_workspace=True,
         enters_processes=False,
     )
@@ -194,7 +198,8 @@ def stub(path: Path, script: str) -> list[str]:
 def test_a_sandbox_that_lets_an_agent_into_other_processes_is_open(stage: Stage) -> None:
     """As bwrap does for root without --unshare-pid: the files are closed, and open again as those of a process."""
     keep = (
-        f'for word; do shift; case "$word" in "{stage.state}"*|"{stage.configuration}"*) word=/dev/null/closed ;; '
+        f'for word; do shift; case "$word" in "{stage.state.parent}"*|"{stage.configuration}"*) '
+        "word=/dev/null/closed ;; "
         'esac; set -- "$@" "$word"; done; exec "$@"'
     )
     found = stage.run("doctor", stage.workspace, "--", *stub(stage.root / "wrapper", keep))

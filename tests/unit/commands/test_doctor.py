@@ -11,6 +11,7 @@ from agentwatch.commands.doctor import examine
 from agentwatch.commands.doctor_sandbox import Door, Reach, consequences
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
+from agentwatch.place import state_directories
 
 CONFINED = Reach(
     reads_key=False,
@@ -18,6 +19,7 @@ CONFINED = Reach(
     writes_keys=False,
     writes_settings=False,
     writes_ledger=False,
+    writes_answers=False,
     writes_workspace=True,
     enters_processes=False,
 )
@@ -44,6 +46,10 @@ def test_a_confined_agent_cannot_forge(desk: Desk) -> None:
     [
         ("reads_key", "can read the key, and so decide in your name: set a passphrase"),
         ("writes_ledger", "can write the ledger, and take decisions away: keep {state}/decisions out of its reach"),
+        (
+            "writes_answers",
+            "can write where the words of `tree` and `pending` are kept: keep {answers} out of its reach",
+        ),
         ("writes_keys", "can write where the keys are, and put its own there: keep {keys} out of its reach"),
         (
             "writes_settings",
@@ -56,7 +62,10 @@ def test_each_hole_is_bad_and_named(desk: Desk, hole: str, words: str) -> None:
     is_bad, said = told(CONFINED._replace(**{hole: True}), desk)
     assert is_bad
     keys = desk.keys.directory
-    assert words.format(keys=keys, configuration=keys.parent, state=desk.ledger.directory.parent) in said
+    answers = state_directories() / "answers"
+    assert (
+        words.format(keys=keys, answers=answers, configuration=keys.parent, state=desk.ledger.directory.parent) in said
+    )
     assert "cannot forge" not in said
 
 

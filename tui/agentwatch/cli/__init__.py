@@ -36,11 +36,15 @@ def run(arguments: Sequence[str]) -> int:
 
         complain("\n".join(clean(line) for line in f"agentwatch: {error}".splitlines()))
         return error.exit_code
-    except BrokenPipeError:
-        # The reader (`| head`) has seen enough.
-        _discard_output()
-        return 0
     except OSError as error:
+        return refused(error)
+    except KeyboardInterrupt:
+        return 130
+
+
+def refused(error: OSError) -> int:
+    """Say what the system refuses that nobody has foreseen. Returns the exit code."""
+    if not isinstance(error, BrokenPipeError):
         from agentwatch.decisions.errors import reason, remedy
         from agentwatch.text import clean, complain
 
@@ -48,8 +52,9 @@ def run(arguments: Sequence[str]) -> int:
         complain(clean(f"agentwatch: {place}{reason(error)}; {remedy(error)}, then try again"))
         _discard_output()
         return os.EX_IOERR
-    except KeyboardInterrupt:
-        return 130
+    # The reader (`| head`) has seen enough.
+    _discard_output()
+    return 0
 
 
 def _run(arguments: Sequence[str]) -> int:

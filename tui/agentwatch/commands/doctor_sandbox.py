@@ -27,6 +27,8 @@ from agentwatch.decisions.errors import KeyMissingError, reason
 from agentwatch.decisions.keys import PRIVATE, PUBLIC
 from agentwatch.disk import Directory
 from agentwatch.evidence.process import TooSlowError, run
+from agentwatch.kept.answers import NAME
+from agentwatch.place import state_directories
 from agentwatch.text import clean, say
 
 SECONDS: Final = 120.0
@@ -72,6 +74,7 @@ class Reach(NamedTuple):
     writes_keys: bool
     writes_settings: bool
     writes_ledger: bool
+    writes_answers: bool
     writes_workspace: bool
     enters_processes: bool
     doors: tuple[Door, ...] = ()
@@ -87,14 +90,17 @@ def examine_sandbox(workspace: Path, command: Sequence[str]) -> int:
     try:
         # The key file is what the agent is tried on, and the ledger is where it must not write.
         locked = desk.keys.is_encrypted()
-        Directory.make(desk.ledger.directory).close()
+        answers = state_directories() / NAME
+        for place in (desk.ledger.directory, answers):
+            Directory.make(place).close()
     except KeyMissingError as error:
         return tell([bad("probe", f"{error}: make it now with `agentwatch keys create`, then run this again")])
     except OSError as error:
         return tell([bad("probe", f"{desk.ledger.directory}: {reason(error)}; `agentwatch doctor` says more")])
     directory, ledger = desk.keys.directory, desk.ledger.directory
     try:
-        reach = probe(command, keys=directory, ledger=ledger, workspace=workspace, doors=doors(os.environ))
+        found = doors(os.environ)
+        reach = probe(command, keys=directory, ledger=ledger, answers=answers, workspace=workspace, doors=found)
     except ProbeError as error:
         return tell([bad("probe", f"the probe did not run in there: {error}")])
     say(json.dumps(reach._asdict() | {"doors": [door._asdict() for door in reach.doors]}))
@@ -115,7 +121,10 @@ def consequences(reach: Reach, desk: Desk, *, locked: bool) -> Iterator[Result]:
         holes.append(f"{hole}: keep {keys.parent} out of its reach")
     if reach.writes_ledger:
         holes.append(f"can write the ledger, and take decisions away: keep {ledger} out of its reach")
-    elif reach.enters_processes:
+    if reach.writes_answers:
+        place = state_directories() / NAME
+        holes.append(f"can write where the words of `tree` and `pending` are kept: keep {place} out of its reach")
+    if reach.enters_processes and not reach.writes_ledger:
         cure = "give the sandbox process ids of its own (bwrap: --unshare-pid)"
         holes.append(f"can enter your other processes, and read and write all that they can: {cure}")
     holes += [f"can reach {door.path}, and so {door.use}: keep that socket out of its reach" for door in reach.doors]
@@ -138,6 +147,7 @@ def probe(
     *,
     keys: Path,
     ledger: Path,
+    answers: Path,
     workspace: Path,
     doors: Sequence[Door] = (),
     seconds: float = SECONDS,
@@ -149,9 +159,9 @@ def probe(
     mark = f"agentwatch-probe-{secrets.token_hex(8)} "
     first = ["sh", "-c", SCRIPT, "sh", mark, str(keys / PRIVATE), str(keys / PUBLIC)]
     last = ["--", *(door.path for door in doors)]
-    with _traces(mark, (keys, keys.parent, ledger, workspace), ledger) as traces:
+    with _traces(mark, (keys, keys.parent, ledger, answers, workspace), ledger) as traces:
         inside = _told([*command, *first, *traces, *last], workspace, mark, seconds)
-        writes_keys, writes_settings, writes_ledger, writes_workspace, enters_processes = map(
+        writes_keys, writes_settings, writes_ledger, writes_answers, writes_workspace, enters_processes = map(
             os.path.lexists, traces.values()
         )
     try:
@@ -167,6 +177,7 @@ def probe(
         writes_keys=writes_keys,
         writes_settings=writes_settings,
         writes_ledger=writes_ledger,
+        writes_answers=writes_answers,
         writes_workspace=writes_workspace,
         enters_processes=enters_processes,
         doors=tuple(door for door, number, there in numbers if number == there != "0"),

@@ -21,7 +21,6 @@ from agentwatch.sources.worktrees import NoRepositoryError
 SLACK: Final = 0.05
 """Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
 
-_STATUS: Final = "status --porcelain=v2 -z --untracked-files=all --ignore-submodules=all --no-renames --no-ahead-behind"
 _FIELDS: Final = {b"1": 8, b"2": 9, b"u": 10}
 """Blanks before the path of an entry, by its kind."""
 _COMMITS_BYTES: Final = 4 * 1024 * 1024
@@ -236,7 +235,7 @@ def unchanged(git: Plumbing, head: str, names: Sequence[str]) -> frozenset[str]:
     wanted = [git.repository.prefix + name for name in sorted(held)]
     rounds = [wanted[start : start + _ASKED] for start in range(0, len(wanted), _ASKED)]
     for paths in rounds if len(rounds) <= _ROUNDS else [()]:
-        changed, deleted, _, complete = _status(git, "--untracked-files=no", paths=paths)
+        changed, deleted, _, complete = _status(git, paths, lists_untracked=False)
         held -= changed | deleted
         if not complete:
             return frozenset()
@@ -244,11 +243,11 @@ def unchanged(git: Plumbing, head: str, names: Sequence[str]) -> frozenset[str]:
 
 
 def _status(
-    git: Plumbing, *more: str, paths: Sequence[str] = ()
+    git: Plumbing, paths: Sequence[str] = (), *, lists_untracked: bool = True
 ) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
     """(changed, deleted, untracked, whether that is all), of the workspace or of these `paths` in the repository."""
     prefix = os.fsencode(git.repository.prefix)
-    output = git.ask(*_STATUS.split(), *more, "--", *(paths or [git.repository.prefix or "."]))
+    output = git.status(paths or [git.repository.prefix or "."], untracked=lists_untracked)
     entries = output.text.split(b"\0")
     if output.cut:
         # The last one may be half a name.

@@ -13,20 +13,25 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.evidence.process import Output, TooSlowError, run
 from agentwatch.evidence.repository import Repository, find_repository
 from agentwatch.kept import looks
 from agentwatch.sources.worktrees import NoRepositoryError
 
+if TYPE_CHECKING:
+    from agentwatch.kept.answers import Question
+
 SECONDS: Final = 10.0
 MAX_BYTES: Final = 32 * 1024 * 1024
 
 _OF_COMMITS: Final = ("diff-index", "diff-tree", "log", "ls-tree", "rev-list")
 """Commands whose answers follow from commits, their objects and the index."""
+
+_STATUS: Final = ("status", "--porcelain=v2", "-z", "--ignore-submodules=all", "--no-renames", "--no-ahead-behind")
 
 _CONFIGURATION: Final = """\
 [core]
@@ -72,11 +77,16 @@ class Plumbing(NamedTuple):
 
     def ask(self, *arguments: str, given: bytes = b"", max_bytes: int = MAX_BYTES) -> Output:
         """Run one command of git; exit code 0, or what it wrote up to `max_bytes`. Raises GitFailedError."""
-        output = self._run(*arguments, given=given, max_bytes=max_bytes)
         if arguments[0] not in _OF_COMMITS:
-            looks.asked(self.workspace, list(arguments), digest_of(output))
-            if given or max_bytes != MAX_BYTES:
-                looks.spoil("git was asked what cannot be asked again")
+            looks.spoil("git was asked what cannot be asked again")
+        return self._run(*arguments, given=given, max_bytes=max_bytes)
+
+    def status(self, paths: Sequence[str], *, untracked: bool) -> Output:
+        """Ask which files below these paths of the repository differ from the last commit. No file tells that, so it
+        is what may be asked again. Raises GitFailedError."""
+        listed = "--untracked-files=all" if untracked else "--untracked-files=no"
+        output = self._run(*_STATUS, listed, "--", *paths, given=b"", max_bytes=MAX_BYTES)
+        looks.asked(self.workspace, (untracked, list(paths)), digest_of(output))
         return output
 
     def _run(self, *arguments: str, given: bytes, max_bytes: int) -> Output:
@@ -148,12 +158,12 @@ def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS
         yield Plumbing(repository, program, environment, seconds, workspace)
 
 
-def ask_again(workspace: str, questions: list[list[str]]) -> list[str]:
-    """The digests of what git says now to questions that it was asked before, nothing where it cannot be asked."""
+def ask_again(workspace: str, questions: list[Question]) -> list[str]:
+    """The digests of what `status` says now, which it was asked before; nothing where it cannot be asked."""
     try:
         repository = find_repository(workspace)
         with plumbing(repository, workspace) as git:
-            return [digest_of(git.ask(*question)) for question in questions]
+            return [digest_of(git.status(paths, untracked=is_untracked)) for is_untracked, paths in questions]
     except NoRepositoryError:
         return []
 

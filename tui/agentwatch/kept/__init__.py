@@ -16,6 +16,14 @@ Why it is so:
   of whom nobody has told holds never.
 - In the state directory, as what it is about: a sandbox often lets agents write into a cache, and they would then say
   what the operator reads.
+- What is kept is sealed (keyed BLAKE2) with a secret that lies beside the directory and not in it. A sandbox that lets
+  agents write there and hides the secret lets them forge nothing; `doctor -- CMD` tries whether they can write there.
+  Who can read the secret as well says what they like there, but has nothing run: git is asked one question, which is
+  put together in code, files are read below /proc and /sys only, and no control character is printed.
+- A change through a shared mapping (`mmap`) may move no time of a file until the system writes it back, after half a
+  minute; on tmpfs, never. To digest every document is what is to be spared. To keep nothing that is so young would cost
+  just those calls that follow each other, and temporary workspaces lie on tmpfs. Nobody is known to write documents in
+  this way, so it is left at that. No answer is older than a day.
 - Whatever is wrong with it (cut off, damaged, of another version, somebody else's) it is as if it were not there. To
   delete it is harmless.
 """

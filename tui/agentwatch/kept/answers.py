@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import zlib
+from _blake2 import blake2b  # hashlib loads OpenSSL first, which takes longer than all of this
 from array import array
 from errno import EINVAL
 from stat import S_ISDIR, S_ISREG
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Final
 
-    Ask = Callable[[str, list[list[str]]], list[str]]
+    Question = tuple[bool, list[str]]
+    """Which files differ: whether git was to list untracked ones, and below which paths. It is asked nothing else: what
+    lies in a file never says what is run."""
+
+    Ask = Callable[[str, list[Question]], list[str]]
     """Asks git once more: a workspace and the questions about it, to the digests of what it says now."""
 
     Answer = tuple[int, bytes, bytes]
@@ -25,20 +30,35 @@ if TYPE_CHECKING:
 NAME: Final = "answers"
 """The directory, in that of the state."""
 
-MAGIC: Final = b"agentwatch answer 2\n"
-HEAD: Final = Struct("<20sIddi7Q")
-"""What it is, the checksum of the rest, from when and until when it holds, the exit code, and the lengths of what
-follows: the key, the variables, the paths, their signs, the rest of what was looked at, and what was written to the
-two streams."""
+CODES: Final = (0, 1)
+"""Exit codes of commands that have said what there is."""
+LONGEST: Final = 86_400.0
+"""Seconds for which an answer holds at most."""
+SECRET_BYTES: Final = 32
+
+MAGIC: Final = b"agentwatch answer 3\n"
+SEAL_BYTES: Final = 32
+HEAD: Final = Struct("<20sddi7Q")
+"""After the seal: what it is, from when and until when it holds, the exit code, and the lengths of what follows: the
+key, the variables, the paths, their signs, the rest of what was looked at, and what was written to the two streams."""
 LARGEST: Final = 64 * 1024 * 1024
 NOTHING: Final = b"[[], [], []]"
 """Of the rest, where there is none."""
 THROUGH: Final = -1
 """In place of the ctime of a directory that was only passed."""
 
+_NUMBERS: Final = 4
+"""Of one sign."""
+_CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n"))
+_MORE_CONTROLS: Final = range(0x80, 0xA0)
+"""Those behind ASCII."""
+
 
 def answered(arguments: Sequence[str], run: Callable[[], int], ask: Ask) -> int:
-    """Say what was said before where that holds, else `run` and keep what it says. Returns the exit code."""
+    """Say what was said before where that holds, else `run` and keep what it says. Returns the exit code.
+
+    Raises OSError where it cannot be written.
+    """
     key = key_of(arguments)
     place = place_of(key)
     if not place or sys.stdout is None or sys.stderr is None:
@@ -48,36 +68,70 @@ def answered(arguments: Sequence[str], run: Callable[[], int], ask: Ask) -> int:
         from agentwatch.kept.keeping import noted
 
         return noted(place, key, run)
-    try:
-        _write(kept)
-    except BrokenPipeError:
-        # The reader (`| head`) has seen enough; Python would complain once more while it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    _write(kept)
     return kept[0]
 
 
 def read(place: str, key: bytes, ask: Ask) -> Answer | None:
     """The answer that is kept under a key, None where there is none, or it holds no more."""
-    data = _bytes_of(place)
-    if len(data) < HEAD.size:
+    try:
+        answer = _unsealed(place, key, ask)
+        if answer is not None:
+            # Who takes the oldest away sees that it is of use.
+            os.utime(place, follow_symlinks=False)
+    except (OSError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError):
+        # Whatever is wrong with it, a look tells the same.
         return None
-    magic, checksum, begins, ends, code, *lengths = HEAD.unpack_from(data)
-    rest = memoryview(data)[HEAD.size :]
+    return answer
+
+
+def _unsealed(place: str, key: bytes, ask: Ask) -> Answer | None:
+    """The same; raises what damaged bytes raise."""
+    data, secret = memoryview(_bytes_of(place)), secret_of(place)
+    sealed = data[SEAL_BYTES:]
+    if len(secret) != SECRET_BYTES or len(sealed) < HEAD.size or seal(secret, sealed) != data[:SEAL_BYTES]:
+        return None
+    magic, begins, ends, code, *lengths = HEAD.unpack_from(sealed)
+    rest = sealed[HEAD.size :]
     if magic != MAGIC or sum(lengths) != len(rest) or bytes(rest[: lengths[0]]) != key:
         return None
-    if not begins <= time.time() < ends or zlib.crc32(rest) != checksum:
+    if not begins <= time.time() < min(ends, begins + LONGEST) or code not in CODES:
         return None
     parts, at = [], 0
     for length in lengths:
-        parts.append(rest[at : at + length])
+        parts.append(bytes(rest[at : at + length]))
         at += length
     _, variables, paths, signs, others, out, errors = parts
-    if not _same_variables(bytes(variables)):
+    if not (_is_text(out) and _is_text(errors) and _same_variables(variables)):
         return None
-    if not (_same_files(bytes(paths), array("q", bytes(signs))) and _same_others(bytes(others), ask)):
+    if not (_same_files(paths, array("q", signs)) and _same_others(others, ask)):
         return None
-    return code, bytes(out), bytes(errors)
+    return code, out, errors
+
+
+def seal(secret: bytes, *sealed: bytes | memoryview) -> bytes:
+    """What only those can make who know the secret."""
+    made = blake2b(key=secret, digest_size=SEAL_BYTES)
+    for part in sealed:
+        made.update(part)
+    return made.digest()
+
+
+def secret_of(place: str) -> bytes:
+    """The secret that seals the answers, nothing where there is none. It lies beside their directory and not in it: to
+    be allowed to write there is not to know it."""
+    return _bytes_of(secret_place(place))
+
+
+def secret_place(place: str) -> str:
+    return f"{place.rpartition('/')[0]}.key"
+
+
+def _is_text(said: bytes) -> bool:
+    """Whether it is what a command may print: no control character commands a terminal."""
+    if len(said.translate(None, _CONTROLS)) != len(said):
+        return False
+    return b"\xc2" not in said or not any(bytes((0xC2, number)) in said for number in _MORE_CONTROLS)
 
 
 def _same_variables(variables: bytes) -> bool:
@@ -91,9 +145,10 @@ def _same_variables(variables: bytes) -> bool:
 
 def _same_files(names: bytes, signs: array[int]) -> bool:
     """Whether all paths have the signs that they had."""
-    rest = iter(signs)
-    for look, part in zip((os.lstat, os.stat), os.fsdecode(names).split("\0"), strict=True):
-        paths = part.split("\n") if part else []
+    rest, known = iter(signs), [part.split("\n") if part else [] for part in os.fsdecode(names).split("\0")]
+    if not any(known) or len(signs) != _NUMBERS * sum(map(len, known)):
+        return False
+    for look, paths in zip((os.lstat, os.stat), known, strict=True):
         for path, ctime, mtime, size, inode in zip(paths, rest, rest, rest, rest, strict=False):
             try:
                 status = look(path)
@@ -114,16 +169,18 @@ def _same_others(told: bytes, ask: Ask) -> bool:
         return True
     import json
 
-    from agentwatch.kept.looks import bytes_at, is_alive
+    from agentwatch.kept.looks import SYSTEM, bytes_at, is_alive
 
     held, processes, questions = json.loads(told)
+    if not all(path.startswith(SYSTEM) for path, _ in held):
+        return False
     if any((None if (now := bytes_at(path)) is None else now.hex()) != before for path, before in held):
         return False
     if any(is_alive(pid) != before for pid, before in processes):
         return False
-    by_workspace: dict[str, list[tuple[list[str], str]]] = {}
-    for workspace, question, answer in questions:
-        by_workspace.setdefault(workspace, []).append((question, answer))
+    by_workspace: dict[str, list[tuple[Question, str]]] = {}
+    for workspace, is_untracked, paths, answer in questions:
+        by_workspace.setdefault(workspace, []).append(((is_untracked, paths), answer))
     return all(
         ask(workspace, [question for question, _ in some]) == [answer for _, answer in some]
         for workspace, some in by_workspace.items()
@@ -159,9 +216,8 @@ def _bytes_of(place: str) -> bytes:
     try:
         status = os.fstat(descriptor)
         is_ours = S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
-        if not is_ours or status.st_size > LARGEST + HEAD.size:
+        if not is_ours or status.st_size > LARGEST + SEAL_BYTES + HEAD.size:
             return b""
-        os.utime(descriptor)
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     except OSError:

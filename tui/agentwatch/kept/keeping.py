@@ -5,38 +5,34 @@ from __future__ import annotations
 import os
 import sys
 import time
-import zlib
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 from agentwatch.kept import looks
-from agentwatch.kept.answers import HEAD, LARGEST, MAGIC
+from agentwatch.kept.answers import CODES, HEAD, LARGEST, MAGIC, SECRET_BYTES, seal, secret_of, secret_place
 from agentwatch.kept.looks import Looks, Sign
 
 if TYPE_CHECKING:
     from agentwatch.kept.answers import Answer
 
-_ANSWERS: Final = (0, 1)
-"""Exit codes of commands that have said what there is."""
 _MOST_FILES: Final = 32
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _COARSE_NS: Final = 2_500_000_000
 _FINE_NS: Final = 50_000_000
 """Two changes within so many nanoseconds may look like one: on file systems that count in seconds, and on others."""
 _SECOND: Final = 1_000_000_000
+ZONE: Final = "/etc/localtime"
 
 _Result = TypeVar("_Result")
 
 
 def noted(place: str, key: bytes, run: Callable[[], int]) -> int:
     """Run, and keep what is said. Returns the exit code."""
-    with suppress(OSError):
-        # Before anything is looked at: that it was made would be a change.
-        os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)  # noqa: PTH103, PTH120
-    noted, began = Looks(), time.time()
     looks.install()
+    _prepare(place)
+    noted, began = Looks(), time.time()
     looks.begin(noted)
     out, errors = _Noted(sys.stdout), _Noted(sys.stderr)
     sys.stdout, sys.stderr = out, errors
@@ -45,13 +41,14 @@ def noted(place: str, key: bytes, run: Callable[[], int]) -> int:
     finally:
         looks.begin(None)
         sys.stdout, sys.stderr = out.stream, errors.stream
-    if code in _ANSWERS and out.is_whole and errors.is_whole:
+    if code in CODES and out.is_whole and errors.is_whole:
         keep(place, key, (code, out.written(), errors.written()), noted, began)
     return code
 
 
 def remember(place: str, key: bytes, look: Callable[[], bytes]) -> None:
     """Look, and keep what that gives."""
+    _prepare(place)
     noted, began = Looks(), time.time()
     looks.begin(noted)
     try:
@@ -72,6 +69,8 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
         code = getattr(module, "__file__", None)
         if code:
             noted.note_now(noted.path_of(code), follows=True)
+    # The library of C reads this one itself, as it does the variable TZ.
+    noted.note_now(ZONE, follows=True)
     noted.leave_out_implied()
     if any(_is_young(sign, began) for signs in (noted.themselves, noted.followed) for sign in signs.values()):
         return
@@ -84,16 +83,15 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
         return
     names = "\0".join("\n".join(paths) for paths in known)
     signs = array("q", (number for paths in known for sign in paths.values() for number in sign))
-    # The library of C reads this one itself.
     variables = {"TZ": os.environ.get("TZ")} | noted.variables
     pairs = (name if value is None else f"{name}={value}" for name, value in variables.items())
     parts = [key, os.fsencode("\0".join(pairs)), os.fsencode(names), signs.tobytes(), told, *answer[1:]]
-    rest = b"".join(parts)
-    if len(rest) > LARGEST:
+    rest, secret = b"".join(parts), secret_of(place)
+    if len(rest) > LARGEST or len(secret) != SECRET_BYTES:
         return
-    head = HEAD.pack(MAGIC, zlib.crc32(rest), now, noted.until, answer[0], *map(len, parts))
+    head = HEAD.pack(MAGIC, now, noted.until, answer[0], *map(len, parts))
     try:
-        _put(place, head + rest)
+        _put(place, seal(secret, head, rest) + head + rest)
     except OSError:
         # It is only slower then.
         return
@@ -109,9 +107,24 @@ def _is_young(sign: Sign, began: float) -> bool:
     return sign[0] > now - grain or sign[1] > now - grain
 
 
+def _prepare(place: str) -> None:
+    """Make the directory of the answers and the secret that seals them, before anything is looked at: that they were
+    made would be a change."""
+    # Not before: it holds on to the functions of `os` as they are when it is loaded.
+    from pathlib import Path
+
+    from agentwatch.disk import UNSYNCED, Directory
+
+    path = Path(secret_place(place))
+    with suppress(OSError):
+        Directory.make(Path(place).parent, UNSYNCED).close()
+        if len(secret_of(place)) != SECRET_BYTES:
+            with Directory.open(path.parent, UNSYNCED) as directory:
+                directory.replace(path.name, os.urandom(SECRET_BYTES))
+
+
 def _put(place: str, data: bytes) -> None:
     """Put a file there, whole, and take away those that nobody has asked for longest, where they are too many."""
-    # Not before: it holds on to the functions of `os` as they are when it is loaded.
     from pathlib import Path
 
     from agentwatch.disk import UNSYNCED, Directory

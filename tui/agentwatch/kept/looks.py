@@ -13,10 +13,13 @@ import os
 import posixpath
 import sys
 from collections.abc import Callable
-from stat import S_ISDIR
-from typing import Any, Final
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.kept.answers import THROUGH
+
+if TYPE_CHECKING:
+    from agentwatch.kept.answers import Question
 
 Sign = tuple[int, int, int, int]
 """ctime and mtime in nanoseconds, size and inode; of what cannot be looked at, the number of the error and zeros. Of a
@@ -25,8 +28,9 @@ directory that was only passed, THROUGH, zeros and the inode: what else comes an
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TELLING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO})
 """Errors that say something of the path, and not of how the system is just now."""
-_SYSTEM: Final = ("/proc/", "/sys/")
+SYSTEM: Final = ("/proc/", "/sys/")
 """What lies there changes without its attributes telling: what it holds is noted, where it is read."""
+_OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LONGEST: Final = 4 * 1024 * 1024
 
 _PASSED: Final[Sign] = (THROUGH, 0, 0, 0)
@@ -57,10 +61,19 @@ def sign_at(path: str, *, follows: bool) -> Sign:
 def bytes_at(path: str) -> bytes | None:
     """What a file of the system holds, None where it cannot be read."""
     try:
-        with _read(path, "rb") as file:
+        descriptor = _open(path, _OPEN)
+    except OSError:
+        return None
+    try:
+        # Who reads a pipe waits for whoever writes into it.
+        if not S_ISREG(_fstat(descriptor).st_mode):
+            return None
+        with _read(descriptor, "rb", closefd=False) as file:
             return file.read(_LONGEST)
     except OSError:
         return None
+    finally:
+        _close(descriptor)
 
 
 def is_alive(pid: int) -> int:
@@ -88,7 +101,7 @@ class Looks:
         """What variables of the environment were read, and what they held; None: they are not set."""
         self.processes: dict[int, int] = {}
         """What the system said of a process, by its number."""
-        self.questions: list[tuple[str, list[str], str]] = []
+        self.questions: list[tuple[str, bool, list[str], str]] = []
         """What git was asked and what it said; see `asked`."""
         self.until = math.inf
         """When the answer holds no more at the latest, in epoch seconds."""
@@ -127,7 +140,7 @@ class Looks:
             return
         if before is not None and before[3] != sign[3]:
             self.spoil(f"{where} was replaced meanwhile")
-        if not where.startswith(_SYSTEM) or not any(sign[1:]):
+        if not where.startswith(SYSTEM) or not any(sign[1:]):
             known[where] = sign
         elif where not in self.held:
             self.spoil(f"{where} has no attributes that tell what it is")
@@ -232,10 +245,10 @@ def holds(moment: float) -> None:
         _noting.is_told = True
 
 
-def asked(workspace: str, question: list[str], answer: str) -> None:
-    """git was asked something about a workspace that no file tells, and this is the digest of what it said."""
+def asked(workspace: str, question: Question, answer: str) -> None:
+    """git was asked about a workspace what no file tells, and this is the digest of what it said."""
     if _noting is not None:
-        _noting.questions.append((workspace, question, answer))
+        _noting.questions.append((workspace, *question, answer))
 
 
 def database(path: str) -> None:
@@ -397,7 +410,7 @@ def _noting_open(real: Callable[..., Any]) -> Callable[..., Any]:
         looks = _noting
         if looks is not None and not isinstance(file, int):
             where = looks.path_of(file)
-            if where.startswith(_SYSTEM):
+            if where.startswith(SYSTEM):
                 looks.note_held(where)
             elif {"w", "a", "x", "+"}.isdisjoint(mode):
                 looks.note_now(where, follows=True)
