@@ -251,7 +251,7 @@ async def test_a_false_claim_that_comes_back_asks_again_on_every_screen_and_from
 
         def is_so() -> bool:
             task = monitor.tree.tasks.get("lie")
-            if task is None or task.verdict is None or not monitor.tree.asides._is_watching:
+            if task is None or task.verdict is None or not monitor.tree.asides.is_watching:
                 return False
             if steps:
                 steps.pop()()

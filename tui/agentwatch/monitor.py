@@ -363,7 +363,8 @@ class Monitor:
             has_news = True
             try:
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
-                async with asyncio.timeout(_TICK_SECONDS if self.tree.holds_until < math.inf else _IDLE_TICK_SECONDS):
+                rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
+                async with asyncio.timeout(_IDLE_TICK_SECONDS if rests else _TICK_SECONDS):
                     await arrived.wait()
             except TimeoutError:
                 has_news = False

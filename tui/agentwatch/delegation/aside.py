@@ -101,7 +101,8 @@ class Asides:
         """How tasks are aside now."""
         self.over: dict[str, Put] = {}
         """How tasks were aside that are something else now, until somebody takes it: what comes back asks again."""
-        self._is_watching = False
+        self.is_watching = False
+        """Whether all that was there at first has been taken in."""
 
     def of(self, task_id: str) -> Aside:
         """What is known of a task, whether it still holds or not."""
@@ -132,8 +133,8 @@ class Asides:
         """All that is there has been taken in: from now on, what is aside and becomes something else is over.
 
         Of a result that was checked all is known, so it is over also where it became something else before."""
-        if not self._is_watching:
-            self._is_watching = True
+        if not self.is_watching:
+            self.is_watching = True
             for task_id in self._known.keys() & self._tasks.keys():
                 self.lay(self._tasks[task_id], now)
 
@@ -153,7 +154,7 @@ class Asides:
             if put.snoozed:
                 task.snoozed_until = put.ends_at
                 self._due.put(task.task_id, put.ends_at)
-        elif self._is_watching and (put == held or task.verdict is not None):
+        elif self.is_watching and (put == held or task.verdict is not None):
             self._known[task.task_id] = Aside(seen="" if seen in (None, put.mark) else seen)
             self.over[task.task_id] = put
 
