@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.history import database
+from agentwatch.delegation.observation import Seen
+from agentwatch.history import database, read_only
 from agentwatch.history.schema import MIGRATIONS, NAME, SCHEMA_VERSION
 from agentwatch.history.store import History
 from tests.unit.history.recorded import META, Workspace, facts, meta, seen_in
@@ -77,6 +78,24 @@ def test_one_that_is_being_recorded(state: Path) -> None:
     last = workspace.seen(META, meta("blocked"))
     assert history.record([last], workspace.text_of)
     assert read(state) == [*expected, (META, last.digest)]
+
+
+def test_one_whose_writer_ends_between_the_look_at_its_files_and_the_opening(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, _, expected = recorded(state)
+    assert (state / f"{NAME}-shm").exists()
+    connect = read_only._connect
+
+    def connect_late(path: Path, options: str) -> sqlite3.Connection:
+        history.close()
+        return connect(path, options)
+
+    monkeypatch.setattr(read_only, "_connect", connect_late)
+    reading = History.open_read_only(state.parent, state)
+    assert reading.notice is None
+    assert [(seen.path, seen.digest) for seen in reading.observations() if isinstance(seen, Seen)] == expected
+    reading.close()
 
 
 @pytest.mark.parametrize("left", ["-shm and -wal", "-wal"])

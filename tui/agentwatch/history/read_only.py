@@ -8,6 +8,9 @@ log and shared memory       `mode=ro` with `readonly_shm=1`: the shared memory o
                             private memory where its program has died; none is made.
 rollback journal, unused    `mode=ro`, which makes no file then.
 anything left by a crash    a copy in a temporary directory: nobody has it open.
+
+Which of these holds changes when the last program that has it open ends: it removes the log and the memory, maybe
+between the look at them and the opening, which fails then. So what cannot be opened is looked at again.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from agentwatch.history.schema import NAME, SCHEMA_VERSION
 from agentwatch.kept import looks
 
 _BUSY_MS: Final = 1_000
+_ATTEMPTS: Final = 5
 _WAL_FORMAT: Final = 2
 """Bytes 18 and 19 of a file whose journal is a write-ahead log."""
 
@@ -61,11 +65,21 @@ def open_snapshot(directory: Path) -> Snapshot | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise UnusableError(f"the history cannot be read: {path} is no regular file")
-        return _open(path)
+        return _opened(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (sqlite3.Error, OSError) as error:
         raise UnusableError(f"the history cannot be read: {path}: {error}") from error
+
+
+def _opened(path: Path) -> Snapshot:
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _open(path)
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CANTOPEN:
+                raise
+    return _open(path)
 
 
 def _open(path: Path) -> Snapshot:
