@@ -86,6 +86,23 @@ def test_what_was_signed_is_verified_line_by_line(
     assert verify(capsys, bundle, workspace)[0] == 1
 
 
+@pytest.mark.parametrize("instead", ["nothing", "a pipe", "a link", "what cannot be read"])
+def test_a_document_that_cannot_be_compared_any_more_is_no_success(
+    workspace: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], instead: str
+) -> None:
+    document = workspace / "b.return.md"
+    document.rename(tmp_path / "elsewhere.md")
+    if instead == "a pipe":
+        os.mkfifo(document)
+    elif instead == "a link":
+        document.symlink_to(tmp_path / "elsewhere.md")
+    elif instead == "what cannot be read":
+        document.mkdir()
+    code, out = verify(capsys, bundle, workspace)
+    assert code == 1
+    assert "✗ subject: “b.return.md” cannot be compared: it is not here any more, or cannot be read" in out
+
+
 def test_a_document_that_was_changed_since_is_told_from_one_that_is_not_here(
     workspace: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,17 +112,19 @@ def test_a_document_that_was_changed_since_is_told_from_one_that_is_not_here(
     assert code == 1
     assert "✗ subject: “a.return.md” is another one here" in out
     assert "! state: it has gone on since: failed now, attempt 1" in out
-    assert "! subject: “b.return.md” is not here, so nothing is known of it" in out
+    assert "✗ subject: “b.return.md” cannot be compared" in out
 
 
 def test_a_copy_of_the_workspace_is_compared_and_called_another_one(
     workspace: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(workspace, tmp_path / "copy")
+    (tmp_path / "copy" / "b.return.md").unlink()
     code, out = verify(capsys, bundle, tmp_path / "copy")
     assert code == 0
     assert out.count("! workspace: it was made in another one, “shop-") == 3
-    assert out.count("2 documents here as stated") == 2
+    assert out.count("2 documents here as stated") == 1
+    assert "! subject: “b.return.md” is not here, so nothing is known of it" in out
 
 
 def test_somebody_else_believes_a_key_that_was_given_a_name(

@@ -32,11 +32,12 @@ def of_statements(data: bytes, tree: DelegationTree, desk: Desk, trust: Trust) -
         stated = state_words(statement.state, contradicted=statement.contradicted)
         said = f"{stated}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
         yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
-        if statement.workspace_id != desk.workspace_id:
+        is_of_here = statement.workspace_id == desk.workspace_id
+        if not is_of_here:
             yield note("workspace", f"it was made in another one, {quoted(statement.workspace_id)}; files are compared")
         else:
             yield from _since(statement, tree)
-        yield from _of_files(statement, here)
+        yield from _of_files(statement, here, is_of_here=is_of_here)
 
 
 def _since(statement: Statement, tree: DelegationTree) -> Iterator[Result]:
@@ -45,10 +46,13 @@ def _since(statement: Statement, tree: DelegationTree) -> Iterator[Result]:
         yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
 
 
-def _of_files(statement: Statement, here: Mapping[str, str]) -> Iterator[Result]:
+def _of_files(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Result]:
+    """What a statement of this workspace is about has to be here; a copy may hold less."""
     found = {name: here.get(name) for name, _ in statement.subject}
     for name, digest in statement.subject:
-        if found[name] is None:
+        if found[name] is None and is_of_here:
+            yield bad("subject", f"{quoted(name)} cannot be compared: it is not here any more, or cannot be read")
+        elif found[name] is None:
             yield note("subject", f"{quoted(name)} is not here, so nothing is known of it")
         elif found[name] != digest:
             yield bad("subject", f"{quoted(name)} is another one here: it was changed, or this is another attempt")
