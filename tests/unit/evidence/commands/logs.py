@@ -143,6 +143,8 @@ LOGS: Final[Mapping[str, Sequence[Deed]]] = {
     "hooked, in a document": [
         ran("git commit -m \"$(cat <<'END'\nx (y)\nEND\n)\"", 0, "husky - running tests\n[main 1a2b] x (y)")
     ],
+    "pushed, checked there": [ran("git push", 0, "remote: pre-receive hook: 12 passed\nTo host:x\n")],
+    "pushed": [ran("git push", 0, "remote: Resolving deltas: 100% (1/1)\nTo host:x\n   a..b  main -> main\n")],
     "looked by tools": [used("Read", file_path="a.py"), used("Grep", pattern="foo")],
     **{line: [ran(line, 0, "")] for line in UNKNOWN},
     **{line: [ran(line, 0, "")] for line in HARMLESS},

@@ -335,6 +335,11 @@ CLAIMS: Final = (
     *((line, "s", "All tests pass.", C, "it only looks") for line in HARMLESS),
     ("hooked", "s", "All tests pass.", U, "a hook ran something"),
     ("hooked", "e", "`pytest -q` passes", U, "a hook ran something"),
+    ("pushed, checked there", "s", "All tests pass.", U, "the other side ran something"),
+    ("pushed", "s", "All tests pass.", C, "it only sends"),
+    ("types", "s", "Done; the build succeeds.", U, "what checks types may be what builds"),
+    ("cargo", "s", "Done; the build succeeds.", U, "what tests compiles as well"),
+    ("lint", "s", "Done; the build succeeds.", C, "what lints builds nothing"),
     ("hooked, in a document", "s", "All tests pass.", U, "a hook ran something"),
     ("committed, tests in it", "s", "All tests pass.", C, "only a message says so"),
     # Looked at by tools that are no shell

@@ -268,6 +268,9 @@ def _is_vague(ran: Ran, topic: Topic) -> bool:
     """Whether a command may have started such a check without being one."""
     if ran.hooked or not ran.line.plain:
         return ran.hooked or may_start(ran.line.text, ())
+    # What tests or checks types compiles as well.
+    if topic is Topic.BUILD and any(found.topic in (Topic.TESTS, Topic.TYPES) for found in ran.programs):
+        return True
     return any(
         found.topic is not topic and starts_others(found) and not surely_checks_nothing(part.argv)
         for part, found in zip(ran.line.parts, ran.programs, strict=True)

@@ -196,7 +196,7 @@ def was_cut(output: str) -> bool:
     return any(word in output for word in _CUTTING) and _CUT.search(output) is not None
 
 
-_GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|remote: .*|branch .*)$", re.MULTILINE)
+_GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
 _HOOK: Final = re.compile(
     r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b|[\u2713\u2714\u2705]",
     re.IGNORECASE,
