@@ -9,7 +9,11 @@ from typing import Any
 
 from tests.unit.delegation.asking import ran, session
 
+from agentwatch.config import Settings
 from agentwatch.delegation.run import Run
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.remote.answers import Answers
+from agentwatch.remote.frames import Ask
 from agentwatch.remote.transcripts import FarTranscript, Shown
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
@@ -29,10 +33,9 @@ class There:
         self.path = path
         self.is_up = True
         self.asked: list[str] = []
-        tree = SimpleNamespace(runs=[ran(session())])
-        self.shown = Shown(SimpleNamespace(tree=tree, transcript=self._transcript))  # type: ignore[arg-type]
+        self.shown = Shown(self.transcript)
 
-    def _transcript(self, run: Run) -> LinesTranscript:
+    def transcript(self, _run: Run) -> LinesTranscript:
         return LinesTranscript(self.path, entries_in)
 
     def write(self, at: float, kind: EntryKind, **more: Any) -> None:
@@ -41,7 +44,7 @@ class There:
 
     def ask(self, place: str) -> str | None:
         self.asked.append(place)
-        return self.shown.answer("screen", KEY, place) if self.is_up else None
+        return self.shown.answer("screen", KEY, place, session()) if self.is_up else None
 
 
 def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path: Path) -> None:
@@ -83,7 +86,20 @@ def test_what_was_seen_stays_while_the_host_does_not_answer(tmp_path: Path) -> N
 
 
 def test_a_run_that_is_not_there_has_no_transcript(tmp_path: Path) -> None:
-    assert There(tmp_path / "x").shown.answer("screen", "other:run", "look") is None
+    assert There(tmp_path / "x").shown.answer("screen", "other:run", "look", None) is None
+
+
+def test_an_answer_looks_at_the_tree_before_it_leaves_the_loop_on_which_the_tree_changes(tmp_path: Path) -> None:
+    there = There(tmp_path / "log.jsonl")
+    there.write(1_000.0, EntryKind.WORDS, text="I count")
+    tree = DelegationTree()
+    tree.apply(ran(session()))
+    monitor = SimpleNamespace(tree=tree, transcript=there.transcript, workspace=tmp_path, settings=Settings())
+    answers = Answers(monitor)  # type: ignore[arg-type]
+    look, other = (answers.find(Ask("s.1", "s", "w", "transcript", key, "look")) for key in (KEY, "other:run"))
+    del monitor.tree
+    assert "I count" in (look() or "")
+    assert other() is None
 
 
 def test_what_nobody_can_have_said_is_no_transcript(tmp_path: Path) -> None:

@@ -94,6 +94,10 @@ class DelegationTree(TaskTree):
         """Every run of a session store as it is now."""
         return self._runs.all()
 
+    def run(self, path: str) -> Run | None:
+        """The run of this path as it is now; None where it is not known any more."""
+        return self._runs.known(path)
+
     def run_of(self, call: Call) -> Run | None:
         """The run in whose transcript a call stands; None where it is not known any more."""
         return next(iter(self._runs.of_session((call.source, call.session_id))), None)

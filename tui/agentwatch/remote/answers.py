@@ -28,7 +28,7 @@ class Answers:
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
-        self._transcripts = Shown(monitor)
+        self._transcripts = Shown(monitor.transcript)
         self._asker = Asker(monitor.workspace, monitor.settings, "wait")
 
     def find(self, ask: Ask) -> Callable[[], str | None]:
@@ -38,7 +38,9 @@ class Answers:
             case "text":
                 return partial(self._monitor.content, Message(0.0, ask.key, ""))
             case "transcript":
-                return partial(self._transcripts.answer, ask.screen, ask.key, ask.place)
+                return partial(
+                    self._transcripts.answer, ask.screen, ask.key, ask.place, self._monitor.tree.run(ask.key)
+                )
             case "wait":
                 attempt = int(ask.place) if ask.place.isdecimal() and len(ask.place) <= _DIGITS else None
                 tree = self._monitor.tree

@@ -9,16 +9,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentwatch.delegation.run import Run
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.following import Look, RunTranscript, WholeStep
 from agentwatch.sources.sessions.steps import Step
-
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
 
 _PAUSE_SECONDS: Final = 1.0
 """Between two looks at a host."""
@@ -84,18 +81,18 @@ class FarTranscript(RunTranscript):
 class Shown:
     """The transcripts that screens look at, on their host. Any thread may call it."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
+    def __init__(self, transcript_of: Callable[[Run], RunTranscript | None]) -> None:
+        self._transcript_of = transcript_of
         self._lock = threading.Lock()
         self._open: OrderedDict[tuple[str, str], tuple[RunTranscript, Look]] = OrderedDict()
 
-    def answer(self, screen: str, key: str, place: str) -> str | None:
-        """What a screen wants to know of the transcript of a run; None where there is none. Blocks."""
+    def answer(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
+        """What a screen wants to know of the transcript of a run, which is here as it is now, None where it is gone.
+        None where there is no transcript. Blocks."""
         with self._lock:
             known = self._open.pop((screen, key), None)
             if known is None:
-                run = next((ran.run for ran in self._monitor.tree.runs if ran.path == key), None)
-                transcript = self._monitor.transcript(run) if run is not None else None
+                transcript = self._transcript_of(run) if run is not None else None
                 if transcript is None:
                     return None
                 known = transcript, Look()
