@@ -316,6 +316,8 @@ CLAIMS: Final = (
     ("three checks", "s", "Tests 3 and 4 pass.", U, "which, and not how many"),
     ("three checks", "s", "Tests 1, 2, 7 pass.", U, "which, and not how many"),
     ("three checks", "e", "The tests pass with Python 3.12 passed", U, "a version is no count"),
+    ("three checks", "s", "3/3 green.", U, "of what is not said"),
+    ("nothing", "s", "All four checks (pytest, ruff, build) pass.", U, "too much at once"),
     ("three checks", "s", "All 12 tests pass.", V, "the count shows"),
     ("npm", "s", "All 3 suites pass.", U, "suites are not tests"),
     ("npm", "e", "`npm test` — 3 suites passed", U, "suites are not tests"),
@@ -323,6 +325,7 @@ CLAIMS: Final = (
     # Instructions and quotations
     ("nothing", "e", "To check, run `pytest`", U, "it tells the reader to"),
     ("nothing", "e", "Run `pytest` to check", U, "it tells the reader to"),
+    ("nothing", "e", "The test command is `pytest -q`", U, "it was run by nobody, as far as it says"),
     ("nothing", "e", "Run `pytest -q`", U, "it tells the reader to"),
     ("nothing", "e", "Run `pytest -q`: 412 passed", C, "it names a result of what was never run"),
     ("nothing", "e", "README.md says that `make test` passes", U, "a document says so"),

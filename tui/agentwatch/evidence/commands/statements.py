@@ -71,7 +71,7 @@ _QUOTED: Final = re.compile(
     re.IGNORECASE,
 )
 """A document says it, and not who returns."""
-_ASKED: Final = re.compile(r"^\W*(?:re-?)?(?:run|execute)\b", re.IGNORECASE)
+_ASKED: Final = re.compile(r"^\W*(?:(?:re-?)?(?:run|execute)|the (?:\w+ )?command (?:is|to|for))\b", re.IGNORECASE)
 """It tells the reader to, where it names no result."""
 _DEMANDED: Final = re.compile(
     r"\b(?:must|should|shall|has to|have to|need(?:s)? to)\b(?:\s+(?:all\s+)?be\b)?", re.IGNORECASE
@@ -223,8 +223,9 @@ def statements_in(text: str, *, by_clause: bool = False, demanded: bool = False)
 
 
 def _split(pattern: re.Pattern[str], text: str) -> list[str]:
-    """The parts of a text between what the pattern finds outside of ticks."""
+    """The parts of a text between what the pattern finds outside of ticks and brackets."""
     masked = _TICKED.sub(lambda match: "`" * len(match[0]), text)
+    masked = _INSIDE.sub(lambda match: "(" * len(match[0]), masked)
     parts, start = [], 0
     for match in pattern.finditer(masked):
         parts.append(text[start : match.start()])
@@ -252,7 +253,8 @@ def _read(clause: str) -> Iterator[Statement]:
     if commands:
         return
     topic = next((topic for topic, pattern in _TOPIC_WORDS if pattern.search(rest)), None)
-    if topic is None and result.counts.passed is not None:
+    # `3/3 green` may be of anything.
+    if topic is None and result.counts.passed is not None and not _OF.search(rest):
         topic = Topic.TESTS
     is_short = len(rest.split()) <= _MOST_WORDS
     says_how = result.passes or result.counts.passed is not None
