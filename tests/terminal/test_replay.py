@@ -117,9 +117,8 @@ def test_what_cannot_be_replayed_is_told(arguments: list[str], words: str, tmp_p
         assert words in terminal.text().replace("\n", "")
 
 
-def test_without_a_terminal_there_is_no_replay(tmp_path: Path) -> None:
-    (tmp_path / "r").write_text('{"agentwatch_recording": 1}\n', "utf-8")
-    result = run("replay", tmp_path / "r", environment={})
+def test_without_a_terminal_there_is_no_replay(watched: Path, environment: dict[str, str]) -> None:
+    result = run("replay", "--workspace", watched, environment=environment)
     assert result.returncode == 2
     assert "the screen needs a terminal" in result.stderr
 

@@ -111,8 +111,8 @@ class Far(NamedTuple):
             raise KeyError(workspace)
         monitor = far_monitor(self.fleet, self.places[workspace], settings, selection, passphrase)
         monitor.scan()
-        monitor.directory = self.fleet.directory(workspace) or monitor.directory
         monitor.written = self.fleet.address(workspace)
+        monitor.directory = self.fleet.directory(workspace) or monitor.written
         return monitor
 
 

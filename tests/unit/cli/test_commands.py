@@ -80,6 +80,23 @@ def test_a_directory_that_is_nearly_called_like_a_command_is_watched(
     assert "the screen needs a terminal" in complaint
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["none"], "none"),
+        (["replay", "none"], "none"),
+        (["--all", "none"], "give either workspaces or --all"),
+        (["decide", "none", "--retry"], "none"),
+    ],
+)
+def test_a_wrong_name_is_told_before_the_lack_of_a_terminal(
+    words: list[str], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, complaint = said(words, capsys)
+    assert (code, named in complaint, "terminal" in complaint) == (2, True, False), complaint
+
+
 def test_the_stream_that_is_no_terminal_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,8 +6,11 @@ import json
 import re
 
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.observation import Tick
+from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.task import State
-from agentwatch.report.account import DecisionLine
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.report.account import DecisionLine, account_of
 from agentwatch.report.document import document
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
@@ -67,6 +70,22 @@ def test_a_lie_is_counted_also_where_only_a_part_was_returned() -> None:
     assert session.account().verdict == (
         "1 task, none done. 1 returned a part. 1 that returned a part claims something false. 1 needs a human."
     )
+
+
+def test_a_session_that_is_all_history_says_what_is_open_in_it() -> None:
+    session = Session()
+    session.asked(0, "half")
+    session.told(9, "half", "completed")
+    session.checked(9, Claim("created", "a.py", Verdict.CONTRADICTED, "missing"))
+    tree = DelegationTree(Rules(history_before=START + 1_000))
+    for observation in [*session.observations, Tick(9, START + 2_000)]:
+        tree.apply(observation)
+    account = account_of(tree, [], workspace="/home/ann/shop", now=START + 2_000)
+    assert account.verdict == (
+        "No new tasks, and 1 of history (1 of it with a false claim). "
+        "1 open question from before 2026-09-21 is history. Nothing new needs a human."
+    )
+    assert "nothing new needs a human" in html(account)
 
 
 def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_read() -> None:

@@ -56,7 +56,6 @@ _POLL: Final = flag("--poll", "look again regularly instead of asking the system
 def _watch(options: argparse.Namespace) -> int:
     """Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
     checks every return against its contract, and points at what needs you. Of several workspaces, each has a row."""
-    _require_terminal()
     if options.all and options.paths:
         raise UsageError("give either workspaces or --all\ntry: agentwatch --help")
     settings = _settings(options)
@@ -69,11 +68,12 @@ def _watch(options: argparse.Namespace) -> int:
         addresses = targets_of([name for name, _ in settings.hosts], settings).addresses
     settings = settings._replace(read_only=options.read_only or settings.read_only)
     everywhere = (options.since or _DAY) if options.all else None
+    selection = selection_of(options, addresses)
+    _require_terminal()
 
     from agentwatch.app.run import run
     from agentwatch.composition import watched
 
-    selection = selection_of(options, addresses)
     return run(watched(workspaces, settings, selection, addresses=addresses, everywhere=everywhere))
 
 
@@ -116,7 +116,6 @@ def _replay(options: argparse.Namespace) -> int:
         raise UsageError("a recording is played as it is: --since and --session go with --workspace PATH")
     if not 0 < options.speed < math.inf:
         raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
-    _require_terminal()
     if options.file is not None:
         return _play_file(options)
     workspace = workspace_at(options.workspace)
@@ -148,6 +147,7 @@ def _play(
     observations: Sequence[Observation],
     text_of: Callable[[str], str | None],
 ) -> int:
+    _require_terminal()
     from agentwatch.app.run import replay
     from agentwatch.history.story import story
     from agentwatch.monitor import Monitor
@@ -169,5 +169,9 @@ def _require_terminal() -> None:
     streams = {"input": sys.stdin, "output": sys.stdout, "error": sys.stderr}
     others = [f"standard {name}" for name, stream in streams.items() if stream is None or not stream.isatty()]
     if others:
-        said = f"{' and '.join(others)} {'is' if len(others) == 1 else 'are'} none"
+        said = (
+            "none is here"
+            if len(others) == len(streams)
+            else f"{' and '.join(others)} {'is' if len(others) == 1 else 'are'} none"
+        )
         raise UsageError(f"the screen needs a terminal, and {said}; `agentwatch tree` prints the tree without one")

@@ -47,9 +47,9 @@ def decide(
     `seen` are the number of the attempt that the operator looked at and the sha256 of its return ("none" where there
     was none), None if they are not known. Raises DecisionError.
     """
+    monitor, task = _loaded(task_id, look)
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
-    monitor, task = _loaded(task_id, look)
     if monitor.clerk is None:
         raise ValueError(monitor)
     desk, workspace = monitor.clerk.desk, monitor.workspace

@@ -157,6 +157,8 @@ class Keys:
         """Trust the key of somebody else from now on. A key that is trusted already only gets the name."""
         checked_name(name)
         with self._made() as directory, directory.locked():
+            if role is Role.HOST and public == self._public(directory):
+                raise KeyProblemError("that is your own key: what you sign would count as said by that host")
             known = others(directory, role)
             if any(one.name == name and one.public != public and one.distrusted_at is None for one in known):
                 raise KeyProblemError(

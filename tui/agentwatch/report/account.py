@@ -205,11 +205,12 @@ def account_of(
     summary = _summary(tree)
     outside = tuple(filter(None, (history_words(tree), older_words(len(tree.left_out)))))
     asking_there = sum(one.needs_operator for one in worktrees)
+    lied = sum(task.past and task.contradicted for task in tree.tasks.values())
     return Account(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=" ".join(_verdict(summary, len(problems), outside, asking_there)),
+        verdict=" ".join(_verdict(summary, len(problems), outside, asking_there, lied)),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=tuple(_line(tree, task, depth, now, statements.get(task.task_id)) for task, depth in tree.preorder()),
@@ -265,9 +266,9 @@ def _line(tree: DelegationTree, task: Task, depth: int, now: float, statement: S
     )
 
 
-def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there: int) -> Iterator[str]:
+def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there: int, lied: int) -> Iterator[str]:
     """The state of a session in our own words and numbers: `unseen` places could not be read, `outside` says what is
-    past and what is left out, and so many tasks of other worktrees need somebody."""
+    past and what is left out, so many tasks of other worktrees need somebody, and so many of history have `lied`."""
     there = f"{plural(asking_there, 'task')} in other worktrees"
     if not summary.tasks + summary.past:
         yield "No handoffs or returns were found."
@@ -290,7 +291,8 @@ def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there
     ]
     done = f"{completed:,} done ({', '.join(parts)})" if parts else "none done"
     past = f", and {summary.past:,} of history" if summary.past else ""
-    yield f"{plural(summary.tasks, 'task')}, {done}{past}."
+    past += f" ({lied:,} of it with a false claim)" if lied else ""
+    yield f"{plural(summary.tasks, 'task')}, {done}{past}." if summary.tasks else f"No new tasks{past}."
     counted = ((summary.by_state.get(state, 0), words) for state, words in _COUNTED.items())
     others = [f"{count:,} {several if count > 1 else one}" for count, (one, several) in counted if count]
     if others:
@@ -305,5 +307,6 @@ def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there
     yield from (f"{one}." for one in outside)
     needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
     also = f"; {there} {'does' if asking_there == 1 else 'do'}" if asking_there else ""
-    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else f"Nothing{seen} needs"
+    new = " new" if summary.past else ""
+    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else f"Nothing{new}{seen} needs"
     yield f"{who} a human{also}."

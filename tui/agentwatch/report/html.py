@@ -89,7 +89,7 @@ def _header(account: Account) -> Html:
     elif summary.tasks and summary.by_state.get(State.COMPLETED) == summary.tasks:
         verdict, color = "✓ all done", " c-completed"
     else:
-        verdict, color = "nothing needs a human", ""
+        verdict, color = f"nothing{' new' if summary.past else ''} needs a human", ""
     counts = [
         element("li", badge(LOOKS[state]), " ", element("b", f"{count:,}"))
         for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency)
