@@ -76,6 +76,13 @@ class Prints(Reader):
     def text(self, digest): say()
     def transcript(self, run): say(); return ShowsAndPrints(Path("/x"))
 
+class ShowsAndLeaves(ShowsAndPrints):
+    def look(self): sys.exit("enough")
+    older = entries = look
+
+class ShowingAndLeaving(Reader):
+    def transcript(self, run): return ShowsAndLeaves(Path("/x"))
+
 class Showing(Reader):
     def transcript(self, run): return Shows(Path("/x"))
 
@@ -119,6 +126,7 @@ def unsaid(workspace): raise Unsayable
 def endless(workspace): return Odd("endless", Says())
 def coloured(workspace): return Odd("coloured", OSError("\\x1b[31m" + "x" * 5000))
 def prints(workspace): return Prints("prints", Change("k", replace(RUN, source="prints")))
+def leaving(workspace): return ShowingAndLeaving("leaving", Change("k", replace(RUN, source="leaving")))
 def no_name(workspace): return Reader(7)
 def taken(workspace): return Reader("codex")
 def twice(workspace): return Reader("silent")
@@ -318,3 +326,22 @@ def test_what_one_prints_is_not_heard_and_what_others_print_meanwhile_is(
     source.close()
     assert capsys.readouterr() == ("0\n1\n", "")
     assert source.problems == ()
+
+
+def test_a_transcript_that_would_end_the_program_does_not(
+    workspace: Path, install: Callable[[str, str, str], None]
+) -> None:
+    install("agentwatch_leaving", BROKEN, "leaving = agentwatch_leaving:leaving\n")
+    source = source_of(workspace)
+    (ran,) = source.scan().observations
+    assert isinstance(ran, Ran)
+    assert ran.run is not None
+    transcript = source.transcript(ran.run)
+    assert transcript is not None
+    look = transcript.look()
+    assert look is not None
+    assert look.trouble == "It cannot be shown (SystemExit: enough)"
+    assert [*transcript.entries()] == []
+    with pytest.raises(ReaderError, match="SystemExit: enough"):
+        [*transcript.records()]
+    source.close()

@@ -273,7 +273,7 @@ class _Shown(RunTranscript):
         with unheard():
             try:
                 return do()
-            except Exception as error:  # noqa: BLE001
+            except (Exception, SystemExit) as error:  # noqa: BLE001
                 self._trouble = f"It cannot be shown ({words_of(error)})"
                 return otherwise
 
@@ -289,6 +289,6 @@ def _each(given: Callable[[], Iterable[T]]) -> Iterator[T]:
             yield one
     except StopIteration:
         return
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         with unheard():
             raise ReaderError(words_of(error)) from error
