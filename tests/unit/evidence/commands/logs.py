@@ -90,6 +90,9 @@ _CARGO: Final = "running 7 tests\ntest result: ok. 7 passed; 0 failed; 0 ignored
 _TRIMMED: Final = "tests/test_a.py ....\n... [20133 characters truncated] ...\n"
 
 UNKNOWN: Final = (
+    "$(cat command)",
+    "ls; `cat command`",
+    "tar -cf x.tar --checkpoint-action=exec=julia .",
     "(cd sub && lein test)",
     "for t in a b; do julia $t; done",
     "D=$(date) lein test",

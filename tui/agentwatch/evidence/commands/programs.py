@@ -19,6 +19,8 @@ _HERE: Final = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL
 _MOST: Final = 20
 """Here-documents of a line; one with more is no line of an agent."""
 _BETWEEN: Final = re.compile(r"\$?\(+|[;&|\n)`]+|<\(")
+_SUBSTITUTED: Final = re.compile(r"(?:\A|[;&|\n(])[ \t]{0,40}['\"]?(?:`|\$\()")
+"""What a command prints is the command that is started."""
 _REDIRECTED: Final = re.compile(r"&?\d?[<>]{1,2}[|&]?\s*[^\s;&|()`<>]+")
 """Where a command reads and prints starts nothing."""
 _BEFORE: Final = frozenset(("if", "then", "else", "elif", "while", "until", "do", "!", "{", "("))
@@ -173,7 +175,9 @@ def may_start(text: str, names: Iterable[str]) -> bool:
     text = without_documents(text)
     if any(re.search(rf"\b{re.escape(name)}\b", text) for name in names):
         return True
-    return not all(map(_starts_nothing, _BETWEEN.split(_REDIRECTED.sub(" ", text))))
+    return _SUBSTITUTED.search(text) is not None or not all(
+        map(_starts_nothing, _BETWEEN.split(_REDIRECTED.sub(" ", text)))
+    )
 
 
 def _starts_nothing(piece: str) -> bool:

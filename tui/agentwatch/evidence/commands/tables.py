@@ -168,6 +168,9 @@ STARTING: Final[Mapping[str, re.Pattern[str]]] = {
     "fd": _FINDING,
     "awk": re.compile(r"system|\||\A-f"),
     "sed": re.compile(r"(?:\A|[\d$;{/])e(?:\s|\Z)|\A(?:-f|--file)"),
+    "rg": re.compile(r"\A--pre\b"),
+    "sort": re.compile(r"\A--compress-program"),
+    "tar": re.compile(r"\A(?:-I|--(?:checkpoint-action|to-command|use-compress))"),
     "curl": re.compile(r"\A(?:-[A-Za-z]*[XdFT]|--(?:request|data|json|form|upload-file))"),
     "wget": re.compile(r"\A--(?:method|post|body)"),
 }
