@@ -115,6 +115,15 @@ def test_a_document_that_was_changed_since_is_told_from_one_that_is_not_here(
     assert "✗ subject: “b.return.md” cannot be compared" in out
 
 
+@pytest.mark.parametrize("text", ["", '{"a": 1}\n'])
+def test_a_file_that_is_nothing_signed_is_told_as_that(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "x.jsonl").write_text(text, "utf-8")
+    code, out = verify(capsys, tmp_path / "x.jsonl", workspace)
+    assert (code, "neither a signed decision nor a signed statement" in out) == (1, True), out
+
+
 def test_a_copy_of_the_workspace_is_compared_and_called_another_one(
     workspace: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

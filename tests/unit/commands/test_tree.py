@@ -61,6 +61,18 @@ def test_an_accepted_task_says_so_and_the_log_has_a_line_of_it(
     assert printed(monitor, capsys)[0] == "⚑ a  completed, contradicted, accepted"
 
 
+def test_what_is_found_is_counted_among_all_tasks_also_those_of_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monitor = Monitor(tmp_path, Settings(), FilesSource(tmp_path), lambda: 2e9, history_before=1e9)
+    record = Recorder()
+    for task_id, outcome in (("a", "failed"), ("b", "completed")):
+        monitor.tree.apply(record.seen(f"{task_id}.return.md", returned(outcome, task_id=task_id)))
+    monitor.tree.apply(Tick(9, 1.5e9))
+    print_tree(monitor, as_json=False, fail=False, where="state:failed")
+    assert "1 found of 2 tasks (2 of history); 0 need you" in capsys.readouterr().out
+
+
 def test_a_stale_task_says_for_how_long_and_what_is_known_of_its_process(
     monitor: Monitor, capsys: pytest.CaptureFixture[str]
 ) -> None:

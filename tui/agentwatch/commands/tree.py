@@ -61,8 +61,7 @@ def print_tree(
                 say(f"{group.upper()}  {order.words(group, tree.now)[0]}")
             for line in told:
                 say(line)
-        of_all = "" if found is None or not tree.tasks else f"{len(found.matches):,} found of "
-        say(of_all + _summary(monitor, left_out))
+        say(_summary(monitor, left_out, None if found is None else len(found.matches)))
     complain_of(monitor.problems)
     if query or monitor.host or tree.left_out:
         looks.spoil("what is asked for depends on the time, or on another machine")
@@ -83,7 +82,7 @@ def _line(task: Task, depth: int, chain: str, now: float) -> str:
     return f"{indent}{task.glyph} {title}  {said}{silent}{number}{agent}{ask}"
 
 
-def _summary(monitor: Monitor, left_out: int) -> str:
+def _summary(monitor: Monitor, left_out: int, found: int | None) -> str:
     totals = monitor.tree.totals
     files = len(monitor.tree.troubled)
     noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
@@ -101,11 +100,15 @@ def _summary(monitor: Monitor, left_out: int) -> str:
     old = f"; {history}: see `agentwatch pending --past`" if history else ""
     old += f"; {older}" if older else ""
     now = sums_of(task for task in monitor.tree.tasks.values() if not task.past)
-    past = f", and {totals.tasks - now.tasks:,} of history" if now.tasks < totals.tasks else ""
+    past = f"{totals.tasks - now.tasks:,} of history" if now.tasks < totals.tasks else ""
+    counted = plural(now.tasks, "task") + (past and f", and {past}")
+    if found is not None:
+        # What is found may be history, too.
+        counted = f"{found:,} found of {plural(totals.tasks, 'task')}" + (past and f" ({past})")
     states = ", ".join(
         f"{count} {state}" for state, count in sorted(now.states.items(), key=lambda item: (-item[1], item[0]))
     )
     silent = f"; {now.stale} silent" if now.stale else ""
     how = f": {states}" if states else ""
     lost = f"; {clean(monitor.host)} cannot be reached" if monitor.tree.lost_since is not None else ""
-    return f"{plural(now.tasks, 'task')}{past}{how}{silent}; {now.needs_operator} need you{lost}{old}{noted}"
+    return f"{counted}{how}{silent}; {now.needs_operator} need you{lost}{old}{noted}"

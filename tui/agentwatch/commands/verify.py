@@ -75,6 +75,9 @@ def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
     if is_statement(data):
         yield from of_statements(data, tree, desk, _trust(desk))
         return
+    if b'"payloadType"' not in data:
+        yield bad("signature", "it is neither a signed decision nor a signed statement: empty, or something else")
+        return
     try:
         record, keyid = verified(data, _trust(desk), None)
     except RefusedError as error:
