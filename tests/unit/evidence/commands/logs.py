@@ -148,6 +148,7 @@ LOGS: Final[Mapping[str, Sequence[Deed]]] = {
     ],
     "pushed, checked there": [ran("git push", 0, "remote: pre-receive hook: 12 passed\nTo host:x\n")],
     "pushed": [ran("git push", 0, "remote: Resolving deltas: 100% (1/1)\nTo host:x\n   a..b  main -> main\n")],
+    "green then hooked": [ran("pytest -q", 0, _412), ran("git commit -m x", 0, "black....Failed\n[main 1a2b] x")],
     "looked by tools": [used("Read", file_path="a.py"), used("Grep", pattern="foo")],
     **{line: [ran(line, 0, "")] for line in UNKNOWN},
     **{line: [ran(line, 0, "")] for line in HARMLESS},

@@ -343,6 +343,7 @@ CLAIMS: Final = (
     ("types", "s", "Done; the build succeeds.", U, "what checks types may be what builds"),
     ("cargo", "s", "Done; the build succeeds.", U, "what tests compiles as well"),
     ("lint", "s", "Done; the build succeeds.", C, "what lints builds nothing"),
+    ("green then hooked", "s", "All tests pass.", U, "a hook may have changed files"),
     ("hooked, in a document", "s", "All tests pass.", U, "a hook ran something"),
     ("committed, tests in it", "s", "All tests pass.", C, "only a message says so"),
     # Looked at by tools that are no shell

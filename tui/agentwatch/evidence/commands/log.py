@@ -89,7 +89,12 @@ class ToolLog(NamedTuple):
             over_at = act.at if act.ended_at is None else act.ended_at
             if ran is not None:
                 parts = ran.line.parts
-                if not ran.line.plain or any(part.hidden or not changes_nothing(part.argv) for part in parts):
+                # A hook may have formatted what it was given.
+                if (
+                    ran.hooked
+                    or not ran.line.plain
+                    or any(part.hidden or not changes_nothing(part.argv) for part in parts)
+                ):
                     yield over_at, "", call
             elif act.kind is ActKind.STRANGE or (act.kind is ActKind.WRITE and not act.failed):
                 yield over_at, act.what if act.kind is ActKind.WRITE else "", call
