@@ -13,6 +13,9 @@ Why it is so:
   failures that the output counts still do.
 - That something was never run is said only if nothing that was run could have started it: no script, no tool that is
   not known. Reading a sentence is the weakest link: one that says "should", "before" or "on CI" says nothing.
+- A line that is not understood may start anything but what is known to start nothing. A known list of what tests would
+  never be whole.
+- A run that failed on another branch, or before files were put back, says nothing of the files that are there.
 - A transcript is read once more than its source does, and only of an attempt whose return follows a contract: keeping
   every call of every session would cost more than reading again the few that something is said about.
 """
