@@ -21,7 +21,7 @@ from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestStage
-from agentwatch.errors import UsageError
+from agentwatch.errors import AgentwatchError, UsageError
 from agentwatch.requests.box import Box
 from tests.unit.requests.asked import question, request
 
@@ -191,8 +191,12 @@ def test_nobody_answers_a_request_that_has_ended(workspace: Path) -> None:
 
 
 def test_without_a_terminal_nothing_is_answered_unless_it_is_said(workspace: Path) -> None:
-    with open_one(workspace) as asked, pytest.raises(UsageError, match="say --yes"):
-        COMMANDS["answer"].start(["--allow", asked.request_id])
+    with open_one(workspace) as asked:
+        with pytest.raises(UsageError, match="say --yes"):
+            COMMANDS["answer"].start(["--allow", asked.request_id])
+        with pytest.raises(AgentwatchError) as wrong:
+            COMMANDS["answer"].start(["--allow", "0" * 32])
+    assert "--yes" not in str(wrong.value)
     assert recorded(workspace) == []
 
 

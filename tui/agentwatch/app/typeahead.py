@@ -93,7 +93,8 @@ class Typeahead:
             if seen_at is None or typed.time < seen_at:
                 if not self._has_said:
                     self._has_said = True
-                    words = "Keys typed before this dialog was shown are not taken."
+                    # At 80 columns it leaves room beside it for why nothing can be recorded yet.
+                    words = "Keys typed before were not taken."
                     self._app.notify(words, markup=False, timeout=4)
                 continue
             target = self._app.focused or screen

@@ -56,8 +56,6 @@ def answer(
 ) -> int:
     """Answer the request whose id starts so; `far` has looked at the workspace where it is on a host, which looks after
     the request itself. Returns one of `exit_codes`. Raises DecisionError and UsageError."""
-    if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("there is no terminal to ask on; say --yes")
     inbox = inbox_of(workspace) if far is None else None
     desk: OperatorDesk | None = far.clerk.desk if far is not None and far.clerk is not None else None
     desk = desk or desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
@@ -65,6 +63,8 @@ def answer(
         raise DecisionError(f"not recorded: {unreachable}")
     request = found(_known(inbox, far), start)
     params = params_of(request, wish)
+    if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("there is no terminal to ask on; say --yes")
     gone = partial(inbox.gone, request) if inbox is not None else lambda: None
     entry = desk.read().latest.get(request.request_id)
     before = None if entry is None or entry.record.is_expired(datetime.now(UTC)) else entry.record
