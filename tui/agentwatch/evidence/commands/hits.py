@@ -25,6 +25,14 @@ _PASSING_ON: Final = frozenset({"tail", "head", "tee", "cat"})
 _SILENT: Final = PREPARING | {"sleep", "mkdir", "test", "git", "rm", "cp", "mv", "touch"}
 
 
+_ANSWERING: Final = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which"})
+_HARMLESS: Final = re.compile(
+    r"[\W\d_]+|\b(?:examples?|files?|compiled|checked|modules?|packages?|total|targets?|assertions?|seconds?|runs?|source"
+    r"|failures?|expectations?|executed|tests?)\b",
+    re.IGNORECASE,
+)
+
+
 class Held(NamedTuple):
     """A verdict with its reason, and the call it rests on. `since`: a file that was changed after that (epoch seconds)
     makes a verified one outdated; None where none does."""
@@ -91,12 +99,31 @@ def hold_hit(statement: Statement, hit: Hit) -> Held:
         return Held(_OPEN, "it was begun, but its end is not in the transcript", ran.call)
     if found is not None and contradicts(found, statement):
         return Held(_NO, f"says {_said(statement)}; its output says {found.words}", ran.call)
-    if statement.exit_code is not None and _differs(statement.exit_code, hit.code):
+    if _differs(statement.exit_code, hit.code) and not tells_more(statement):
         return Held(_NO, f"says exit code {statement.exit_code}; it ended with {hit.code}", ran.call)
     shows_it = found is not None and said.passed is not None and found.passed == said.passed
-    if statement.passes and hit.code and not shows_it:
+    is_told = shows_it or statement.exit_code == hit.code or tells_more(statement) or _is_answer(hit)
+    if statement.passes and hit.code and not is_told:
         return Held(_NO, f"it ended with exit code {hit.code}", ran.call)
     return _shown(statement, hit)
+
+
+def tells_more(statement: Statement) -> bool:
+    """Whether more is said than that it passes, and how many: of a part, of what is left, or of something else."""
+    return bool(_HARMLESS.sub("", statement.extra))
+
+
+def bears_out(statement: Statement, hit: Hit) -> bool:
+    """Whether it failed as is said."""
+    said = statement.counts.bad
+    has_failed = bool(said) and hit.counts is not None and hit.counts.bad == said
+    return has_failed or (bool(statement.exit_code) and statement.exit_code == hit.code)
+
+
+def _is_answer(hit: Hit) -> bool:
+    """Whether an exit code other than 0 says what was asked, such as that nothing was found."""
+    words = hit.ran.line.parts[hit.number].argv
+    return hit.code == 1 and bool(words) and (words[0] in _ANSWERING or tuple(words[:2]) == ("git", "diff"))
 
 
 def contradicts(found: Counts, statement: Statement) -> bool:
@@ -119,6 +146,8 @@ def _said(statement: Statement) -> str:
 def _shown(statement: Statement, hit: Hit) -> Held:
     """What is not false is verified where all of it shows."""
     ran, said, found = hit.ran, statement.counts, hit.counts
+    if _differs(statement.exit_code, hit.code):
+        return Held(_OPEN, f"says exit code {statement.exit_code}; the last time, {ending(hit)}", ran.call)
     if hit.code is None:
         why = "in the background, or was stopped" if ran.code is None else "in a line that hides how it ended"
         return Held(_OPEN, f"it was run {why}: its exit code is not known", ran.call)

@@ -15,6 +15,7 @@ from agentwatch.evidence.commands.hits import (
     UNCHANGED,
     Held,
     Hit,
+    bears_out,
     contradicts,
     ending,
     hits_of,
@@ -50,6 +51,15 @@ _PUTTING_BACK: Final = re.compile(
 )
 """With these, files become again what they were."""
 _COPYING: Final = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?(?:worktree\s+add|clone)\b")
+
+_SHOWN_BY: Final = {
+    Topic.BUILD: (Topic.TESTS, Topic.TYPES),
+    Topic.TYPES: (Topic.BUILD, Topic.TESTS),
+    Topic.LINT: (Topic.BUILD,),
+}
+"""What tests or checks types compiles as well, and what builds may check."""
+_NOT_BEGUN: Final = (4, 5, 126, 127)
+"""Of pytest, that it was called wrongly or found no test; of a shell, that there is no such program."""
 
 _NEVER: Final = "was never run by this attempt"
 
@@ -128,6 +138,8 @@ def _of_command(statement: Statement, log: ToolLog, workspace: str) -> Held:
     hit = here[-1]
     later = [ran for ran in log.ran if ran.at > hit.ran.at and _may_be(ran, asked)]
     held = hold_hit(statement, hit)
+    if held.verdict is _NO and any(bears_out(statement, one) for one in hits):
+        return Held(_OPEN, f"{held.detail}; an earlier run ended as is said", hit.ran.call)
     if held.verdict is _NO and later:
         return Held(_OPEN, f"{held.detail}; something like it was run after that", hit.ran.call)
     return held
@@ -216,7 +228,12 @@ def _of_topic(statement: Statement, log: ToolLog, workspace: str) -> Held:
         return Held(_OPEN, "what was run may be about something else", last.ran.call)
     latest = {(hit.program.name, hit.directory): hit for hit in hits}
     bad = next((hit for hit in latest.values() if is_bad(hit)), None)
-    is_last = bad is not None and not any(ran.at > bad.ran.at for ran in vague)
+    # A good run after it, by whatever name, or a bad one that never began, makes no lie of what is said.
+    is_last = bad is not None and not (
+        any(ran.at > bad.ran.at for ran in vague)
+        or any(hit.ran.at > bad.ran.at and _makes_good(hit, bad) for hit in hits)
+        or (bad.counts is None and bad.code in _NOT_BEGUN)
+    )
     if bad is not None and is_last and statement.passes and not statement.extra and _speaks_of(statement, bad):
         return Held(_NO, f"the last time, {ending(bad)}", bad.ran.call)
     whole = [hit for hit in hits if hit.program.is_whole and hit.directory == workspace]
@@ -228,6 +245,14 @@ def _of_topic(statement: Statement, log: ToolLog, workspace: str) -> Held:
     if not whole or (is_bad(whole[-1]) and whole[-1] is not latest[whole[-1].program.name, workspace]):
         return Held(_OPEN, f"only a part was run: `{short(last.ran)}`", last.ran.call)
     return hold_hit(statement, whole[-1])
+
+
+def _makes_good(hit: Hit, bad: Hit) -> bool:
+    """Whether a good run may be of what was bad, by another name or from another directory: it has as many tests."""
+    if hit.code != 0 or is_bad(hit):
+        return False
+    had = 0 if bad.counts is None else (bad.counts.passed or 0) + (bad.counts.bad or 0)
+    return had == 0 or (hit.counts is not None and (hit.counts.passed or 0) >= had)
 
 
 def _failed_script(every: Sequence[Hit], hits: Sequence[Hit], vague: Sequence[Ran]) -> Hit | None:
@@ -268,8 +293,7 @@ def _is_vague(ran: Ran, topic: Topic) -> bool:
     """Whether a command may have started such a check without being one."""
     if ran.hooked or not ran.line.plain:
         return ran.hooked or may_start(ran.line.text, ())
-    # What tests or checks types compiles as well.
-    if topic is Topic.BUILD and any(found.topic in (Topic.TESTS, Topic.TYPES) for found in ran.programs):
+    if any(found.topic in _SHOWN_BY.get(topic, ()) for found in ran.programs):
         return True
     return any(
         found.topic is not topic and starts_others(found) and not surely_checks_nothing(part.argv)

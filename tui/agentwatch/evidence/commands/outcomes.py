@@ -167,7 +167,8 @@ _CLEAN: Final = re.compile(
 _FAULTS: Final = re.compile(
     r"^(?:Found (?P<a>\d+) (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*(?P<b>\d+) problems? \(.*"
     r"|(?P<c>[1-9]\d*) errors?, .*"
-    r"|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*)$",
+    r"|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*"
+    r"|(?:.*[ :])?warning: .*|\[WARNING\].*|.*\b[1-9]\d* warnings?\b.*)$",
     re.MULTILINE,
 )
 

@@ -104,14 +104,14 @@ _BAD: Final = re.compile(
 )
 _LEFT: Final = re.compile(rf"{_N}\s+(?:tests?\s+)?(?:skipped|pending|ignored|xfailed|deselected)\b", re.IGNORECASE)
 _EXIT: Final = re.compile(
-    r"\b(?:exit(?:s|ed|ing)?|return(?:s|ed)?|rc|status)(?:\s+(?:with|code|status|value|was|is|of|a))*\s*[:=]?\s*\(?"
-    r"(?P<code>-?\d{1,3}|zero|cleanly)\b\)?",
+    r"\b(?:exit(?:s|ed|ing)?|return(?:s|ed)?\s+(?:exit\s+)?(?:code|status)|rc)(?:\s+(?:with|code|status|value|was|is|of|a))*"
+    r"\s*[:=]?\s*\(?(?P<code>-?\d{1,3}|zero|cleanly)\b(?!\s*/|\s+(?:passed|failed|tests?|errors?|warnings?))\)?",
     re.IGNORECASE,
 )
 _PASSES: Final = re.compile(
     r"\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?|successful(?:ly)?|success|ok|clean(?:ly)?|compiles|builds"
-    r"|(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|issues?|warnings?|problems?|failures?|findings"
-    r"|complaints))\b|[\u2713\u2705\u2714]",
+    r"|(?:no|0|zero|without(?: any)?) (?:(?!new|critical|high|major|more|other|further)\w+ )?"
+    r"(?:errors?|issues?|problems?|failures?|findings|complaints))\b|[\u2713\u2705\u2714]",
     re.IGNORECASE,
 )
 _TOPIC_WORDS: Final = (
