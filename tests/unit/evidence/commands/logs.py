@@ -176,6 +176,19 @@ LOGS: Final[Mapping[str, Sequence[Deed]]] = {
     ],
     "not begun": [ran("pytest -q", 4, "ERROR: file not found"), ran("cd api && pytest -q", 0, _412)],
     "no program": [ran("pytest -q", 0, _412), ran("vitest run", 127, "vitest: command not found")],
+    "no tests there": [
+        ran("npm test", 0, "Tests:       31 passed, 31 total"),
+        ran("pytest", 5, "no tests ran in 0.01s"),
+    ],
+    "crates": [
+        ran(
+            "cargo test",
+            0,
+            "test result: ok. 35 passed; 0 failed; 0 ignored\ntest result: ok. 2 passed; 0 failed; 0 ignored\n",
+        )
+    ],
+    "suites": [ran("npm test", 0, "Test Suites: 3 passed, 3 total\nTests:       31 passed, 31 total")],
+    "odd end": [ran("pytest -q", 0, "12 passed, 1 error in 1s")],
     "checked by cargo": [ran("cargo check", 0, "    Finished dev in 1.2s")],
     "green then red": [ran("pytest -q", 0, _412), wrote("src/a.py"), ran("pytest -q", 1, _399)],
     "green then edit": [ran("pytest -q", 0, _412), wrote("src/a.py", tool="Edit")],

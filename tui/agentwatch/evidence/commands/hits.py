@@ -26,6 +26,9 @@ _SILENT: Final = PREPARING | {"sleep", "mkdir", "test", "git", "rm", "cp", "mv",
 
 
 _ANSWERING: Final = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which"})
+_NOT_BEGUN: Final = (4, 5, 126, 127, 254)
+"""Of pytest, that it was called wrongly or found no test; of a shell, that there is no such program; of npm, that there
+is no package."""
 _HARMLESS: Final = re.compile(
     r"[\W\d_]+|\b(?:examples?|files?|compiled|checked|modules?|packages?|total|targets?|assertions?|seconds?|runs?|source"
     r"|failures?|expectations?|executed|tests?)\b",
@@ -97,7 +100,7 @@ def hold_hit(statement: Statement, hit: Hit) -> Held:
     ran, said, found = hit.ran, statement.counts, hit.counts
     if ran.over_at is None:
         return Held(_OPEN, "it was begun, but its end is not in the transcript", ran.call)
-    if found is not None and contradicts(found, statement):
+    if found is not None and contradicts(found, statement) and not _is_summand(hit, said):
         return Held(_NO, f"says {_said(statement)}; its output says {found.words}", ran.call)
     if _differs(statement.exit_code, hit.code) and not tells_more(statement):
         return Held(_NO, f"says exit code {statement.exit_code}; it ended with {hit.code}", ran.call)
@@ -106,6 +109,19 @@ def hold_hit(statement: Statement, hit: Hit) -> Held:
     if statement.passes and hit.code and not is_told:
         return Held(_NO, f"it ended with exit code {hit.code}", ran.call)
     return _shown(statement, hit)
+
+
+def has_begun(hit: Hit) -> bool:
+    """Whether it was more than a call that found no program, no script or no test."""
+    has_counted = hit.counts is not None and bool(hit.counts.passed or hit.counts.bad)
+    return has_counted or hit.code not in _NOT_BEGUN
+
+
+def _is_summand(hit: Hit, said: Counts) -> bool:
+    """Whether it may be quoted from one of several lines that each count a part, as cargo has one for each crate."""
+    found = hit.counts
+    is_less = found is not None and said.passed is not None and said.passed < (found.passed or 0)
+    return is_less and found is not None and not found.bad and hit.program.name.startswith("cargo")
 
 
 def tells_more(statement: Statement) -> bool:
@@ -162,6 +178,8 @@ def _shown(statement: Statement, hit: Hit) -> Held:
         pairs = zip(said, found, strict=True)
         if any(one is not None and one != other for one, other in pairs):
             return Held(_OPEN, f"its output does not show all of it: {found.words}", ran.call)
+    if found is not None and found.bad and hit.code == 0 and not said.bad:
+        return Held(_OPEN, f"its output does not show all of it: {found.words}", ran.call)
     is_general = statement.command is None and said == Counts()
     if found is not None and found.skipped and said.skipped is None and (is_general or statement.says_all):
         return Held(_OPEN, f"it ended with exit code {hit.code}, but its output says {found.words}", ran.call)

@@ -18,6 +18,7 @@ from agentwatch.evidence.commands.hits import (
     bears_out,
     contradicts,
     ending,
+    has_begun,
     hits_of,
     hold_hit,
     is_bad,
@@ -58,9 +59,6 @@ _SHOWN_BY: Final = {
     Topic.LINT: (Topic.BUILD,),
 }
 """What tests or checks types compiles as well, and what builds may check."""
-_NOT_BEGUN: Final = (4, 5, 126, 127)
-"""Of pytest, that it was called wrongly or found no test; of a shell, that there is no such program."""
-
 _NEVER: Final = "was never run by this attempt"
 
 
@@ -232,7 +230,7 @@ def _of_topic(statement: Statement, log: ToolLog, workspace: str) -> Held:
     is_last = bad is not None and not (
         any(ran.at > bad.ran.at for ran in vague)
         or any(hit.ran.at > bad.ran.at and _makes_good(hit, bad) for hit in hits)
-        or (bad.counts is None and bad.code in _NOT_BEGUN)
+        or not has_begun(bad)
     )
     if bad is not None and is_last and statement.passes and not statement.extra and _speaks_of(statement, bad):
         return Held(_NO, f"the last time, {ending(bad)}", bad.ran.call)
@@ -244,6 +242,8 @@ def _of_topic(statement: Statement, log: ToolLog, workspace: str) -> Held:
         return Held(_OPEN, f"{ending(bad)}; what was run after that may say otherwise", bad.ran.call)
     if not whole or (is_bad(whole[-1]) and whole[-1] is not latest[whole[-1].program.name, workspace]):
         return Held(_OPEN, f"only a part was run: `{short(last.ran)}`", last.ran.call)
+    if len(hits) > 1 and not has_begun(whole[-1]):
+        return Held(_OPEN, f"{ending(whole[-1])}, and ran nothing", whole[-1].ran.call)
     return hold_hit(statement, whole[-1])
 
 

@@ -89,7 +89,8 @@ _GOOD: Final = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED: Final = re.compile(
-    r"\b(?:test|suite|spec|check|case|command|run|build|step|phase|change|edit)\s+\Z", re.IGNORECASE
+    r"\b(?:(?:test|suite|spec|check|case|command|run|build|step|phase|change|edit)\s+|(?:suites?|files?|projects?)\s*:\s*)\Z",
+    re.IGNORECASE,
 )
 """A number behind it says which, and not how many."""
 _OTHERS: Final = re.compile(
