@@ -188,6 +188,7 @@ LOGS: Final[Mapping[str, Sequence[Deed]]] = {
         )
     ],
     "suites": [ran("npm test", 0, "Test Suites: 3 passed, 3 total\nTests:       31 passed, 31 total")],
+    "listed": [ran("gofmt -l .", 0, "api/x.go")],
     "odd end": [ran("pytest -q", 0, "12 passed, 1 error in 1s")],
     "checked by cargo": [ran("cargo check", 0, "    Finished dev in 1.2s")],
     "green then red": [ran("pytest -q", 0, _412), wrote("src/a.py"), ran("pytest -q", 1, _399)],

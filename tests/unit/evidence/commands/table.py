@@ -95,6 +95,7 @@ CLAIMS: Final = (
     ("crates", "e", "`cargo test` — ok. 35 passed; 0 failed; 0 ignored", U, "another line has 2 more"),
     ("crates", "e", "`cargo test` — 39 passed", C, "35 and 2"),
     ("suites", "e", "`npm test` — Test Suites: 3 passed", U, "suites are no tests, and how many there are is not read"),
+    ("listed", "e", "`gofmt -l .` is clean", U, "it lists what is not, and ends with 0"),
     ("odd end", "s", "All 12 tests pass.", U, "an error is counted, though it ended with 0"),
     ("checked by cargo", "s", "The type check passes.", U, "cargo compiles"),
     ("green then red", "e", "`pytest -q` — 412 passed", C, "the last time 13 failed"),

@@ -26,6 +26,8 @@ _SILENT: Final = PREPARING | {"sleep", "mkdir", "test", "git", "rm", "cp", "mv",
 
 
 _ANSWERING: Final = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which"})
+_LISTING: Final = (("gofmt",), ("goimports",))
+"""They name what they find, and end well all the same."""
 _NOT_BEGUN: Final = (4, 5, 126, 127, 254)
 """Of pytest, that it was called wrongly or found no test; of a shell, that there is no such program; of npm, that there
 is no package."""
@@ -190,6 +192,8 @@ def _shown(statement: Statement, hit: Hit) -> Held:
         return Held(_OPEN, "it ended with exit code 0, but how many tests were run does not show", ran.call)
     if is_check and statement.passes and hit.ran.faults and hit.program.topic is not Topic.TESTS:
         return Held(_OPEN, "it ended with exit code 0, but its output speaks of faults", ran.call)
+    if statement.passes and ran.line.parts[hit.number].argv[:1] in _LISTING:
+        return Held(_OPEN, "it ends with exit code 0 also where it lists files", ran.call)
     if any(not changes_nothing(part.argv) for part in ran.line.parts[hit.number + 1 :]):
         return Held(_OPEN, f"outdated: {ending(hit)}, and the same line may have changed files after that", ran.call)
     return Held(_YES, f"{ending(hit)}{UNCHANGED}", ran.call, ran.over_at)
