@@ -11,7 +11,7 @@ import pytest
 from agentwatch.decisions.envelope import TrustedKey
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import OtherKey, Role
+from agentwatch.decisions.others import OtherKey, Role, introduced
 from tests.unit.decisions.made import KIM, NOON
 
 LATER = NOON + timedelta(hours=1)
@@ -44,6 +44,13 @@ def test_a_host_that_is_believed_decides_nothing(keys: Keys) -> None:
     keys.trust_other(Role.HOST, PUBLIC, "build1", NOON)
     assert [one.name for one in keys.others(Role.HOST)] == ["build1"]
     assert keys.trust().asking == {}
+
+
+def test_a_name_and_a_key_in_one_word_are_told_apart() -> None:
+    name, key = introduced(f"kim={PUBLIC.text}")
+    assert (name, key.text) == ("kim", PUBLIC.text)
+    with pytest.raises(KeyProblemError, match="write NAME=KEY"):
+        introduced("kim")
 
 
 def test_the_own_key_is_not_that_of_a_host(keys: Keys) -> None:

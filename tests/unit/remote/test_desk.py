@@ -243,6 +243,7 @@ def test_a_screen_sends_nothing_that_another_has_taken_back(host: Host, line: Li
         decide(desk, host)
     (letter,) = desk._outbox.read(desk.keys.trust())
     assert other.withdraw("a")[0]
+    assert not desk._outbox.take_back(letter)
     line.lost_since = None
     desk._look_after(letter)
     assert line.sent == []
