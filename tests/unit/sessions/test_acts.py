@@ -21,7 +21,7 @@ from agentwatch.sources.sessions.fields import inner, text
 from agentwatch.sources.sessions.following import LinesTranscript, Placed
 
 AT = "2026-03-01T12:00:00.000Z"
-PLACE = "/work/shop"
+PLACE = "/build/shop"
 Result = tuple[int | None, str, bool]
 """Exit code, output, and whether it was cut."""
 
@@ -218,7 +218,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\
 @pytest.mark.parametrize(
     ("tool", "given", "found"),
     [
-        ("Write", {"file_path": "/work/a.py", "content": "x"}, [(ActKind.WRITE, "/work/a.py")]),
+        ("Write", {"file_path": "/build/a.py", "content": "x"}, [(ActKind.WRITE, "/build/a.py")]),
         ("edit", {"filePath": "a.py"}, [(ActKind.WRITE, "a.py")]),
         ("apply_patch", {"input": PATCH}, [(ActKind.WRITE, "src/a.py"), (ActKind.WRITE, "src/b.py")]),
         ("WebFetch", {"url": "https://example.org"}, [(ActKind.NETWORK, "https://example.org")]),
