@@ -6,6 +6,7 @@ import itertools
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -88,5 +89,6 @@ def _write(root: Path, tasks: int, written: itertools.count[int], stopping: thre
         time.sleep(max(at - time.perf_counter(), 0.0))
 
 
-def run() -> list[Row]:
-    return [*asking(_ASKING), *storm(5_000, _STORM_SECONDS)]
+def run() -> Iterator[Row]:
+    yield from asking(_ASKING)
+    yield from storm(5_000, _STORM_SECONDS)

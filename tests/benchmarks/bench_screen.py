@@ -115,8 +115,10 @@ def idle(tasks: int, seconds: float, worktrees: int = 0) -> list[Row]:
     return rows
 
 
-def run() -> list[Row]:
-    return [*itertools.chain.from_iterable(at(size, 41) for size in SIZES), *idle(5_000, _IDLE_SECONDS, worktrees=11)]
+def run() -> Iterator[Row]:
+    for size in SIZES:
+        yield from at(size, 41)
+    yield from idle(5_000, _IDLE_SECONDS, worktrees=11)
 
 
 def short() -> list[Row]:
