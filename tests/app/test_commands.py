@@ -356,7 +356,7 @@ async def at_a_transcript(s: Stage) -> None:
     )
     s.source.transcripts["x"] = lambda: LinesTranscript(Path(__file__), lambda _: [])
     s.source.push([Ran(900, NOW, "claude-code:x", run)])
-    await s.until(lambda: "x" in s.app.monitor.tree.tasks)
+    await s.until(lambda: "x" in s.tree.row_ids())
     s.tree.select("x")
     await s.press("2", "tab")
     await s.until(lambda: "It has said nothing yet." in s.text())

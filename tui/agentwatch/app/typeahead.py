@@ -21,6 +21,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
+from agentwatch.app.once import once
+
 Typed = events.Key | events.Paste
 
 ARMING_SECONDS: Final = 0.6
@@ -105,7 +107,7 @@ class Typeahead:
     async def _wait_for(self, answer: Answered) -> None:
         self._stop_waiting()
         self._awaited = answer
-        self._timer = self._app.set_timer(_PATIENCE, partial(self._end, answer))
+        self._timer = once(self._app, _PATIENCE, partial(self._end, answer))
         if not answer.target.post_message(answer) and self._app.screen is answer.screen:
             await self._end(answer)
 
@@ -148,4 +150,9 @@ class Arming:
         self._at = self._steady() + ARMING_SECONDS
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self._screen.set_timer(ARMING_SECONDS, self._over)
+        self._timer = once(self._screen, ARMING_SECONDS, self._end)
+
+    def _end(self) -> None:
+        # Timers of Textual may go off half a millisecond early.
+        self._at = min(self._at, self._steady())
+        self._over()

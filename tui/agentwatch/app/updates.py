@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.app import App, ScreenStackError
 from textual.timer import Timer
 
+from agentwatch.app.once import once
+
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
@@ -65,7 +67,7 @@ class Updates:
                 if pause <= 0:
                     self._tell_now()
                 else:
-                    self._telling = self._app.set_timer(pause, self._tell_now)
+                    self._telling = once(self._app, pause, self._tell_now)
             self._wait_for_settling()
 
     @property
@@ -96,7 +98,7 @@ class Updates:
         if self._settling is not None:
             self._settling.stop()
         pause = max(min(_SETTLED, self._first_at + 10 * _SETTLED - now), 0.001)
-        self._settling = self._app.set_timer(pause, self._settle)
+        self._settling = once(self._app, pause, self._settle)
 
     def _settle(self) -> None:
         self.is_settled = True

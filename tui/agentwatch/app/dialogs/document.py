@@ -18,6 +18,7 @@ from textual.widgets import Static, TextArea
 
 from agentwatch.app.dialogs.case import Case
 from agentwatch.app.editor import hand_over
+from agentwatch.app.once import once
 from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.app.widgets.details.listing import Difference, compare
 from agentwatch.app.widgets.details.page import Page
@@ -108,7 +109,7 @@ class Document(Vertical):
         if not self.is_edited:
             if self._making is not None:
                 self._making.stop()
-            self._making = self.set_timer(_PAUSE, self._make_later)
+            self._making = once(self, _PAUSE, self._make_later)
 
     @work(group="propose", exclusive=True)
     async def _make_later(self) -> None:
@@ -265,7 +266,7 @@ class Document(Vertical):
         self.post_message(self.Checked())
         if self._checking is not None:
             self._checking.stop()
-        self._checking = self.set_timer(_PAUSE, self._check_now)
+        self._checking = once(self, _PAUSE, self._check_now)
 
     @work(group="check", exclusive=True)
     async def _check_now(self) -> None:
