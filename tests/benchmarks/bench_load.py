@@ -27,7 +27,8 @@ def asking(tasks: int) -> list[Row]:
         write(root, tasks, failed=True)
         begin = time.perf_counter()
         with watching(root) as program:
-            program.shows(b"agentwatch")
+            # Where there are no tasks yet, there is nothing to filter.
+            program.shows(b"NEEDS YOU")
             slowest, all_ask = 0.0, f"\x1b]0;({tasks}) agentwatch".encode()
             while all_ask not in program.written:
                 slowest = max(slowest, _answer(program))
