@@ -24,7 +24,7 @@ from details_tasks import (
 from agentwatch.app.widgets.details import TABS
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Severity
-from agentwatch.delegation.task import Basis, Below, PlacedFinding, State
+from agentwatch.delegation.task import Basis, Below, Counted, PlacedFinding, State
 
 RETURNS = {
     Contract.RETURN_FORMAT: RETURN_FORMAT,
@@ -51,7 +51,7 @@ def assert_says(text: str, *lines: str) -> None:
 
 async def test_overview_of_a_failed_return_format() -> None:
     one = case()
-    one.task.below = Below(3, {State.COMPLETED: 2, State.FAILED: 1})
+    one.task.below = Below({Counted(State.COMPLETED): 2, Counted(State.FAILED): 1})
     text = await tab(one, "overview")
     assert_says(
         text,

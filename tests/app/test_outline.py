@@ -12,7 +12,7 @@ from tests.app.scenes import NOW, Scene
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.app.widgets.rows import Heading, Row, RowId, Rows, Splice
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.task import Below, State, Task
+from agentwatch.delegation.task import Below, Counted, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.groups import GROUPS, Group, group_of
 
@@ -55,10 +55,8 @@ class BareTree:
         for task in self.tasks.values():
             for above in self.ancestors(task.task_id):
                 below = self.tasks[above].below = self.tasks[above].below or Below()
-                below.tasks += 1
-                below.states[task.state] = below.states.get(task.state, 0) + 1
-                if task.ask:
-                    below.waiting[task.state] = below.waiting.get(task.state, 0) + 1
+                counted = Counted(task.state, task.state if task.ask else None)
+                below.counts[counted] = below.counts.get(counted, 0) + 1
                 below.active_at = max(below.active_at, task.updated_at)
 
     def turn(self, task_id: str, how: str, at: float) -> set[str]:

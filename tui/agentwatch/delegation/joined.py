@@ -311,11 +311,11 @@ def _sum_up(top: Task, branch: Branch, *, moved: bool, anew: bool) -> None:
         if anew:
             branch.less = Delta()
             for task_id in branch.history:
-                branch.less.add(Delta.of(tree.tasks[task_id], -1))
+                branch.less.add(Delta.without(tree.tasks[task_id]))
         sums = Below()
         Delta.over(tree.totals).add_to(sums)
         branch.less.add_to(sums)
-    top.below = sums if sums.tasks else None
+    top.below = sums if sums.counts else None
     states = +branch.states or sums.states
     top.state = top.own_state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     top.lost_since = tree.lost_since

@@ -177,7 +177,7 @@ def silent_from(task: Task, seconds: float) -> float | None:
         return None
     if task.run is not None and task.run.process_gone:
         return float("-inf")
-    waits = task.below and any(state.is_open and state is not State.WORKING for state in task.below.states)
+    waits = task.below and any(one.state.is_open and one.state is not State.WORKING for one in task.below.counts)
     return None if waits or task.alive_at is None else task.alive_at + seconds
 
 

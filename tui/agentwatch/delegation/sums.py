@@ -7,13 +7,12 @@ however many changes came from below it.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final
 
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import AT_WORK, Below, State, Task
+from agentwatch.delegation.task import AT_WORK, Below, Counted, State, Task
 
 _NOTHING: Final = float("-inf")
 
@@ -34,12 +33,28 @@ def below(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
 
 def sums_of(tasks: Iterable[Task]) -> Below:
     """The sums over some tasks, each counted for itself."""
-    delta, sums = Delta(), Below()
+    sums = Below()
     for task in tasks:
-        delta.tasks += 1
-        delta.count(task, 1)
-    delta.add_to(sums)
+        kind = _kind(task)
+        sums.counts[kind] = sums.counts.get(kind, 0) + 1
+        sums.tokens += task.tokens or 0
     return sums
+
+
+_UNCOUNTED: Final = Counted(State.SUBMITTED)
+"""Of a task that has just come to its place."""
+
+_shared: Final = lru_cache(maxsize=1024)(Counted)
+"""One for all tasks that count as the same, so whether a task counts as something else is a look."""
+
+
+def _kind(task: Task) -> Counted:
+    """As what a task counts as it is now."""
+    state, verdict = task.state, task.verdict
+    if verdict is not Verdict.CONTRADICTED and state is not State.COMPLETED:
+        verdict = None
+    waits_as = None if task.ask is None else task.waits_as
+    return _shared(state, waits_as, verdict, task.past if task.stale else None)
 
 
 class Sums:
@@ -53,12 +68,12 @@ class Sums:
 
     def __init__(self, tasks: dict[str, Task]) -> None:
         self._tasks = tasks
-        self.placed: set[str] = set()
-        """The tasks that stand anywhere in the tree."""
         self.roots: list[str] = []
         self.totals = Below()
         self._waiting: dict[str | None, Delta] = {}
         """What is to be added to the sums of a task and all above it; None is for the totals."""
+        self._turned: dict[str, None] = {}
+        """The tasks that may count as something else now."""
         self.is_lost = False
         """Nothing is known of what goes on."""
         self.touched: set[str] = set()
@@ -66,19 +81,21 @@ class Sums:
 
     def insert(self, task: Task, parent_id: str | None) -> None:
         """Hang a task, with all that is below it, under a parent, or make it a root."""
-        task.parent_id = parent_id
-        self.placed.add(task.task_id)
+        task.parent_id, task.counted = parent_id, _UNCOUNTED
         insort(self._siblings(task), task.task_id, key=self._key)
-        task.state = self._state(task)
-        self._carry(task, sign=1)
+        if task.below is not None:
+            self._add(parent_id, Delta.over(task.below))
+        self.touched.add(task.task_id)
+        self.count(task)
 
     def remove(self, task: Task) -> None:
         """Take a task, with all that is below it, from its place."""
         siblings = self._siblings(task)
         del siblings[self._position(task, siblings)]
-        self._carry(task, sign=-1)
-        self.placed.remove(task.task_id)
-        task.parent_id = None
+        self._add(task.parent_id, Delta.without(task))
+        self.touched.add(task.task_id)
+        self._turned.pop(task.task_id, None)
+        task.parent_id, task.counted, task.counted_tokens, task.counted_at = None, None, 0, 0.0
         if not task.children:
             # Whatever was counted here has gone elsewhere, or is on its way.
             self._waiting.pop(task.task_id, None)
@@ -89,27 +106,18 @@ class Sums:
         siblings = self._siblings(task)
         return (siblings[number] for number in range(self._position(task, siblings) - 1, -1, -1))
 
-    @contextmanager
-    def changing(self, task: Task) -> Iterator[None]:
-        """What is set of a placed task meanwhile counts in the sums above it, and its state follows."""
-        delta = Delta()
-        delta.count(task, -1)
-        yield
+    def count(self, task: Task) -> None:
+        """What has been set of a placed task counts in the sums above it, and its state follows."""
         task.state = self._state(task)
-        delta.count(task, 1)
-        if delta:
-            self._add(task.parent_id, delta)
-
-    def lived(self, task: Task, before: float) -> None:
-        """The last sign of life of a task itself was this one `before` (epoch seconds)."""
-        is_lost = task.updated_at < before
-        self._add(task.parent_id, Delta(lost_at=before) if is_lost else Delta(active_at=task.updated_at))
+        is_counted = _kind(task) is task.counted and task.updated_at == task.counted_at
+        if not is_counted or (task.tokens or 0) != task.counted_tokens:
+            self._turned[task.task_id] = None
 
     def flush(self) -> None:
         """Carry up what has changed since the last time."""
         order: list[str] = []
         seen: set[str] = set()
-        for task_id in self._waiting:
+        for task_id in (*self._waiting, *self._turned):
             path: list[str] = []
             above: str | None = task_id
             while above is not None and above not in seen:
@@ -120,31 +128,50 @@ class Sums:
         for task_id in reversed(order):
             delta = self._waiting.pop(task_id, None)
             if delta is not None:
-                self._sum(self._tasks[task_id], delta)
+                delta = self._sum(self._tasks[task_id], delta)
+            if task_id in self._turned:
+                del self._turned[task_id]
+                delta = self._count(self._tasks[task_id], Delta() if delta is None else delta)
+            if delta is not None:
+                self._add(self._tasks[task_id].parent_id, delta)
         if (delta := self._waiting.pop(None, None)) is not None:
             delta.add_to(self.totals)
 
-    def _sum(self, node: Task, delta: Delta) -> None:
-        """Add to the sums of a task, and leave to the one above it what is new for that one."""
+    def _sum(self, node: Task, delta: Delta) -> Delta | None:
+        """Add to the sums of a task. Returns what is new for the one above it."""
         sums = node.below or Below()
         if not delta and delta.lost_at < sums.active_at >= delta.active_at:
-            return
+            return None
         before = sums.active_at
         delta.add_to(sums)
         if delta.lost_at >= sums.active_at:
             # The one that was alive last has gone or gone back. That is rare, so the others may all be asked.
             sums.active_at = max((self._tasks[child].alive_at or 0.0 for child in node.children), default=0.0)
             delta.active_at, delta.lost_at = sums.active_at, before if sums.active_at < before else _NOTHING
-        node.below = sums if sums.tasks else None
+        node.below = sums if sums.counts else None
         self.summed.add(node.task_id)
-        state = self._state(node)
-        if state is not node.state:
-            delta.count(node, -1)
+        if (state := self._state(node)) is not node.state:
             node.state = state
-            delta.count(node, 1)
             # What it says of its state follows.
             self.touched.add(node.task_id)
-        self._add(node.parent_id, delta)
+            self._turned[node.task_id] = None
+        return delta
+
+    def _count(self, task: Task, delta: Delta) -> Delta:
+        """Count a task as it is now, together with what is new from below."""
+        kind, tokens = _kind(task), task.tokens or 0
+        if kind is not task.counted:
+            if task.counted is not _UNCOUNTED and task.counted is not None:
+                delta.count(task.counted, -1)
+            delta.count(kind, 1)
+            task.counted = kind
+        delta.tokens += tokens - task.counted_tokens
+        if task.updated_at < task.counted_at:
+            delta.lost_at = max(delta.lost_at, task.counted_at)
+        else:
+            delta.active_at = max(delta.active_at, task.updated_at)
+        task.counted_tokens, task.counted_at = tokens, task.updated_at
+        return delta
 
     def _key(self, task_id: str) -> tuple[int, str]:
         """By what siblings are in order; it stays as it is while a task is in its place."""
@@ -156,11 +183,6 @@ class Sums:
     def _siblings(self, task: Task) -> list[str]:
         return self.roots if task.parent_id is None else self._tasks[task.parent_id].children
 
-    def _carry(self, task: Task, sign: int) -> None:
-        delta = Delta.of(task, sign)
-        self.touched.add(task.task_id)
-        self._add(task.parent_id, delta)
-
     def _add(self, parent_id: str | None, delta: Delta) -> None:
         if parent_id in self._waiting:
             self._waiting[parent_id].add(delta)
@@ -168,11 +190,11 @@ class Sums:
             self._waiting[parent_id] = delta
 
     def _state(self, task: Task) -> State:
-        state = task.own_state
+        state, below = task.own_state, task.below
         if task.inferred:
-            states = task.below.states if task.below else {}
+            states = (one.state for one in below.counts) if below is not None else ()
             state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
-        elif (state is State.SUBMITTED and task.below is not None) or task.waits_for_work:
+        elif below is not None and (state is State.SUBMITTED or task.waits_for_work):
             state = State.WORKING
         return State.UNKNOWN if self.is_lost and state in AT_WORK else state
 
@@ -180,66 +202,54 @@ class Sums:
 class Delta:
     """What is added to the sums of the tasks above. `lost_at` is a sign of life that may not be there any more."""
 
-    def __init__(self, active_at: float = 0.0, lost_at: float = _NOTHING) -> None:
-        self.tasks = 0
-        self.active_at = active_at
-        self.lost_at = lost_at
+    __slots__ = ("active_at", "counts", "lost_at", "tokens")
+
+    def __init__(self) -> None:
+        self.counts: dict[Counted, int] = {}
         self.tokens = 0
-        self.counts: tuple[dict[Any, int], ...] = tuple(defaultdict(int) for _ in range(4))
+        self.active_at = 0.0
+        self.lost_at = _NOTHING
 
     @classmethod
-    def of(cls, task: Task, sign: int) -> Delta:
-        """A task comes (1) or goes (-1), with all that is below it."""
+    def without(cls, task: Task) -> Delta:
+        """A task goes, with all that is below it."""
         sums = task.below or Below()
-        delta = cls.over(sums, sign)
-        alive_at = max(task.updated_at, sums.active_at)
-        delta.tasks += sign
-        delta.active_at, delta.lost_at = (alive_at, _NOTHING) if sign > 0 else (0.0, alive_at)
-        delta.count(task, sign)
+        delta = cls.over(sums, -1)
+        delta.active_at, delta.lost_at = 0.0, max(task.counted_at, sums.active_at)
+        if task.counted is not _UNCOUNTED and task.counted is not None:
+            delta.count(task.counted, -1)
+        delta.tokens -= task.counted_tokens
         return delta
 
     @classmethod
     def over(cls, sums: Below, sign: int = 1) -> Delta:
         """All that is summed up comes (1) or goes (-1)."""
-        delta = cls(sums.active_at)
-        delta.tasks, delta.tokens = sign * sums.tasks, sign * sums.tokens
-        for counts, deltas in zip(sums.counts, delta.counts, strict=True):
-            deltas.update({key: sign * count for key, count in counts.items()})
+        delta = cls()
+        delta.active_at, delta.tokens = sums.active_at, sign * sums.tokens
+        delta.counts = {kind: sign * count for kind, count in sums.counts.items()}
         return delta
 
-    def count(self, task: Task, sign: int) -> None:
-        """The task itself comes (1) or goes (-1), as it is now."""
-        states, waiting, verdicts, silences = self.counts
-        states[task.state] += sign
-        self.tokens += sign * (task.tokens or 0)
-        if task.stale:
-            silences[task.past] += sign
-        if task.ask is not None:
-            waiting[task.waits_as] += sign
-        if task.verdict is Verdict.CONTRADICTED or (task.verdict and task.state is State.COMPLETED):
-            verdicts[task.verdict] += sign
+    def count(self, kind: Counted, number: int) -> None:
+        """So many tasks more count as this."""
+        self.counts[kind] = self.counts.get(kind, 0) + number
 
     def add(self, other: Delta) -> None:
         """The other is to be added, too."""
-        self.tasks += other.tasks
         self.tokens += other.tokens
         self.active_at, self.lost_at = max(self.active_at, other.active_at), max(self.lost_at, other.lost_at)
-        for counts, others in zip(self.counts, other.counts, strict=True):
-            for key, count in others.items():
-                counts[key] += count
+        for kind, number in other.counts.items():
+            self.count(kind, number)
 
     def __bool__(self) -> bool:
         """Whether it changes any count, whatever the signs of life are."""
-        return bool(self.tasks or self.tokens or any(any(counts.values()) for counts in self.counts))
+        return bool(self.tokens) or any(self.counts.values())
 
     def add_to(self, sums: Below) -> None:
         """Change these sums."""
-        sums.tasks += self.tasks
         sums.tokens += self.tokens
         sums.active_at = max(sums.active_at, self.active_at)
-        for counts, deltas in zip(sums.counts, self.counts, strict=True):
-            for key, delta in deltas.items():
-                if count := counts.get(key, 0) + delta:
-                    counts[key] = count
-                else:
-                    counts.pop(key, None)
+        for kind, number in self.counts.items():
+            if count := sums.counts.get(kind, 0) + number:
+                sums.counts[kind] = count
+            else:
+                sums.counts.pop(kind, None)

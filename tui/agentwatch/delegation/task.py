@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
@@ -51,6 +51,8 @@ CONTRADICTED = "contradicted"
 """What a result whose claims are false waits as, in the place of its state."""
 
 _GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
+
+_What = TypeVar("_What")
 
 BETWEEN: Final = " › "
 """Stands between the name of a workspace and that of its task, where one row says both."""
@@ -194,31 +196,62 @@ class Retry(NamedTuple):
     restored: bool = False
 
 
+class Counted(NamedTuple):
+    """As what the sums above count a task."""
+
+    state: State
+    waits_as: str | None = None
+    """Its state, or `CONTRADICTED`, where it needs the operator."""
+    verdict: Verdict | None = None
+    """Of a completed task, and of a contradicted one."""
+    silent: bool | None = None
+    """Whether it is past, where it is stale."""
+
+
 @dataclass(slots=True)
 class Below:
     """Sums over the tasks below one task, itself not included."""
 
-    tasks: int = 0
-    states: dict[State, int] = field(default_factory=dict)
-    waiting: dict[str, int] = field(default_factory=dict)
-    """By state, or `CONTRADICTED`, the tasks below that need the operator."""
-    verdicts: dict[Verdict, int] = field(default_factory=dict)
-    """How many completed tasks below are verified, and how many tasks below are contradicted."""
+    counts: dict[Counted, int] = field(default_factory=dict)
     tokens: int = 0
     """Used by all attempts below."""
-    silences: dict[bool, int] = field(default_factory=dict)
-    """How many tasks below are stale, by whether they are past."""
     active_at: float = 0.0
     """The last sign of life below."""
 
     @property
-    def counts(self) -> tuple[dict[Any, int], ...]:
-        return self.states, self.waiting, self.verdicts, self.silences
+    def tasks(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def states(self) -> dict[State, int]:
+        return self._by(lambda one: one.state)
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """By state, or `CONTRADICTED`, the tasks below that need the operator."""
+        return self._by(lambda one: one.waits_as)
+
+    @property
+    def verdicts(self) -> dict[Verdict, int]:
+        """How many completed tasks below are verified, and how many tasks below are contradicted."""
+        return self._by(lambda one: one.verdict)
+
+    @property
+    def silences(self) -> dict[bool, int]:
+        """How many tasks below are stale, by whether they are past."""
+        return self._by(lambda one: one.silent)
+
+    def _by(self, what: Callable[[Counted], _What | None]) -> dict[_What, int]:
+        counts: dict[_What, int] = {}
+        for one, count in self.counts.items():
+            if (key := what(one)) is not None:
+                counts[key] = counts.get(key, 0) + count
+        return counts
 
     @property
     def open(self) -> int:
         """Tasks that have not ended."""
-        return sum(count for state, count in self.states.items() if state.is_open)
+        return sum(count for one, count in self.counts.items() if one.state.is_open)
 
     @property
     def ended(self) -> int:
@@ -235,7 +268,7 @@ class Below:
 
     @property
     def needs_operator(self) -> int:
-        return sum(self.waiting.values())
+        return sum(count for one, count in self.counts.items() if one.waits_as is not None)
 
     @property
     def worst_waiting(self) -> str | None:
@@ -318,6 +351,11 @@ class Task:
     """The id of a task above that the operator aborted, and this one with it."""
     below: Below | None = None
     """None for a leaf."""
+    counted: Counted | None = field(default=None, compare=False)
+    """As what the sums above count it; None while it stands nowhere."""
+    counted_tokens: int = field(default=0, compare=False)
+    counted_at: float = field(default=0.0, compare=False)
+    """The last sign of life that they know of."""
     scope: str = ""
     """What stands before the id, where tasks of several workspaces are shown as one tree."""
     workspace: str = ""
@@ -435,7 +473,7 @@ class Task:
     def waits_for_work(self) -> bool:
         """It is a session that is idle while something works below it, in the background."""
         is_idle = self.own_state is State.COMPLETED and self.is_session and not self.inferred
-        return is_idle and self.below is not None and not self.below.states.keys().isdisjoint(_GOES_ON)
+        return is_idle and self.below is not None and any(one.state in _GOES_ON for one in self.below.counts)
 
     @property
     def attempt(self) -> int:

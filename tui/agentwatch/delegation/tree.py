@@ -8,22 +8,18 @@ and their `seq`: any interleaving that keeps each file's own order gives the sam
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence, Set
-from functools import partial
+from collections.abc import Iterable, Iterator
 
-from agentwatch.delegation import identity, reasons, standing
 from agentwatch.delegation import observation as observed
+from agentwatch.delegation import reasons, standing
 from agentwatch.delegation.alarms import Alarms, alarmed_at
-from agentwatch.delegation.aside import Asides, is_aside
-from agentwatch.delegation.asks import ask, ask_to_mend, is_past
-from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
-from agentwatch.delegation.claims import Call, overall
-from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.effects import Aborts, Decisions, Fitters, Overruns
-from agentwatch.delegation.files import Files, Unread, counting
-from agentwatch.delegation.fold import fold
-from agentwatch.delegation.indexes import Deadlines
-from agentwatch.delegation.linking import Claims, Inference, Linking
+from agentwatch.delegation.aside import is_aside
+from agentwatch.delegation.asks import is_past
+from agentwatch.delegation.changes import Unclaimed
+from agentwatch.delegation.claims import Call
+from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.effects import Overruns
+from agentwatch.delegation.making import Making
 from agentwatch.delegation.observation import (
     Checked,
     Decided,
@@ -36,19 +32,15 @@ from agentwatch.delegation.observation import (
     Unreadable,
 )
 from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
-from agentwatch.delegation.pulse import WINDOW, Spending, Spent, go_on
-from agentwatch.delegation.reading import LeftOut, TaskTree
+from agentwatch.delegation.pulse import WINDOW, Spent, go_on
 from agentwatch.delegation.request import Request
-from agentwatch.delegation.requests import Asked, Requests
-from agentwatch.delegation.retry import budget
+from agentwatch.delegation.requests import Asked
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.runs import Runs
-from agentwatch.delegation.sums import Sums
-from agentwatch.delegation.task import PlacedFinding, State, Task, Version
+from agentwatch.delegation.task import PlacedFinding, Task, Version
 
 
-class DelegationTree(TaskTree):
+class DelegationTree(Making):
     """All tasks of a workspace and how they hang together, judged by the `rules`.
 
     With `remembers`, the tasks of files that are gone stay; otherwise the tree converges to what is there. `host` is
@@ -56,38 +48,12 @@ class DelegationTree(TaskTree):
     """
 
     def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
-        super().__init__(rules.history_before)
-        self.host = host
+        super().__init__(rules, remembers=remembers, host=host)
         self.lost_since: float | None = None
         """Since when nothing is known of it (epoch seconds), None while it is."""
-        self.rules = rules
-        self._due = Deadlines()
-        """When a task has to be looked at again because time has passed."""
-        self.asides = Asides(self.tasks, self._due)
-        """What the operator has put aside and looked at."""
-        self.unseen = self.asides.unseen
-        self._files = Files(remembers=remembers)
-        self._unread = Unread(self._files)
-        self._runs = Runs()
-        gone, began_in = self._files.is_gone, self._runs.began_in
-        self._fold = partial(fold, is_gone=gone, began_in=began_in)
-        self._requests = Requests(self._runs)
-        self._checks = CheckedReturns()
-        self._inference = Inference()
-        self._linking = Linking()
-        self._sums = Sums(self.tasks)
-        self.roots, self.totals = self._sums.roots, self._sums.totals
-        self._changes = Changes(self.tasks, rules.stale_after, lambda path: bool(self._files.tasks_of(path)))
-        self._fitters = Fitters()
-        self._decisions = Decisions(self._fitters)
-        self._aborts = Aborts(self.tasks)
         self._alarms = Alarms(self.tasks, rules.limits, self._due)
         self._overruns = Overruns()
-        self._spending = Spending()
         self._going_on: set[str] = set()
-        self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
-        self._left_out = LeftOut()
-        self._removed: set[str] = set()
 
     @property
     def runs(self) -> list[Ran]:
@@ -126,11 +92,6 @@ class DelegationTree(TaskTree):
     def troubled(self) -> set[str]:
         """The files that cannot be read or understood, of tasks and of nobody."""
         return self._unread.paths
-
-    @property
-    def left_out(self) -> Set[str]:
-        """The ids of the tasks that are known, and left out for being old."""
-        return self._left_out.ids
 
     def leave_out(self, since: float) -> set[str]:
         """Leave out what has shown no sign of life since then (epoch seconds), each until something new speaks of it or
@@ -196,7 +157,8 @@ class DelegationTree(TaskTree):
                 self._decisions.take(decision)
                 dirty = {decision.task_id}
             case Checked():
-                dirty = self._check(observation)
+                for task_id in self._check(observation) & self.tasks.keys():
+                    dirty |= self._judge(self.tasks[task_id])
             case Unreadable():
                 dirty = self._unread.see(observation)
             case observed.Noted(path=task_id, aside=aside):
@@ -316,9 +278,7 @@ class DelegationTree(TaskTree):
         for task in self.tasks.values():
             if task.state.is_open or task.ask is not None or task.lost_since is not None:
                 self._sums.touched.add(task.task_id)
-                with self._sums.changing(task):
-                    # Its state follows.
-                    pass
+                self._sums.count(task)
 
     def _rule(self, rules: Rules) -> set[str]:
         """Judge by these rules from now on. Returns the tasks that have to be made anew."""
@@ -329,7 +289,7 @@ class DelegationTree(TaskTree):
         return set(self.tasks)
 
     def _check(self, checked: Checked) -> set[str]:
-        """Take a check in. Returns the tasks that have to be made anew."""
+        """Take a check in. Returns the tasks that it is about."""
         concerned = self._files.tasks_of(checked.path) | self._runs.tasks_of(checked.path)
         # A return by its name alone may get its handoff later.
         if concerned or self._files.holds(checked.path):
@@ -342,68 +302,17 @@ class DelegationTree(TaskTree):
         # The tasks from before count too: it may speak of another one now.
         return self._files.tasks_of(seen.path) | self._unread.clear(seen.path) | self._files.see(seen)
 
-    def _rebuild_all(self, dirty: set[str]) -> None:
-        """Make these tasks anew, and others because of them, until there is none."""
-        while dirty:
-            dirty |= self._rebuild(dirty.pop())
-
-    def _rebuild(self, task_id: str) -> set[str]:
-        """Make a task anew from its documents. Returns other tasks that have to be made anew because of it."""
-        versions, runs = self._files.versions(task_id), self._runs.of(task_id)
-        follow = set[str]()
-        if task_id in self.left_out:
-            if not runs and versions and not self._left_out.is_news(task_id, versions):
-                return follow
-            follow = self._left_out.come_back(task_id) - {task_id}
-        follow |= self._inference.support(task_id, versions)
-        requests = self._requests.of(task_id, self.now)
-        is_known = versions or runs or self._inference.first_seen(task_id) is not None
-        if not is_known and not any(one.is_open for one in requests):
-            return follow | self._drop(task_id)
-        task = self.tasks.get(task_id)
-        if task is None:
-            task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
-            self.structure += 1
-        alive_before = task.updated_at
-        task.requests = requests
-        self._fill(task, versions, runs)
-        self._sums.lived(task, alive_before)
-        packet = task.packet
-        claims = Claims(
-            parent_task_id=packet.parent_task_id if packet else None,
-            asked_by=self._runs.parent_of(task_id) if runs else None,
-            delegated_by=self._inference.delegated_by(task_id),
-            directory=identity.place_of(versions),
-        )
-        for named in (claims.parent_task_id, claims.asked_by, claims.delegated_by):
-            follow |= self._left_out.come_back(named)
-        follow |= self._hang(self._linking.place(task_id, claims) | {task_id})
-        follow |= self._aborts.end(task)
-        follow |= self._fitters.take(task_id, task) & self.tasks.keys()
-        verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
-        hidden = self._unread.hidden(versions) if task.own_state is not State.CANCELED else {}
-        used = task.tokens
-        with self._sums.changing(task):
-            task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, verdict, self.rules.low_confidence)
-            task.alarms = ()
-            task.verdict, task.tokens = verdict, standing.tokens_of(task)
-            if not task.inferred:
-                task.past = is_past(task, self.history_before, *hidden.values())
-        self._spending.take(task, used, self.now)
-        return follow
-
     def _goes_on(self, ran: Ran) -> bool:
         """Take in that a run only goes on, as most observations say; False where more may follow from it."""
         before, run = self._runs.known(ran.path), ran.run
         task = self.tasks.get(next(iter(self._runs.tasks_of(ran.path)), ""))
-        alive_before, used = (task.updated_at, task.tokens) if task is not None else (0.0, None)
+        used = task.tokens if task is not None else None
         if before is None or run is None or task is None or not go_on(task, before, run):
             return False
         self._runs.go_on(ran)
         self._changes.take(task)
-        with self._sums.changing(task):
-            task.tokens = standing.tokens_of(task)
-        self._sums.lived(task, alive_before)
+        task.tokens = standing.tokens_of(task)
+        self._sums.count(task)
         self._spending.take(task, used, self.now)
         self._going_on.add(task.task_id)
         return True
@@ -416,19 +325,19 @@ class DelegationTree(TaskTree):
             self._due.put(task.task_id, silent_from)
         stale = silent_from is not None and self.now >= silent_from
         if (past, stale) != (task.past, task.stale):
-            with self._sums.changing(task):
-                task.past, task.stale = past, stale
+            task.past, task.stale = past, stale
+            self._sums.count(task)
 
     def _attend(self, task: Task) -> None:
         """What a task asks: what is open about it, else its alarms, unless it was put aside."""
-        with self._sums.changing(task):
-            # Where something else is open, that comes first.
-            if task.alarms or task.question is None:
-                task.alarms = self._alarms.of(task, self.now)
-                task.question = self._alarms.words(task) if task.alarms else None
-            task.alarmed_at = alarmed_at(task)
-            self.asides.lay(task, self.now)
-            task.ask = None if task.past or is_aside(task) else task.question
+        # Where something else is open, that comes first.
+        if task.alarms or task.question is None:
+            task.alarms = self._alarms.of(task, self.now)
+            task.question = self._alarms.words(task) if task.alarms else None
+        task.alarmed_at = alarmed_at(task)
+        self.asides.lay(task, self.now)
+        task.ask = None if task.past or is_aside(task) else task.question
+        self._sums.count(task)
         self._queue(task)
         self.asides.look(task)
 
@@ -440,81 +349,9 @@ class DelegationTree(TaskTree):
             is_lost = self.lost_since is not None
             self.queue.ask(task.task_id, self.holds(task), since, task.first_seq, task.request, is_lost=is_lost)
 
-    def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
-        """Everything about a task that its own documents and runs say."""
-        decisions = self._decisions.of(task.task_id, self.now)
-        versions = counting(versions, decisions)
-        attempts = self._fold(versions, runs, decisions, strict=self.rules.strict, demands=self.rules.demands)
-        task.deleted = bool(versions) and not runs and all(self._files.is_gone(version.path) for version in versions)
-        standing.fill(task, attempts, versions, runs)
-        latest = task.latest
-        checked = self._checks.of(latest.returned) if latest and latest.returned else None
-        task.claims = checked.claims if checked else ()
-        task.changed = checked.changed if checked else None
-        task.unsaid = checked.unsaid if checked else ()
-        self._changes.take(task)
-        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
-        placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
-        own = (*attempts.problems, *placed, *missing_artifacts(task), *answered_in_prose(task))
-        self._own_findings.pop(task.task_id, None)
-        if own:
-            self._own_findings[task.task_id] = own
-        task.answered = frozenset(one.attempt for one in decisions if one.action is Action.RESPOND and not one.expired)
-        task.retry = budget(task, max_retries=self.rules.max_retries, restored=self._fitters.restored(task.task_id))
-
-    def _hang(self, task_ids: set[str]) -> set[str]:
-        """Put tasks where their links say. Returns the tasks that an abort above may end now, or no more."""
-        moving = []
-        for task in map(self.tasks.__getitem__, task_ids):
-            place = self._linking.link(task.task_id).parent, self._first_seen(task)
-            if task.task_id not in self._sums.placed or place != (task.parent_id, task.first_seq):
-                moving.append((task, *place))
-        self._sums.touched |= task_ids
-        # All leave before the first arrives: two tasks that change places must at no time be each other's parent.
-        for task, _, _ in moving:
-            if task.task_id in self._sums.placed:
-                self._sums.remove(task)
-        for task, parent_id, first_seq in moving:
-            task.first_seq = first_seq
-            self._sums.insert(task, parent_id)
-            self.structure += 1
-        return self._aborts.moved([task.task_id for task, _, _ in moving])
-
-    def _first_seen(self, task: Task) -> int:
-        if versions := self._files.versions(task.task_id):
-            return versions[0].seq
-        if runs := self._runs.of(task.task_id):
-            # By its time, and not by when it was observed: sources look at the newest session first.
-            began = int(runs[0].run.began_at * 1e6) if runs[0].run is not None else 0
-            return -began if task.is_session else began
-        # A task that nothing speaks of any more keeps its place until its turn to go comes.
-        named = self._inference.first_seen(task.task_id)
-        if named is None and task.requests:
-            # As a session that a human began, which it may turn out to be.
-            return -int(min(one.asked_at for one in task.requests) * 1e6)
-        return task.first_seq if named is None else named
-
-    def _drop(self, task_id: str) -> set[str]:
-        """Forget a task. Returns other tasks that have to be made anew because of it."""
-        task = self.tasks.get(task_id)
-        if task is None:
-            return set()
-        follow = self._hang(self._linking.remove(task_id))
-        self._sums.remove(task)
-        follow |= self._fitters.take(task_id, None) & self.tasks.keys()
-        self._aborts.drop(task_id)
-        self._changes.drop(task_id)
-        self._own_findings.pop(task_id, None)
-        del self.tasks[task_id]
-        self.queue.discard(task_id)
-        self.asides.unseen.discard(task_id)
-        self._removed.add(task_id)
-        self.structure += 1
-        return follow
-
     def _findings(self, task: Task) -> tuple[PlacedFinding, ...]:
-        findings = self._own_findings.get(task.task_id, ())
-        versions = self._files.versions(task.task_id)
+        own, versions = self._own_findings.get(task.task_id, ()), self._files.versions(task.task_id)
+        findings = (*own, *missing_artifacts(task), *answered_in_prose(task))
         if (problem := self._linking.link(task.task_id).problem) is not None:
             findings += (PlacedFinding(finding_of(*problem), versions[0].path if versions else ""),)
         return findings + self._overruns.of(task.task_id) + self._unread.of(versions)

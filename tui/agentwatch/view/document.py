@@ -49,10 +49,10 @@ def tree_document(
         "problems": unseen,
         "summary": {
             "tasks": totals.tasks,
-            "by_state": {state.value: totals.states[state] for state in sorted(totals.states)},
+            "by_state": {state.value: count for state, count in sorted(totals.states.items())},
             "now": {
                 "tasks": now.tasks,
-                "by_state": {state.value: now.states[state] for state in sorted(now.states)},
+                "by_state": {state.value: count for state, count in sorted(now.states.items())},
                 "verified": now.verdicts.get(Verdict.VERIFIED, 0),
                 "contradicted": now.verdicts.get(Verdict.CONTRADICTED, 0),
             },
