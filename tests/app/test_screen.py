@@ -16,6 +16,7 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.pages import NoticesScreen
 from agentwatch.app.screens.task import TaskScreen
+from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.app.widgets.tree_view import TreeView
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
@@ -198,6 +199,27 @@ async def test_where_there_is_no_task_a_key_that_needs_one_says_so(key: str) -> 
     async with stage([]) as s:
         await s.press(key)
         await s.until(lambda: "There is no task yet." in s.text())
+
+
+async def test_a_filter_can_be_written_before_the_first_task_is_there() -> None:
+    async with stage([], health=Health("starting", "reading the workspace")) as s:
+        await s.until(lambda: s.main.filter_bar.is_attached)
+        await s.press(*"/ship")
+        assert s.main.sought.text == "ship"
+        s.source.push(shop().take())
+        await s.until(lambda: "Ship the new checkout" in s.text() and "1 found" in s.text())
+        assert isinstance(s.app.focused, FilterInput)
+        await s.press("escape")
+        await s.until(lambda: s.app.focused is s.tree and "✗ api" in s.text())
+
+
+async def test_a_filter_that_is_left_before_the_first_task_is_there_leaves_the_keys_to_the_screen() -> None:
+    async with stage([], health=Health("starting", "reading the workspace")) as s:
+        await s.until(lambda: s.main.filter_bar.is_attached)
+        await s.press("/", "escape")
+        await s.until(lambda: not s.main.filter_bar.display and s.app.focused is None)
+        s.source.push(shop().take())
+        await s.until(lambda: s.app.focused is s.tree)
 
 
 @pytest.mark.parametrize("key", ["question_mark", "exclamation_mark", "ctrl+p"])

@@ -178,10 +178,12 @@ class JoinedTree(DelegationTree):
         trees = [branch.tree for branch in self._branches.values()]
         if moved:
             self.structure += 1
-            bare = chain.from_iterable(branch.tree.roots for branch in self._branches.values() if branch.top is None)
+            bare = [branch.tree.roots for branch in self._branches.values() if branch.top is None]
             tops = (scope for scope, branch in self._branches.items() if branch.top is not None)
             apart = (key for branch in self._branches.values() for key in sorted(branch.apart))
-            self.roots[:] = [*bare, *tops, *apart]
+            # Of one tree alone they are its own: a copy in each slice of a first look takes a tenth of the time.
+            is_alone = len(bare) == len(self._branches) == 1
+            self.roots = bare[0] if is_alone else [*chain.from_iterable(bare), *tops, *apart]
         self.now = max([tree.now for tree in trees], default=self.now)
         self.history_before = max([tree.history_before for tree in trees], default=self.history_before)
         self.totals.active_at = max([tree.totals.active_at for tree in trees], default=0.0)

@@ -6,10 +6,10 @@ A run is a task without a parent, with all that is below it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.asks import is_history
@@ -101,18 +101,21 @@ def has_finished(task: Task) -> bool:
 
 def group_of(task: Task, now: float, line: float = float("-inf")) -> Group:
     """The group of a run at a moment; all three are epoch seconds. What was last alive before `line` may be history."""
-    return _placed(task, now, line)[0]
+    return _placed(task, now, line, _lively(task))[0]
 
 
 def changes_at(task: Task, now: float, line: float) -> float:
     """When the time alone may give a run another group; epoch seconds."""
-    return _placed(task, now, line)[1]
+    return _placed(task, now, line, _lively(task))[1]
 
 
-def _placed(task: Task, now: float, line: float) -> tuple[Group, float]:
+def _lively(task: Task) -> float:
+    """Until when a run counts as just alive (epoch seconds): for ten minutes, or an hour where it works."""
+    return (task.alive_at or 0.0) + (_LIVE_SILENCE if works(task) else JUST)
+
+
+def _placed(task: Task, now: float, line: float, lively: float) -> tuple[Group, float]:
     """The group of a run, and when the time alone may give it another one (epoch seconds)."""
-    alive_at = task.alive_at or 0.0
-    lively = alive_at + (_LIVE_SILENCE if works(task) else JUST)
     if asks(task):
         return Group.NOW, lively if now < lively else _NEVER
     if is_history(task, line):
@@ -126,7 +129,7 @@ def _placed(task: Task, now: float, line: float) -> tuple[Group, float]:
     if now < lively:
         return Group.NOW, lively
     today = Stretch.of(now)
-    return (Group.TODAY, today.end) if alive_at >= today.start else (Group.EARLIER, _NEVER)
+    return (Group.TODAY, today.end) if (task.alive_at or 0.0) >= today.start else (Group.EARLIER, _NEVER)
 
 
 SILENT: Final = "silent"
@@ -151,14 +154,32 @@ def present_in(sums: Below) -> Present:
 
 def _present_of(root: Task) -> Present:
     """A run: its first task, and all below it; of a workspace, what is below its row."""
-    present = Present() if root.below is None else present_in(root.below)
-    if not root.workspace:
-        present[root.state] += not root.stale
-        present[SILENT] += root.stale and not root.past
-        present[FALSE] += root.contradicted
-        present[VERIFIED] += root.verdict is Verdict.VERIFIED and root.state is State.COMPLETED
-        present[ASKING] += root.needs_operator
+    own = () if root.workspace else tuple(_words_of(root))
+    if root.below is None:
+        return _alone(own)
+    present = present_in(root.below)
+    present.update(own)
     return present
+
+
+def _words_of(task: Task) -> Iterator[str]:
+    """As what a task is counted."""
+    if not task.stale:
+        yield task.state
+    elif not task.past:
+        yield SILENT
+    if task.contradicted:
+        yield FALSE
+    if task.verdict is Verdict.VERIFIED and task.state is State.COMPLETED:
+        yield VERIFIED
+    if task.needs_operator:
+        yield ASKING
+
+
+@cache
+def _alone(words: tuple[str, ...]) -> Present:
+    """What runs of one task are: most are, and many are alike."""
+    return Present(words)
 
 
 class Standing(NamedTuple):
@@ -194,13 +215,14 @@ class Standing(NamedTuple):
 
 def standing(tree: DelegationTree, root: Task, now: float) -> Standing:
     """How a run stands at a moment. Costs a look at its tasks where it is history, else nothing."""
-    group, until = _placed(root, now, tree.history_before)
+    lively = _lively(root)
+    group, until = _placed(root, now, tree.history_before, lively)
     return Standing(
         group,
         until,
         asks(root),
         works(root),
-        now < (root.alive_at or 0.0) + (_LIVE_SILENCE if works(root) else JUST),
+        now < lively,
         root.state,
         root.alive_at or 0.0,
         (not root.workspace) + (root.below.tasks if root.below is not None else 0),
@@ -231,7 +253,8 @@ class Tally:
         self.tasks += sign * run.tasks
         self.asking += sign * run.asks
         self.unreviewed += sign * run.unreviewed
-        (self.present.update if sign > 0 else self.present.subtract)(run.present)
+        for word, count in run.present.items():
+            self.present[word] += sign * count
 
     def words(self, group: Group, since: float, now: float) -> tuple[str, ...]:
         """What a heading says of it, in several lengths, the fullest first. Its oldest run was alive at `since`."""

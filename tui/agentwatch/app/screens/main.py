@@ -227,10 +227,10 @@ class MainScreen(DetailedScreen[None]):
     @on(events.DescendantBlur)
     def _show_place(self) -> None:
         """The footer says what the keys do where the focus is."""
-        if self.has_class("-empty"):
-            place = Place.EMPTY
-        elif isinstance(self.focused, FilterInput):
+        if isinstance(self.focused, FilterInput):
             place = Place.FILTER
+        elif self.has_class("-empty"):
+            place = Place.EMPTY
         elif self._is_in_details:
             place = Place.DETAILS
         else:
@@ -342,7 +342,8 @@ class MainScreen(DetailedScreen[None]):
     def action_filter(self) -> None:
         if self._is_in_details and self.details is not None and "live.search" in self.details.offered:
             self.details.action_search()
-        elif self._has_tasks() and self.filter_bar.is_attached:
+        # While the first look goes on, tasks may come: without the field, what is typed would be commands.
+        elif (self._monitor.health.mode == "starting" or self._has_tasks()) and self.filter_bar.is_attached:
             self.filter_bar.write()
 
     def on_paste(self, event: events.Paste) -> None:
@@ -390,7 +391,7 @@ class MainScreen(DetailedScreen[None]):
 
     @on(FilterInput.Left)
     def _leave_filter(self, event: FilterInput.Left) -> None:
-        self.set_focus(self.task_tree)
+        self.set_focus(None if self.has_class("-empty") else self.task_tree)
         if event.drop:
             self.filter_bar.seek()
         # Of the focus, the line is told later.

@@ -11,7 +11,7 @@ from agentwatch.delegation.sums import below
 from agentwatch.delegation.task import Task
 from agentwatch.view.chains import chain_above, continued, end_of_chain
 from agentwatch.view.groups import GROUPS, Group, has_finished
-from agentwatch.view.order import Order
+from agentwatch.view.order import Order, Rank
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -110,7 +110,8 @@ class Outline:
         for task_id in misplaced:
             splices += self._take_below(task_id, itself=True)
         splices += self._set_headings(headings)
-        for task_id in misplaced:
+        # In their order: each finds the sibling before it in its place.
+        for task_id in sorted(misplaced, key=self._rank):
             splices += self._put_in(task_id)
         for task_id in refolded:
             splices += self._take_below(task_id) if task_id in self._folded else self._put_below(task_id)
@@ -294,6 +295,10 @@ class Outline:
         """The outermost task of a chain, and the ids of all of it but its last one."""
         chain = chain_above(self._tree.tasks, task)
         return self._tree.tasks[chain[0]] if chain else task, chain
+
+    def _rank(self, task_id: str) -> Rank:
+        task = self._tree.tasks.get(task_id)
+        return () if task is None else self.order.rank(self._top(task)[0])
 
     def _is_misplaced(self, task_id: str) -> bool:
         task, row = self._tree.tasks.get(task_id), self.rows.get(task_id)
