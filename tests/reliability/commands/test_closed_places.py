@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.cli import run
 from tests.reliability.commands.stage import TASK, Stage
 
 COMMANDS = ("tree", "pending", "log", "sources", "verify", "doctor", "report", "wait", "decide")
@@ -66,3 +67,18 @@ def test_where_the_ledger_is_hidden_the_mirror_tells_the_decision(stage: Stage, 
     given = stage.wait(environment={**hidden, "AGENTWATCH_PUBLIC_KEY": stage.keys.show().text})
     assert given.code == 0
     assert (given.json["place"], given.json["action"]) == ("mirror", "retry")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_who_is_in_a_directory_that_was_removed_is_told_so(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    code = run([word for word in words(command, Path()) if word])
+    # Before the next one asks where it is.
+    monkeypatch.undo()
+    assert code == 2
+    assert "the directory that you are in was removed" in capfd.readouterr().err

@@ -48,6 +48,9 @@ def refused(error: OSError) -> int:
         from agentwatch.decisions.errors import reason, remedy
         from agentwatch.text import clean, complain
 
+        if isinstance(error, FileNotFoundError) and _is_nowhere():
+            complain('agentwatch: the directory that you are in was removed; go to another one, or try: cd "$PWD"')
+            return UsageError.exit_code
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         complain(clean(f"agentwatch: {place}{reason(error)}; {remedy(error)}, then try again"))
         _discard_output()
@@ -55,6 +58,15 @@ def refused(error: OSError) -> int:
     # The reader (`| head`) has seen enough.
     _discard_output()
     return 0
+
+
+def _is_nowhere() -> bool:
+    """Whether the directory that we are in is not there any more."""
+    try:
+        os.getcwd()  # noqa: PTH109  Path loads what nothing else here needs
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _run(arguments: Sequence[str]) -> int:
