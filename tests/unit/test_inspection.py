@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task, Version
+from agentwatch.evidence.disk import Disk, DiskFacts
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.files.source import FilesSource
@@ -262,3 +263,24 @@ def test_a_handoff_and_a_return_that_are_backdated_together_make_no_old_file_new
     assert attempt.started_at == pytest.approx(now - 2_000)
     claims = {claim.kind: claim.verdict for claim in monitor.tree.tasks["shop.api"].claims}
     assert claims["created"] is claims["deliverable"] is Verdict.UNVERIFIABLE
+
+
+def test_a_file_that_changes_while_it_is_checked_is_checked_again_and_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = workspace_with_a_lie(tmp_path)
+    design, look = root / "docs" / "design.md", Disk.look
+
+    def changing(disk: Disk, paths: Iterable[str]) -> dict[str, DiskFacts]:
+        facts = look(disk, paths)
+        design.write_text("# Another design\n", "utf-8")
+        return facts
+
+    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
+    target = Target("shop.api", Version(1, 0.0, "api.return.md", "d" * 64, said, ()))
+    inspector = Inspector(root, lambda _: RETURN)
+    inspector.check([target])
+    assert inspector._changed(["shop.api"]) == []
+    monkeypatch.setattr(Disk, "look", changing)
+    inspector.check([target])
+    assert inspector._changed(["shop.api"]) == [target]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.evidence import verdicts
 from agentwatch.evidence.claims import Tell, claims_of, told_in
 from agentwatch.evidence.commands.proof import Proof
-from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
+from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind, trace
 from agentwatch.evidence.elsewhere import elsewhere
 from agentwatch.evidence.git import GitHistory, GitView, look, renames
 from agentwatch.evidence.paths import ClaimedPlace, beside, place_of
@@ -56,9 +56,14 @@ class Request(NamedTuple):
     proof: Proof | None = None
 
 
+Look = tuple[object, ...]
+"""The traces of files, in the order of their names."""
+
+
 class Result(NamedTuple):
     """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
 
+    `look` is how those looked before, by their names; None where only the check told which they are.
     `changed` are the files changed since the handoff and last written before the return, by whatever hand, at most
     MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing. `unsaid` is what the log has and the
     return does not speak of.
@@ -69,6 +74,7 @@ class Result(NamedTuple):
     changed: tuple[Change, ...] | None = None
     git: str = ""
     unsaid: tuple[Deed, ...] = ()
+    look: Look | None = None
 
 
 class _Prepared(NamedTuple):
@@ -104,6 +110,10 @@ def _handed(one: _Prepared, state: Round) -> Handed:
     return Handed(at, max(at, disk.ctime_ns / _NANOSECONDS))
 
 
+def _look(paths: frozenset[str], traces: Mapping[str, object]) -> Look | None:
+    return tuple(traces[path] for path in sorted(paths)) if paths <= traces.keys() else None
+
+
 class Checker:
     """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread. `tell` may know already
     what a file says."""
@@ -126,6 +136,8 @@ class Checker:
             asked = thread.submit(self._look_at_git, times)
             prepared = [self._prepare(request) for request in requests]
             paths = set[str]().union(*(one.relatives for one in prepared))
+            # Before anything is looked at: a file that changes meanwhile looks different the next time.
+            traces = {path: trace(f"{self._workspace}/{path}") for path in paths}
             paths |= {one.handoff for one in prepared if one.handoff is not None}
             paths |= {place.slashed for one in prepared for place in one.places if place and place.slashed is not None}
             facts = self._disk.look(paths)
@@ -134,7 +146,8 @@ class Checker:
             facts |= self._disk.look(view.differing.difference(facts))
         state = Round(facts, view, without_git, failed, self._disk)
         self._find_moved(prepared, state)
-        return [self._result(number, one, state) for number, one in enumerate(prepared)]
+        results = (self._result(number, one, state) for number, one in enumerate(prepared))
+        return [one._replace(look=_look(one.watch_paths, traces)) for one in results]
 
     def _find_moved(self, prepared: Sequence[_Prepared], state: Round) -> None:
         """Look for the files that are not where they are claimed: where git, or their return, has gone."""

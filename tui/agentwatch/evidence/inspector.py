@@ -18,7 +18,7 @@ from agentwatch.sources.files.names import to_name
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
-    from agentwatch.evidence.checker import Checker, Request
+    from agentwatch.evidence.checker import Checker, Look, Request
     from agentwatch.evidence.claims import ParsedOnce
     from agentwatch.evidence.commands.log import TranscriptOf
     from agentwatch.evidence.commands.proof import Proof
@@ -63,7 +63,6 @@ class Checks(NamedTuple):
 
 
 TextOf = Callable[[Version], str | None]
-_Look = tuple[object, ...]
 
 
 class _Checked(NamedTuple):
@@ -71,7 +70,7 @@ class _Checked(NamedTuple):
 
     target: Target
     watched: tuple[str, ...]
-    look: _Look | None
+    look: Look | None
     checks: Checks
 
 
@@ -103,7 +102,8 @@ class Inspector(Background[Sequence[Checks]]):
         self._wanted: dict[str, Target] = {}
         self._known: dict[str, _Checked] = {}
         self._soon: set[str] = set()
-        """The tasks whose returns are looked at again soon: those with a false claim, and those that are new."""
+        """The tasks whose returns are looked at again soon: those with a false claim, and those of which only the check
+    told which files they name."""
         self._next = dict.fromkeys(("soon", "all"), 0.0)
         """When to look at them, and at all, on the monotonic clock."""
         self._given: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
@@ -142,19 +142,16 @@ class Inspector(Background[Sequence[Checks]]):
 
             self._checker = Checker(self._workspace, tell=None if self._parsed is None else self._parsed.tell)
         requests = [(target, request) for target in targets if (request := self._request(target)) is not None]
-        # A look before the check: a file that changes during it looks different the next time. A return that is new
-        # has no such look yet, because only its check tells which files it names: it is checked once more.
-        looks = [self._look_before(target) for target, _ in requests]
         results = self._checker.check([request for _, request in requests])
         news: list[Checks] = []
-        for (target, request), look, result in zip(requests, looks, results, strict=True):
+        for (target, request), result in zip(requests, results, strict=True):
             known = self._known.get(target.task_id)
             checks = Checks(request.returned_name, request.digest, result.claims, result.changed, result.unsaid)
             if request.proof is not None:
                 request.proof.forget()
-            self._known[target.task_id] = _Checked(target, tuple(sorted(result.watch_paths)), look, checks)
+            self._known[target.task_id] = _Checked(target, tuple(sorted(result.watch_paths)), result.look, checks)
             is_false = any(claim.verdict is Verdict.CONTRADICTED for claim in result.claims)
-            (self._soon.add if is_false or look is None else self._soon.discard)(target.task_id)
+            (self._soon.add if is_false or result.look is None else self._soon.discard)(target.task_id)
             if known is None or known.target != target or known.checks != checks:
                 news.append(checks)
         return news
@@ -243,11 +240,7 @@ class Inspector(Background[Sequence[Checks]]):
         """What was found last of a return that is gone stays, or is found again where it was moved to."""
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
 
-    def _look_before(self, target: Target) -> _Look | None:
-        known = self._known.get(target.task_id)
-        return self._look(known.watched) if known is not None and known.target == target else None
-
-    def _look(self, paths: Sequence[str]) -> _Look:
+    def _look(self, paths: Sequence[str]) -> Look:
         return tuple(trace(f"{self._workspace}/{path}") for path in paths)
 
 
