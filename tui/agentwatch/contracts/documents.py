@@ -6,7 +6,6 @@ of a contract take longer to load than most sessions to be read: none that is no
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +17,7 @@ from agentwatch.contracts.markdown_source import Fence, after_front_matter, fenc
 from agentwatch.contracts.return_sections import find_sections, may_be_return, unframed
 from agentwatch.contracts.rules import module_of
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Reading, Return, TodoList
-from agentwatch.contracts.signatures import contract_of, leading_contract_of
+from agentwatch.contracts.signatures import contract_of, leading_contract_of, may_follow
 from agentwatch.contracts.todos import first_item, opened, read_checklist
 
 if TYPE_CHECKING:
@@ -43,17 +42,10 @@ def read_json(text: str, name: str, first_line: int = 1, *, embedded: bool = Fal
 
     `embedded`: it stands in what a subagent returned.
     """
-    # The plain parser is several times faster than one that checks, and most JSON in a workspace is none of ours.
-    try:
-        top = json.loads(text)
-    except (ValueError, RecursionError):
-        source = JsonSource(text, first_line)
-        contract = contract_of(source.value, name, embedded=embedded) if isinstance(source.value, dict) else None
-    else:
-        contract = contract_of(top, name, embedded=embedded)
-        if contract is None:
-            return None
-        source = JsonSource(text, first_line)
+    if not may_follow(text, name):
+        return None
+    source = JsonSource(text, first_line)
+    contract = contract_of(source.value, name, embedded=embedded) if isinstance(source.value, dict) else None
     return None if contract is None else judged(source, contract, name)
 
 
@@ -70,7 +62,9 @@ def judged(source: JsonSource, contract: Contract, name: str) -> Opened:
 def _judge_statuses(top: dict[str, Any], judgement: Judgement) -> None:
     """Note where the status of one contract says something else than that of another in the same object."""
     metadata = top.get("report_metadata")
-    said = (top.get("status"), metadata.get("status") if isinstance(metadata, dict) else None)
+    if not isinstance(metadata, dict):
+        return
+    said = (top.get("status"), metadata.get("status"))
     if len({outcome for word in said if isinstance(word, str) and (outcome := meaning(word))}) > 1:
         judgement.add("DOC015", ("status",), value=shown(said[0]), other=shown(said[1]))
 
@@ -257,12 +251,12 @@ def _may_lead_with_packet(text: str, head: str) -> bool:
 
 
 def _bounded(lines: list[str], judgement: Judgement) -> list[str]:
-    if len(lines) > MAX_LINES:
-        judgement.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
+    if len(lines) <= MAX_LINES:
+        return lines
+    judgement.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
     return lines[:MAX_LINES]
 
 
 def _judge_characters(lines: list[str], judgement: Judgement) -> None:
-    broken = next((index for index, line in enumerate(lines) if REPLACEMENT in line), None)
-    if broken is not None:
-        judgement.add_in("DOC003", broken)
+    if REPLACEMENT in "".join(lines):
+        judgement.add_in("DOC003", next(index for index, line in enumerate(lines) if REPLACEMENT in line))

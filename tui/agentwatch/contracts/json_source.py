@@ -7,7 +7,7 @@ import math
 import re
 from functools import cached_property
 from json import JSONDecodeError
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agentwatch.contracts.json_text import (
     MAX_DEPTH,
@@ -31,6 +31,38 @@ REPLACEMENT: Final = "\ufffd"
 _LONE_SURROGATE: Final = re.compile(
     r"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
+
+
+class _OddError(Exception):
+    """Something stands in a sound text of which parsers make different things."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _OddError
+    return made
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _OddError
+    return number
+
+
+def _constant(_name: str) -> NoReturn:
+    raise _OddError
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return None if math.isinf(number) else number
+
+
+# Made once: to make one takes as long as to parse a handoff.
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+_TOLERANT: Final = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
 
 
 class JsonSource:
@@ -120,25 +152,11 @@ class JsonSource:
             self._broken = found.broken or (broken if found.gave_up else None)
 
     def _parsed(self) -> Any:
-        return json.loads(
-            self._text, object_pairs_hook=self._object, parse_float=self._float, parse_constant=self._constant
-        )
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
+        try:
+            return _DECODER.decode(self._text)
+        except _OddError:
             self._suspicious = True
-        return made
-
-    def _float(self, text: str) -> float | None:
-        number = float(text)
-        if math.isinf(number):
-            self._suspicious = True
-            return None
-        return number
-
-    def _constant(self, _name: str) -> None:
-        self._suspicious = True
+            return _TOLERANT.decode(self._text)
 
     @cached_property
     def _scan(self) -> Scan:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _FRONT_MATTER_LINES: Final = 200
 _MARKS: Final = frozenset("#`~")
+_MARKS_OR_SPACE: Final = _MARKS | {" "}
 _DECORATIONS: Final = ("*", "_", "`")
 _DEEPEST: Final = 6
 _INDENT: Final = 3
@@ -108,14 +109,12 @@ def headings(lines: list[str], start: int = 0) -> list[Heading]:
 def _marked(lines: list[str], start: int) -> Iterator[tuple[int, str, str]]:
     """(index, fence open before it, fence open behind it) of each line that begins as a heading or a fence does."""
     fence = ""
-    for index in range(start, len(lines)):
-        line = lines[index]
-        mark = line[:1]
-        if mark == " ":
+    for index, line in enumerate(lines):
+        if line[:1] in _MARKS_OR_SPACE and index >= start:
             mark = line.lstrip(" ")[:1]
-        if mark in _MARKS:
-            before, fence = fence, fence if mark == "#" else after_fence(line, fence)
-            yield index, before, fence
+            if mark in _MARKS:
+                before, fence = fence, fence if mark == "#" else after_fence(line, fence)
+                yield index, before, fence
 
 
 def heading(line: str, index: int) -> Heading | None:
@@ -190,6 +189,9 @@ def entry(line: str) -> KeyLine | None:
 
 def bullet(line: str) -> Bullet | None:
     """The bullet that a line is, or None."""
+    if line[:2] == "- ":
+        # As the contracts write it: the pattern would say the same.
+        return Bullet(line[2:].strip(), "-", 0)
     match = _BULLET.match(line)
     return Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4))) if match else None
 
@@ -225,7 +227,7 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
 
 def uncommented(lines: list[str]) -> list[str]:
     """The lines without the HTML comments outside of fences, which no reader of Markdown sees. Their number stays."""
-    if not any(_COMMENT in line for line in lines):
+    if _COMMENT not in "\n".join(lines):
         return lines
     seen: list[str] = []
     fence = ""

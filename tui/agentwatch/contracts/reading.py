@@ -26,7 +26,7 @@ from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.markdown_source import Fence, fences, lines_of, uncommented
 from agentwatch.contracts.return_sections import open_returns, tail_of, unframed
 from agentwatch.contracts.shapes import Contract, Handoff, Opened, Outcome, Return
-from agentwatch.contracts.signatures import JSON_FILE, contract_by_name, contract_of, leading_contract_of
+from agentwatch.contracts.signatures import contract_by_name, contract_of, is_json, leading_contract_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ _DECODER: Final = json.JSONDecoder()
 _GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
 _OBJECT: Final = re.compile(r'\{(?=\s*")')
 _LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
-_MORE_BEHIND: Final = re.compile(r"^(?:```|~~~|\{)", re.MULTILINE)
+_MORE_BEHIND: Final = ("\n```", "\n~~~", "\n{")
 _LOOKED_AT: Final = 200
 
 
@@ -72,19 +72,24 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     if head == "{" and _LINES_OF_JSON.search(name):
         return None
     found: Opened | None = None
-    is_json = JSON_FILE.search(name) is not None
+    called_json = is_json(name)
     if head == "{":
-        found = (None if is_json else read_unfenced_packet(text, name)) or read_json(text, name)
-    elif not is_json:
+        found = (None if called_json else read_unfenced_packet(text, name)) or read_json(text, name)
+    elif not called_json:
         found = read_markdown(text, name, head)
-        if found is not None and found.reading.contract is Contract.RETURN_FORMAT and _MORE_BEHIND.search(text):
+        if found is not None and found.reading.contract is Contract.RETURN_FORMAT and _holds_more(text):
             found = _read_correction(text, name) or found
     contract = contract_by_name(name) if found is None else None
     if contract is None:
         return found
-    if is_json:
+    if called_json:
         return read_json_by_name(text, name, contract)
     return _read_wrapped(text, name, contract) or read_markdown_by_name(text, name, contract)
+
+
+def _holds_more(text: str) -> bool:
+    """Whether a fence or an object stands at the margin of a text that begins with a return."""
+    return any(mark in text for mark in _MORE_BEHIND)
 
 
 def _writable(text: str) -> str:

@@ -112,13 +112,12 @@ TABLE: Final = Table(
 def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedded: bool = False) -> Opened:
     """Read the sections; every rule they break is a finding."""
     found = sections.by_header
-    places: dict[Location, int] = {(): sections.start}
     _judge_headers(sections, judgement, embedded=embedded)
 
     raw: dict[str, Any] = {}
     keys = read_status(
         lines,
-        sections.spans(STATUS) or [(sections.start, min(section.heading.line for section in found.values()))],
+        sections.spans(STATUS) or [(sections.start, sections.first)],
         judgement if STATUS in found else Judgement(),
         swallowed=STATUS in found and DELIVERABLES not in found,
     )
@@ -130,16 +129,9 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
         evidence, attestation = [(begin, end)], [(end, behind)]
     attested = read_attestation(lines, attestation, judgement if ATTESTATION in found else Judgement())
     unjudged: dict[str, Any] = {}
-    for header, name, read, values in (
-        (STATUS, "status", keys, _status_values(keys, judgement)),
-        (ATTESTATION, "attestation", attested, attested.values | attested.lists),
-    ):
-        # What was found without its header is read, and not judged: the missing header says it all.
-        (raw if header in found else unjudged)[name] = values
-        if header in found:
-            places[name,] = found[header].heading.line
-        for key, line in read.lines.items():
-            places[name, key] = line
+    # What was found without its header is read, and not judged: the missing header says it all.
+    (raw if STATUS in found else unjudged)["status"] = _status_values(keys, judgement)
+    (raw if ATTESTATION in found else unjudged)["attestation"] = attested.values | attested.lists
 
     if (section := found.get(DELIVERABLES)) is not None:
         raw["deliverables"], some = read_deliverables(
@@ -157,8 +149,18 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
         _judge_status(keys, attested, model, judgement, whole=ATTESTATION in found)
     if unjudged:
         model = validated(ReturnFormat, {**raw, **unjudged}, TABLE.judging, Judgement())
-    findings = judgement.findings(lambda place: judgement.first_line + (nearest(places, place) or 0))
+    findings = judgement.findings(lambda place: judgement.first_line + _index_of(place, sections, keys, attested))
     return Opened(Reading(_summary_of(model, keys), findings, not _is_cut(sections, attested)), model)
+
+
+def _index_of(place: Location, sections: Sections, keys: Keys, attested: Attested) -> int:
+    """Index of the line of a place, or of what encloses it."""
+    places: dict[Location, int] = {(): sections.start}
+    for header, name, read in ((STATUS, "status", keys), (ATTESTATION, "attestation", attested)):
+        if header in sections.by_header:
+            places[name,] = sections.by_header[header].heading.line
+        places |= {(name, key): line for key, line in read.lines.items()}
+    return nearest(places, place) or 0
 
 
 def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool) -> None:
@@ -237,7 +239,6 @@ def _is_cut(sections: Sections, attested: Attested) -> bool:
 def _summary_of(model: ReturnFormat, keys: Keys) -> Return:
     status = model.status or StatusSection()
     attestation = model.attestation or AttestationSection()
-    recommended = {"yes": True, "no": False}.get(status.retry_recommended or "")
     outcome = _OUTCOMES.get(status.state or "")
     return Return(
         contract=Contract.RETURN_FORMAT,
@@ -249,12 +250,12 @@ def _summary_of(model: ReturnFormat, keys: Keys) -> Return:
         summary=wording.brief(status.summary),
         error_code=wording.brief(status.error_code),
         error_message=wording.brief(status.summary) if outcome is Outcome.FAILED else None,
-        retry_recommended=recommended,
+        retry_recommended=None if status.retry_recommended is None else status.retry_recommended == "yes",
         retry_hint=wording.brief(status.retry_hint),
         model=wording.shared(attestation.runtime_model_reported),
         mode=wording.shared(attestation.runtime_mode_reported),
         files_created=wording.briefs(attestation.files_created or ()),
         files_modified=wording.briefs(attestation.files_modified or ()),
         limitations=wording.briefs(attestation.limitations or ()),
-        artifacts=wording.briefs(deliverable.path for deliverable in model.deliverables or ()),
+        artifacts=wording.briefs([deliverable.path for deliverable in model.deliverables or ()]),
     )

@@ -47,9 +47,10 @@ _NOT_LETTERS: Final = re.compile(r"[^a-z]")
 LEVEL: Final = 2
 """How many `#` each of the headers has."""
 _MAX_HEADING: Final = 60
-_ANY_STATE: Final = (
+_ANY_STATE: Final = re.compile(
     r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
-    r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z"
+    r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z",
+    re.IGNORECASE,
 )
 _MAX_STATE: Final = 200
 
@@ -64,7 +65,8 @@ class Section(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """The sections of a text. `start` is the index of the first line of the return; `repeated` are further ones."""
+    """The sections of a text, in their order. `start` is the index of the first line of the return; `repeated` are
+    further ones."""
 
     start: int
     by_header: dict[str, Section]
@@ -74,9 +76,15 @@ class Sections(NamedTuple):
 
     def spans(self, header: str) -> list[tuple[int, int]]:
         """The lines of a section that is there, and of its repetitions."""
-        first = self.by_header.get(header)
-        further = [(each.first, each.behind) for each in self.repeated if each.header == header]
-        return [(first.first, first.behind), *further] if first is not None else []
+        found = self.by_header.get(header)
+        if found is None:
+            return []
+        return [(each.first, each.behind) for each in (found, *self.repeated) if each.header == header]
+
+    @property
+    def first(self) -> int:
+        """Index of the first header; there must be one."""
+        return next(iter(self.by_header.values())).heading.line
 
 
 def header_of(text: str) -> str | None:
@@ -153,11 +161,11 @@ def find_sections(
         return sections
     if embedded:
         sections = _without_frame(lines, sections)
-    elif not named and _is_template(lines, sections):
+    status = sections.by_header.get(STATUS)
+    state = None if status is None else _state(lines, status.first, status.behind)
+    if state and not (embedded or named) and _is_template(state):
         return None
-    if _is_return(lines, headed, sections, embedded=embedded or named):
-        return sections
-    return None
+    return sections if _is_return(lines, headed, sections, state, embedded=embedded or named) else None
 
 
 def _headed(lines: list[str]) -> list[tuple[str | None, Heading]]:
@@ -166,7 +174,7 @@ def _headed(lines: list[str]) -> list[tuple[str | None, Heading]]:
     headed = [(header_of(each.text), each) for each in found]
     known = {header for header, each in headed if each.level == LEVEL}
     for index, (header, each) in enumerate(headed):
-        if header in known and each.level > LEVEL:
+        if each.level > LEVEL and header in known:
             # What is called so inside a section is a part of it, unless it has the keys of the other.
             behind = found[index + 1].line if index + 1 < len(found) else len(lines)
             stated = header == STATUS and _state(lines, each.line, behind) is not None
@@ -192,9 +200,9 @@ def _arranged(lines: list[str], headed: list[tuple[str | None, Heading]]) -> Sec
             repeated.append(section)
     while start < len(lines) - 1 and not lines[start].strip():
         start += 1
-    first = min((section.heading.line for section in by_header.values()), default=start)
-    titles = [line.startswith("# ") for line in lines[start:first] if line.strip()]
-    return Sections(start, by_header, tuple(repeated), preamble=len(titles) > 1 or not all(titles))
+    sections = Sections(start, by_header, tuple(repeated), preamble=False)
+    titles = [line.startswith("# ") for line in lines[start : sections.first] if line.strip()]
+    return sections._replace(preamble=True) if len(titles) > 1 or not all(titles) else sections
 
 
 def _without_frame(lines: list[str], sections: Sections) -> Sections:
@@ -226,7 +234,8 @@ def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
 
     Behind an indented return nothing is left. Line numbers stay.
     """
-    lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
+    if "<" in "".join(lines):
+        lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
     for index, line in enumerate(lines if indented else ()):
         if line[:1] == "#":
             break
@@ -243,12 +252,16 @@ def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
 
 
 def _is_return(
-    lines: list[str], headed: list[tuple[str | None, Heading]], sections: Sections, *, embedded: bool
+    lines: list[str],
+    headed: list[tuple[str | None, Heading]],
+    sections: Sections,
+    state: str | None,
+    *,
+    embedded: bool,
 ) -> bool:
     by_header = sections.by_header
-    first = min(section.heading.line for section in by_header.values())
+    first = sections.first
     begins = embedded or not any(not header and other.level > 1 and other.line < first for header, other in headed)
-    state = _stated(lines, sections)
     in_its_place = begins and state is not None and (embedded or by_header[STATUS].heading.line == first)
     if in_its_place and (len(by_header) > 1 or _tells_a_state(state or "", lines, by_header[STATUS])):
         return True
@@ -260,21 +273,18 @@ def _is_return(
     return attested and len(by_header) >= 2 and (begins or _state(lines, sections.start, first) is not None)
 
 
-def _stated(lines: list[str], sections: Sections) -> str | None:
-    status = sections.by_header.get(STATUS)
-    return None if status is None else _state(lines, status.first, status.behind)
-
-
-def _is_template(lines: list[str], sections: Sections) -> bool:
+def _is_template(state: str) -> bool:
     """Whether `state` is `SUCCESS | ERROR | PARTIAL`, or `<state>`, as no return has it."""
-    state = _stated(lines, sections)
-    return state is not None and re.search(_ANY_STATE, state[:_MAX_STATE], re.IGNORECASE) is not None
+    return state not in STATES and _ANY_STATE.search(state[:_MAX_STATE]) is not None
 
 
 def _state(lines: list[str], first: int, behind: int) -> str | None:
     """The value of a `state` key among these lines, None where there is none."""
-    told = (entry(line) for line in lines[first:behind] if "state" in line.lower())
-    return next((each.value for each in told if each is not None and each.name == "state"), None)
+    for line in lines[first:behind]:
+        told = entry(line) if "state" in line.lower() else None
+        if told is not None and told.name == "state":
+            return told.value
+    return None
 
 
 def _tells_a_state(state: str, lines: list[str], status: Section) -> bool:

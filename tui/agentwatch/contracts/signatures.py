@@ -19,20 +19,18 @@ RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
 # Where the language of schemas is at home: a return may name the schema that it follows.
 _SCHEMAS: Final = "json-schema.org"
 # The schema of a contract, not a document about a task that happens to be called `schema`.
-_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", re.IGNORECASE | re.ASCII)
+_SCHEMA: Final = "schema.json"
+_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z")
 
 _PACKET_FAMILY: Final = "composability.handoff_packet"
-_PACKET_KEYS: Final = ("task_id", "objective", "evidence", "success_criteria", "risks")
-_IDENTIFYING: Final = ("task_id", "objective")
-_LEADING_KEYS: Final = (*_PACKET_KEYS[1:], "constraints", "deliverables")
-JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE | re.ASCII)
+_IDENTIFYING: Final = frozenset({"task_id", "objective"})
+_PACKET_KEYS: Final = _IDENTIFYING | {"evidence", "success_criteria", "risks"}
+_LEADING_KEYS: Final = _PACKET_KEYS - {"task_id"} | {"constraints", "deliverables"}
+_JSON: Final = ".json"
 _HANDOFF_FILE: Final = re.compile(
     r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE | re.ASCII
 )
 
-_NAMED: Final = re.compile(
-    r"(?:^|/)[^/]+\.((?:handoff|return)\.(?:json|md)|report\.json|todos\.md)\Z", re.IGNORECASE | re.ASCII
-)
 _NAMES: Final = {
     "handoff.json": Contract.HANDOFF_PACKET,
     "handoff.md": Contract.HANDOFF_PACKET,
@@ -41,21 +39,27 @@ _NAMES: Final = {
     "return.md": Contract.RETURN_FORMAT,
     "report.json": Contract.REPORT_CONTRACT,
 }
+"""Contracts by the last two parts of a name that has three."""
+_ENDINGS: Final = tuple(f".{ending}" for ending in _NAMES)
 WRAPPER: Final = "handoff_packet"
 # The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.
-_STATE_FILE: Final = re.compile(r"(?:^|/)state\.json\Z", re.IGNORECASE | re.ASCII)
-_STATE_KEYS: Final = (
-    "next_project_number",
-    "project_number",
-    "project_name",
-    "project_numbering",
-    "active_projects",
-    "completed_projects",
-    "archived_projects",
-    "pending_tasks",
-    "repository_health",
-    "state_references",
+_STATE_FILE: Final = "state.json"
+_STATE_KEYS: Final = frozenset(
+    {
+        "next_project_number",
+        "project_number",
+        "project_name",
+        "project_numbering",
+        "active_projects",
+        "completed_projects",
+        "archived_projects",
+        "pending_tasks",
+        "repository_health",
+        "state_references",
+    }
 )
+_TOLD_BY: Final = ("task_id", "status", "metadata", "findings", "objective", "handoff_schema")
+"""One of these stands in every text of a contract whose file's name does not say it."""
 METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
 
@@ -64,11 +68,11 @@ _META_FILE: Final = re.compile(
     r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
-_DRIFT_KEYS: Final = ("started_at", "partial_progress", "completion_data", "verification")
-_FAMILY_KEYS: Final = ("status", "metadata", "artifacts", "summary", "errors", *METADATA_KEYS, *_DRIFT_KEYS)
+_DRIFT_KEYS: Final = frozenset({"started_at", "partial_progress", "completion_data", "verification"})
+_FAMILY_KEYS: Final = _DRIFT_KEYS.union(METADATA_KEYS, ("status", "metadata", "artifacts", "summary", "errors"))
 # A stage word alone is an everyday word: something else of a return must be there.
-_TELLING: Final = ("delegation_path", "partial_progress", "completion_data")
-_SUPPORTING: Final = ("artifacts", "session_id", "agent_type")
+_TELLING: Final = frozenset({"delegation_path", "partial_progress", "completion_data"})
+_SUPPORTING: Final = frozenset({"artifacts", "session_id", "agent_type"})
 
 _REPORT_KEYS: Final = (
     "agent_name",
@@ -82,11 +86,17 @@ _LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
 _PARTS_OF_REPORT: Final = ("findings", *_LISTS_OF_REPORT)
 _OF_NAMED: Final = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
-    Contract.SUBAGENT_RETURN: ("status", "summary", "artifacts", "metadata", "errors"),
-    Contract.REPORT_CONTRACT: ("report_metadata", "findings"),
+    Contract.SUBAGENT_RETURN: frozenset({"status", "summary", "artifacts", "metadata", "errors"}),
+    Contract.REPORT_CONTRACT: frozenset({"report_metadata", "findings"}),
 }
 """Keys of which one is enough where the name of the file says which contract it follows."""
 _PAIR: Final = 2
+
+
+def may_follow(text: str, name: str) -> bool:
+    """A cheap look that turns away nearly every other JSON text: it has no key by which `contract_of` could tell it."""
+    # A key may be written in escapes.
+    return any(key in text for key in _TOLD_BY) or "\\u" in text or contract_by_name(name) is not None
 
 
 def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Contract | None:
@@ -94,7 +104,7 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
 
     `embedded`: it stands in what a subagent returned, where less tells a return than in a file among others.
     """
-    named = contract_by_name(name) if JSON_FILE.search(name) else None
+    named = contract_by_name(name) if is_json(name) else None
     if named is not None and named is not Contract.RETURN_META:
         contract = _named_contract_of(top, named)
         # Programs of all kinds call their reports so: without a key of one, what is in it decides.
@@ -103,23 +113,27 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
     schema = top.get("$schema")
     if (isinstance(schema, str) and _SCHEMAS in schema) or isinstance(top.get("properties"), dict):
         return None
-    if _SCHEMA_FILE.search(name):
+    last = _last_part(name)
+    if last.endswith(_SCHEMA) and _SCHEMA_FILE.search(last):
         return None
-    if isinstance(top.get("objectives"), list) and not is_meta_file(name):
+    is_meta = named is Contract.RETURN_META or is_meta_file(name)
+    if not is_meta and isinstance(top.get("objectives"), list):
         # A progress file: it has a status and a session as a return has.
         return None
     if "report_metadata" in top and _is_report(top, embedded=embedded):
         return Contract.REPORT_CONTRACT
-    version = unwrapped(top).get("handoff_schema")
+    packet = unwrapped(top)
+    version = packet.get("handoff_schema")
     if isinstance(version, str) and version.startswith(_PACKET_FAMILY):
         return Contract.HANDOFF_PACKET
-    if not is_meta_file(name) and (_STATE_FILE.search(name) or any(key in top for key in _STATE_KEYS)):
+    if not is_meta and (last == _STATE_FILE or not _STATE_KEYS.isdisjoint(top)):
         return None
-    if _is_return_meta(top, name):
+    is_return = _is_subagent_return(top)
+    if _is_return_meta(top, is_meta=is_meta, is_return=is_return):
         return Contract.RETURN_META
-    if _is_subagent_return(top) or (embedded and _is_rest_of_return(top)):
+    if is_return or (embedded and _is_rest_of_return(top)):
         return Contract.SUBAGENT_RETURN
-    if _is_packet(unwrapped(top), name):
+    if _is_packet(packet, name):
         return Contract.HANDOFF_PACKET
     return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
 
@@ -130,45 +144,58 @@ def _named_contract_of(top: dict[str, Any], named: Contract) -> Contract | None:
         return Contract.REPORT_CONTRACT
     if named is Contract.HANDOFF_PACKET:
         top = unwrapped(top)
-    return named if any(key in top for key in _OF_NAMED[named]) else None
+    return None if _OF_NAMED[named].isdisjoint(top) else named
 
 
 def unwrapped(top: dict[str, Any]) -> dict[str, Any]:
     """The packet inside `{"handoff_packet": {…}}`, any other object itself."""
     inner = top.get(WRAPPER)
-    return inner if isinstance(inner, dict) and not any(key in top for key in _PACKET_KEYS) else top
+    return inner if isinstance(inner, dict) and _PACKET_KEYS.isdisjoint(top) else top
 
 
 def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
     """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
     contract = contract_of(top, name, embedded=True)
     top = unwrapped(top)
-    if contract is None and "task_id" in top and any(key in top for key in _LEADING_KEYS):
+    if contract is None and "task_id" in top and not _LEADING_KEYS.isdisjoint(top):
         return Contract.HANDOFF_PACKET
     return contract
 
 
 def contract_by_name(name: str) -> Contract | None:
     """The contract that a file must follow by its name, even where its content cannot be read; else None."""
-    if named := _NAMED.search(name):
-        return _NAMES[named[1].lower()]
+    last = _last_part(name)
+    if last.endswith(_ENDINGS):
+        stem, *ending = last.rsplit(".", 2)
+        if stem:
+            return _NAMES[".".join(ending)]
     return Contract.RETURN_META if is_meta_file(name) else None
+
+
+def is_json(name: str) -> bool:
+    """Whether a file is called as JSON is."""
+    return folded(name[-len(_JSON) :]) == _JSON
 
 
 def is_meta_file(name: str) -> bool:
     """Whether a file of this name is of the return-meta family."""
-    return _META_FILE.search(name) is not None and "schema" not in name.rpartition("/")[2].lower()
+    last = _last_part(name)
+    # Nearly no name asks for the pattern.
+    may_be = "-" in last and ("return" in last or "handoff" in last) and "schema" not in last
+    return may_be and _META_FILE.search(name) is not None
+
+
+def _last_part(name: str) -> str:
+    return folded(name.rpartition("/")[2])
 
 
 def _is_packet(top: dict[str, Any], name: str) -> bool:
-    if not any(key in top for key in _IDENTIFYING):
+    if _IDENTIFYING.isdisjoint(top):
         return False
-    count = sum(key in top for key in _PACKET_KEYS)
-    if _HANDOFF_FILE.search(name) is not None:
-        return count >= _PAIR
+    count = len(_PACKET_KEYS.intersection(top))
     # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
-    needed = 4 if "task_id" not in top and JSON_FILE.search(name) else 3
-    return count >= needed
+    needed = 4 if "task_id" not in top and is_json(name) else 3
+    return count >= needed or (count >= _PAIR and _HANDOFF_FILE.search(name) is not None)
 
 
 def _is_subagent_return(top: dict[str, Any]) -> bool:
@@ -201,18 +228,18 @@ def _is_rest_of_return(top: dict[str, Any]) -> bool:
     return isinstance(status, str) and folded(status) in RETURN_STATUSES and kept >= _PAIR
 
 
-def _is_return_meta(top: dict[str, Any], name: str) -> bool:
-    if is_meta_file(name):
-        return any(key in top for key in _FAMILY_KEYS)
+def _is_return_meta(top: dict[str, Any], *, is_meta: bool, is_return: bool) -> bool:
+    """`is_meta`: by the name of the file. `is_return`: else it would be a subagent-return."""
+    if is_meta:
+        return not _FAMILY_KEYS.isdisjoint(top)
     status = top.get("status")
     word = folded(status) if isinstance(status, str) else ""
-    if _is_subagent_return(top):
-        return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or any(key in top for key in _DRIFT_KEYS)
+    if is_return:
+        return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or not _DRIFT_KEYS.isdisjoint(top)
     if word not in STAGE_WORDS:
         return False
-    supporting = sum(key in top for key in _SUPPORTING)
     needed = 2 if word in EVERYDAY else 1
-    return any(key in top for key in _TELLING) or supporting >= needed
+    return not _TELLING.isdisjoint(top) or len(_SUPPORTING.intersection(top)) >= needed
 
 
 def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:

@@ -7,12 +7,12 @@ and a kind. What the model refuses is pruned, leaf by leaf, until the rest valid
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agentwatch.contracts.findings import Judgement
     from agentwatch.contracts.json_text import Location
@@ -25,6 +25,9 @@ from agentwatch.text import folded
 Pattern = tuple[str, ...]
 Faults = dict[tuple[Pattern, str], str]
 """The rule of each place and kind: missing, type, value, case, range or empty, of an entry behind `*`."""
+
+_Broken = tuple[str, "Location", dict[str, object]]
+"""A rule, where it is broken, and the facts of its message."""
 
 _DROP: Final = object()
 
@@ -45,24 +48,38 @@ Whole = Annotated[int, BeforeValidator(whole)]
 AnyModel = TypeVar("AnyModel", bound=Contracted)
 
 
+class _Place(NamedTuple):
+    """What is demanded of each object at a pattern: keys, each with the rule that is broken without it.
+
+    `entries` are keys of arrays none of whose entries may be empty.
+    """
+
+    pattern: Pattern
+    required: list[tuple[str, str]]
+    not_empty: list[tuple[str, str]]
+    entries: list[tuple[str, str]]
+
+    def at(self, *steps: str | int) -> Location:
+        """The location behind an index, where the pattern is that of an array's entries, and further steps."""
+        return (*(step for step in self.pattern if step != "*"), *steps)
+
+
 class Schema:
     """A contract's faults, arranged for looking up. `choices` are the allowed words by place."""
 
-    __slots__ = ("choices", "entries", "faults", "not_empty", "required")
+    __slots__ = ("choices", "faults", "places")
 
     def __init__(self, faults: Faults, choices: Mapping[Pattern, tuple[str, ...]] | None = None) -> None:
         self.faults: Final = faults
         self.choices: Final = dict(choices or {})
-        self.required: Final[dict[Pattern, list[tuple[str, str]]]] = {}
-        self.not_empty: Final[dict[Pattern, list[tuple[str, str]]]] = {}
-        self.entries: Final[list[tuple[Pattern, str, str]]] = []
+        places: dict[Pattern, _Place] = {}
         for (pattern, kind), rule in faults.items():
-            if kind == "missing":
-                self.required.setdefault(pattern[:-1], []).append((pattern[-1], rule))
-            elif kind == "empty" and pattern[-1] == "*":
-                self.entries.append((pattern[:-2], pattern[-2], rule))
-            elif kind == "empty":
-                self.not_empty.setdefault(pattern[:-1], []).append((pattern[-1], rule))
+            if kind in ("missing", "empty"):
+                *above, key = pattern[:-1] if pattern[-1] == "*" else pattern
+                place = places.setdefault(tuple(above), _Place(tuple(above), [], [], []))
+                of_kind = place.required if kind == "missing" else place.not_empty
+                (place.entries if pattern[-1] == "*" else of_kind).append((key, rule))
+        self.places: Final = tuple(places.values())
 
 
 def validated(model: type[AnyModel], raw: dict[str, Any], schema: Schema, judgement: Judgement) -> AnyModel:
@@ -78,29 +95,36 @@ def validated(model: type[AnyModel], raw: dict[str, Any], schema: Schema, judgem
 
 def judge_required(raw: dict[str, Any], schema: Schema, judgement: Judgement) -> None:
     """Note required keys that are missing, null (a wrong type) or, where that counts, empty."""
-    for pattern, keys in schema.required.items():
-        for location, container in _matching(raw, pattern):
-            for key, rule in keys:
-                if key not in container:
-                    judgement.add(rule, location)
-                elif container[key] is None:
-                    wrong = schema.faults.get(((*pattern, key), "type"))
-                    if RULES[rule].severity is Severity.WARNING:
-                        # Nobody requires it: null says as much as nothing.
-                        judgement.add(rule, (*location, key))
-                    elif wrong is not None:
-                        judgement.add(wrong, (*location, key), value="null")
-    for pattern, keys in schema.not_empty.items():
-        for location, container in _matching(raw, pattern):
-            for key, rule in keys:
+    missing: list[_Broken] = []
+    empty: list[_Broken] = []
+    blank: list[_Broken] = []
+    for place in schema.places:
+        for index, container in _matching(raw, place.pattern):
+            for key, rule in place.required:
+                if container.get(key) is None:
+                    missing += _without(key, rule, container, place.at(*index), schema)
+            for key, rule in place.not_empty:
                 if is_blank(container.get(key)):
-                    judgement.add(rule, (*location, key))
-    for pattern, key, rule in schema.entries:
-        for location, container in _matching(raw, pattern):
-            entries = container.get(key)
-            for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-                if is_blank(entry):
-                    judgement.add(rule, (*location, key, index), value=shown(entry))
+                    empty.append((rule, place.at(*index, key), {}))
+            for key, rule in place.entries:
+                entries = container.get(key)
+                for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+                    if is_blank(entry):
+                        blank.append((rule, place.at(*index, key, number), {"value": shown(entry)}))
+    for rule, location, facts in (*missing, *empty, *blank):
+        judgement.add(rule, location, **facts)
+
+
+def _without(key: str, rule: str, container: dict[str, Any], location: Location, schema: Schema) -> Iterator[_Broken]:
+    """What is broken where a required key is missing or null."""
+    location_of_key = (*location, key)
+    if key not in container:
+        yield rule, location, {}
+    elif RULES[rule].severity is Severity.WARNING:
+        # Nobody requires it: null says as much as nothing.
+        yield rule, location_of_key, {}
+    elif (wrong := schema.faults.get((_pattern(location_of_key), "type"))) is not None:
+        yield wrong, location_of_key, {"value": "null"}
 
 
 def is_blank(value: object) -> bool:
@@ -108,15 +132,19 @@ def is_blank(value: object) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def _matching(raw: dict[str, Any], pattern: Pattern) -> list[tuple[Location, dict[str, Any]]]:
-    """The objects at a pattern, with their locations: the whole, that of a key, or the entries of a key's array."""
+def _matching(raw: dict[str, Any], pattern: Pattern) -> Iterable[tuple[tuple[int, ...], dict[str, Any]]]:
+    """The objects at a pattern: the whole, that of a key, or with the index of each the entries of a key's array."""
     if not pattern:
-        return [((), raw)]
-    key, found = pattern[0], raw.get(pattern[0])
+        return (((), raw),)
+    found = raw.get(pattern[0])
     if len(pattern) == 1:
-        return [((key,), found)] if isinstance(found, dict) else []
+        return (((), found),) if isinstance(found, dict) else ()
     entries = enumerate(found) if isinstance(found, list) else ()
-    return [((key, index), entry) for index, entry in entries if isinstance(entry, dict)]
+    return [((index,), entry) for index, entry in entries if isinstance(entry, dict)]
+
+
+def _pattern(location: Location) -> Pattern:
+    return tuple("*" if isinstance(step, int) else step for step in location)
 
 
 def _bounded(raw: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
@@ -139,7 +167,7 @@ def _edits(error: ValidationError, schema: Schema, judgement: Judgement) -> dict
     for item in error.errors(include_url=False, include_context=False):
         location: Location = item["loc"]
         value = item["input"]
-        pattern: Pattern = tuple("*" if isinstance(step, int) else step for step in location)
+        pattern = _pattern(location)
         edits[location] = _DROP
         kind = _kind(item["type"], value)
         if kind == "value":
