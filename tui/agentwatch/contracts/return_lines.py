@@ -137,6 +137,8 @@ def _known(line: str, known: tuple[str, ...]) -> KeyLine | None:
 
 def _judge_dress(told: KeyLine, index: int, judgement: Judgement) -> None:
     name = told.name
+    if told.key == name and told.plain and not (told.bullet or told.decorated):
+        return
     if told.bullet:
         judgement.add_in("RET016", index, key=name)
     if told.decorated:
@@ -205,13 +207,13 @@ def read_deliverables(
 
 def _undressed(text: str) -> str:
     """A bullet's text without a checkbox and the emphasis of its first words."""
-    match = _DRESS.match(text)
+    match = _DRESS.match(text) if text[:1] in "[*" else None
     return (match[2] or "") + text[match.end() :] if match else text
 
 
 def _split_deliverable(text: str) -> tuple[str, str]:
     text = _undressed(text)
-    marked = _TICKED.match(text) or _LINK.match(text)
+    marked = (_TICKED.match(text) or _LINK.match(text)) if text[:1] in "`[" else None
     if marked is not None:
         return marked[1].strip(), _SEPARATOR.sub("", marked[2], count=1).strip(" \t:\u2014\u2013-")
     match = _SEPARATOR.search(text)
