@@ -26,17 +26,20 @@ class CheckedReturns:
     after the other."""
 
     def __init__(self) -> None:
-        self._checked: dict[str, dict[str, Checked]] = {}
+        self._checked: dict[str, tuple[Checked, ...]] = {}
 
     def take(self, checked: Checked, latest: Container[str]) -> None:
         """Take in a check. Of the others of its file, those stay that are about one of the `latest` digests."""
-        others = self._checked.get(checked.path, {})
-        kept = {digest: other for digest, other in others.items() if digest in latest}
-        self._checked[checked.path] = kept | {checked.digest: checked}
+        others = self._checked.get(checked.path, ())
+        kept = [one for one in others if one.digest in latest and one.digest != checked.digest]
+        self._checked[checked.path] = (*kept, checked)
 
     def of(self, returned: Version) -> Checked | None:
         """What was found about this very content."""
-        return self._checked.get(returned.path, {}).get(returned.digest)
+        for one in self._checked.get(returned.path, ()):
+            if one.digest == returned.digest:
+                return one
+        return None
 
     def drop(self, path: str) -> None:
         """Forget a file."""

@@ -145,8 +145,10 @@ class Decisions:
 
     def of(self, task_id: str, now: float) -> list[Decision]:
         """The decisions about a task, in the order in which they were made."""
-        decisions = []
-        for one in map(self._fitters.followed, self._by_task.get(task_id, {}).values()):
+        decisions: list[Decision] = []
+        if task_id not in self._by_task:
+            return decisions
+        for one in map(self._fitters.followed, self._by_task[task_id].values()):
             expired = one.is_expired(now)
             if one.expires_at is not None and not expired:
                 self.expiries.put(task_id, one.expires_at)

@@ -41,9 +41,9 @@ class Files:
         """The handoffs that are gone: what is returned after its handoff was deleted still belongs to it."""
         self._settled: dict[str, int] = {}
         """How many of a file's versions stay with their task, because it or the handoff that it belonged to is gone."""
-        self._holders = defaultdict[str, dict[str, None]](dict)
+        self._holders = Groups[str]()
         """By digest, the files that are there and hold it now; kept only while contents are remembered."""
-        self._lost = defaultdict[str, dict[str, None]](dict)
+        self._lost = Groups[str]()
         """By digest, the files that are gone and held it last."""
         self._gone: set[str] = set()
         self._named: dict[str, None] = {}
@@ -86,7 +86,7 @@ class Files:
         """A file has this content now. Returns the tasks that this concerns."""
         path = seen.path
         versions = self._versions.setdefault(path, ())
-        concerned = self._find_again(path)
+        concerned = self.tasks_of(path) | self._find_again(path)
         if versions and self._is_known(versions[-1], seen):
             concerned |= self.tasks_of(path)
         else:
@@ -135,8 +135,8 @@ class Files:
         concerned = self.tasks_of(path)
         self._gone.add(path)
         last = self._versions[path][-1]
-        _drop(self._holders, last.digest, path)
-        self._lost[last.digest][path] = None
+        self._holders.discard(last.digest, path)
+        self._lost.add(last.digest, path)
         followers = self._ownership.drop_handoff(path)
         for settling in (path, *(one for one in followers if self._keys[one][-1] in concerned)):
             self._settled[settling] = len(self._versions[settling])
@@ -149,7 +149,7 @@ class Files:
             lost = {path: None}
         concerned = concerned.union(*map(self._assign, followers))
         for one in lost:
-            if (holders := self._holders.get(self._versions[one][-1].digest)) is not None:
+            if holders := self._holders.of(self._versions[one][-1].digest):
                 concerned |= self._rename(one, next(iter(holders)))
         return concerned
 
@@ -157,10 +157,10 @@ class Files:
         """A file that may have been gone is there. Returns the tasks that this concerns."""
         if path not in self._gone:
             if self._remembers and self._versions[path]:
-                _drop(self._holders, self._versions[path][-1].digest, path)
+                self._holders.discard(self._versions[path][-1].digest, path)
             return set()
         self._gone.discard(path)
-        _drop(self._lost, self._versions[path][-1].digest, path)
+        self._lost.discard(self._versions[path][-1].digest, path)
         for lost in self._moved.values():
             if path in lost:
                 lost.discard(path)
@@ -171,8 +171,8 @@ class Files:
     def _hold(self, path: str) -> set[str]:
         """The file holds its last content now: files that are gone and held it last were renamed to it."""
         digest = self._versions[path][-1].digest
-        self._holders[digest][path] = None
-        return set[str]().union(*[self._rename(lost, path) for lost in list(self._lost.get(digest, ()))])
+        self._holders.add(digest, path)
+        return set[str]().union(*[self._rename(lost, path) for lost in list(self._lost.of(digest))])
 
     def _rename(self, path: str, heir: str) -> set[str]:
         """Take a file that is gone for renamed to one with the same content. Not where its task goes by more than the
@@ -223,7 +223,10 @@ class Files:
             return set()
         concerned = self._take(version, before)
         if key is not None:
-            self._by_task[key] = tuple(sorted((*self.versions(key), version), key=attrgetter("seq")))
+            held = (*self.versions(key), version)
+            if len(held) > 1 and held[-2].seq > version.seq:
+                held = tuple(sorted(held, key=attrgetter("seq")))
+            self._by_task[key] = held
             concerned.add(key)
         keys = self._keys[path]
         self._keys[path] = (*keys[:index], key, *keys[index + 1 :])
@@ -285,6 +288,8 @@ def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) ->
     """The versions of one task that say something, in their order. The same return written again says something only
     after a handoff, after the file has said something else, or after one of the `decisions` has sent the child on;
     `times` tells how often it was said."""
+    if len({version.path for version in versions}) == len(versions):
+        return tuple(versions)
     counted: list[Version] = []
     last: dict[str, Version] = {}
     times = defaultdict[tuple[str, str], int](int)
@@ -314,13 +319,6 @@ def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) ->
 
 def _held(version: Version | Seen) -> tuple[object, ...]:
     return version.digest, version.incomplete, version.document
-
-
-def _drop(index: dict[str, dict[str, None]], digest: str, path: str) -> None:
-    paths = index.get(digest, {})
-    paths.pop(path, None)
-    if not paths:
-        index.pop(digest, None)
 
 
 class Unread:

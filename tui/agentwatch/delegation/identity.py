@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from posixpath import basename, dirname
+from posixpath import basename, dirname, split
+from sys import intern
 from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, TodoList
@@ -45,17 +46,26 @@ def slot(path: str) -> Slot:
     >>> slot("jobs/api.handoff.json") == slot("jobs/returns/api.md") == ("jobs", "api")
     True
     """
-    directory, name = dirname(path), _EXTENSION.sub("", basename(path))
+    directory, name = split(path)
+    name = _EXTENSION.sub("", name)
     if basename(directory) in _FOLDERS:
         directory = dirname(directory)
-    if variant(path) == "":
+    # Interned, for many files lie in one directory.
+    directory = intern(directory)
+    if _variant(name) == "":
         return directory, ""
     return directory, _PREFIX.sub("", _SUFFIX.sub("", name))
 
 
 def variant(path: str) -> str | None:
     """What a file of the return-meta family adds to its name: "" for the plain name, None outside the family."""
-    name = _EXTENSION.sub("", basename(path))
+    return _variant(_EXTENSION.sub("", basename(path)))
+
+
+def _variant(name: str) -> str | None:
+    folded = name.casefold()
+    if "meta" not in folded and "-handoff" not in folded:
+        return None
     if match := _META.match(name):
         parts = [match["before"], _SESSION_SUFFIX.sub("", match["after"] or "")]
         return "-".join(part for part in parts if part)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
-from typing import Literal, NamedTuple
+from functools import lru_cache
+from posixpath import dirname
+from typing import Final, Literal, NamedTuple
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Handoff, Return
@@ -40,6 +42,9 @@ class Link(NamedTuple):
     parent: str | None = None
     basis: Basis = Basis.NONE
     problem: tuple[Rule, str] | None = None
+
+
+_NOWHERE: Final = Link()
 
 
 class Linking:
@@ -101,7 +106,7 @@ class Linking:
         stated = claims.parent_task_id
         if stated == task_id:
             return Link(problem=(SELF_PARENT, task_id)), ()
-        awaited: list[_Awaited] = []
+        awaited: tuple[_Awaited, ...] = ()
         problem = None
         named = [
             (Basis.PACKET, stated),
@@ -113,19 +118,19 @@ class Linking:
             if parent is None:
                 continue
             if parent == task_id:
-                return Link(problem=(CYCLE, task_id)), tuple(awaited)
-            awaited.append(("id", parent))
+                return Link(problem=(CYCLE, task_id)), awaited
+            awaited += (("id", parent),)
             if parent in self._claims:
-                return Link(parent, basis, problem), tuple(awaited)
+                return Link(parent, basis, problem), awaited
             if basis is Basis.PACKET:
                 problem = (ORPHAN, parent)
-        for directory in directories_above(claims.directory or ""):
-            awaited.append(("directory", directory))
+        around = _around(claims.directory) if claims.directory else ()
+        for number, key in enumerate(around, 1):
             # A directory with several tasks is a collection: it belongs to none of them.
-            inside = self._in_directory.of(directory)
+            inside = self._in_directory.of(key[1])
             if len(inside) == 1:
-                return Link(next(iter(inside)), Basis.DIRECTORY, problem), tuple(awaited)
-        return Link(problem=problem), tuple(awaited)
+                return Link(next(iter(inside)), Basis.DIRECTORY, problem), awaited + around[:number]
+        return (Link(problem=problem) if problem else _NOWHERE), (awaited + around if awaited else around)
 
     def _want(self, task_id: str, link: Link) -> set[str]:
         """Set the wished link, keep account of cycles. Returns the tasks whose link may have changed."""
@@ -179,6 +184,17 @@ class Linking:
             self._waiting.add(key, task_id)
         if awaited:
             self._awaited[task_id] = awaited
+
+
+def _around(directory: str) -> tuple[_Awaited, ...]:
+    """The directories around a directory that lies in the workspace."""
+    return _and_above(dirname(directory))
+
+
+@lru_cache(maxsize=256)
+def _and_above(directory: str) -> tuple[_Awaited, ...]:
+    """A directory and those around it, nearest first: one for all that lies in it."""
+    return tuple(("directory", one) for one in (directory, *directories_above(directory)))
 
 
 class Inference:

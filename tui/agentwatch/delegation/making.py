@@ -14,7 +14,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.effects import Aborts, Decisions, Fitters
 from agentwatch.delegation.files import Files, Unread, counting
 from agentwatch.delegation.fold import fold
-from agentwatch.delegation.indexes import Deadlines
+from agentwatch.delegation.indexes import NOBODY, Deadlines
 from agentwatch.delegation.linking import Claims, Inference, Linking
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.pulse import Spending
@@ -114,7 +114,8 @@ class Making(TaskTree):
         self._own_findings.pop(task.task_id, None)
         if own := (*attempts.problems, *placed):
             self._own_findings[task.task_id] = own
-        task.answered = frozenset(one.attempt for one in decisions if one.action is Action.RESPOND and not one.expired)
+        answers = (one for one in decisions if one.action is Action.RESPOND and not one.expired)
+        task.answered = frozenset(one.attempt for one in answers) if decisions else NOBODY
         task.retry = budget(task, max_retries=self.rules.max_retries, restored=self._fitters.restored(task.task_id))
 
     def _judge(self, task: Task) -> set[str]:

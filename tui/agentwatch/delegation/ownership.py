@@ -6,6 +6,7 @@ An index, so that a new file asks only about the files that it can change.
 from __future__ import annotations
 
 from posixpath import dirname
+from sys import intern
 
 from agentwatch.delegation.identity import Slot, slot
 from agentwatch.delegation.indexes import Groups
@@ -35,7 +36,7 @@ class Ownership:
             return set()
         self._handoffs[path] = (seq, task_id)
         self._by_slot.add(slot(path), path)
-        self._by_directory.add(dirname(path), path)
+        self._by_directory.add(_directory(path), path)
         return self._followers_around(path)
 
     def drop_handoff(self, path: str) -> set[str]:
@@ -43,7 +44,7 @@ class Ownership:
         if self._handoffs.pop(path, None) is None:
             return set()
         self._by_slot.discard(slot(path), path)
-        self._by_directory.discard(dirname(path), path)
+        self._by_directory.discard(_directory(path), path)
         return self._followers_around(path)
 
     def add_follower(self, path: str, kind: str) -> set[str]:
@@ -53,7 +54,7 @@ class Ownership:
         affected = self.drop_follower(path)
         self._kinds[path] = kind
         self._followers_by_slot.add(slot(path), path)
-        self._followers_by_group.add((dirname(path), kind), path)
+        self._followers_by_group.add((_directory(path), kind), path)
         return affected | self._rivals(path, kind)
 
     def drop_follower(self, path: str) -> set[str]:
@@ -62,7 +63,7 @@ class Ownership:
         if kind is None:
             return set()
         self._followers_by_slot.discard(slot(path), path)
-        self._followers_by_group.discard((dirname(path), kind), path)
+        self._followers_by_group.discard((_directory(path), kind), path)
         return self._rivals(path, kind)
 
     def owner(self, path: str, *, by_stem: bool = False) -> str | None:
@@ -72,9 +73,9 @@ class Ownership:
         """
         beside = self._by_slot.of(slot(path))
         if not beside and not by_stem:
-            around = self._by_directory.of(dirname(path))
+            around = self._by_directory.of(_directory(path))
             # Alone with the only handoff, a file belongs to it whatever its name; among others it cannot be told.
-            alike = self._followers_by_group.of((dirname(path), self._kinds.get(path, "")))
+            alike = self._followers_by_group.of((_directory(path), self._kinds.get(path, "")))
             beside = around if len(around) == 1 and (slot(path)[1] == "" or len(alike) == 1) else frozenset()
         return min(self._handoffs[handoff] for handoff in beside)[1] if beside else None
 
@@ -83,16 +84,23 @@ class Ownership:
         return set(self._by_slot.of(slot(path)))
 
     def _followers_around(self, path: str) -> set[str]:
-        directory, stem = slot(path)
-        affected = {*self._followers_by_slot.of((directory, stem)), *self._followers_by_slot.of((dirname(path), ""))}
+        if not self._kinds:
+            return set()
+        directory = _directory(path)
+        affected = {*self._followers_by_slot.of(slot(path)), *self._followers_by_slot.of((directory, ""))}
         for kind in ("return", "todos"):
-            group = self._followers_by_group.of((dirname(path), kind))
+            group = self._followers_by_group.of((directory, kind))
             if len(group) == 1:
                 affected.update(group)
         return affected
 
     def _rivals(self, path: str, kind: str) -> set[str]:
         """The follower that was, or is again, alone in its directory."""
-        group = self._followers_by_group.of((dirname(path), kind))
+        group = self._followers_by_group.of((_directory(path), kind))
         others = group - {path}
         return {*others} if len(group) <= 2 and len(others) == 1 else set()
+
+
+def _directory(path: str) -> str:
+    """The directory that a file lies in; interned, for many lie in one."""
+    return intern(dirname(path))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from posixpath import basename, dirname
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.shapes import Outcome, Return, Severity, Todo, TodoStatus
+from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity, Todo, TodoStatus
 from agentwatch.delegation import identity
 from agentwatch.delegation.decision import ENDING, Action
 from agentwatch.delegation.request import RequestStage
@@ -69,8 +69,10 @@ def _state_of_run(run: Run, *, demands: bool) -> State:
 
 def answers_another_session(attempt: Attempt) -> bool:
     """subagent-return, validation rule 4: the session id must match the one of the delegation."""
-    ids = {document.session_id for document in (attempt.packet, attempt.result) if document is not None}
-    return len(ids - {None}) > 1
+    packet, result = attempt.packet, attempt.result
+    if packet is None or result is None or packet.session_id is None or result.session_id is None:
+        return False
+    return packet.session_id != result.session_id
 
 
 def decided_state(attempt: Attempt) -> State:
@@ -95,11 +97,10 @@ def ended_at(attempt: Attempt) -> float | None:
     return decision.at if decision is not None and decision.action in ENDING else None
 
 
-def agent_of(task: Task) -> str | None:
+def _agent_of(task: Task, packet: Handoff | None, result: Return | None) -> str | None:
     """Who does a task: by the session store, else the return, else the mode, else its place in a delegation path."""
     if (run := task.run) is not None and run.agent:
         return run.agent
-    result, packet = task.result, task.packet
     if run is None and result is None and packet is None:
         if task.requests:
             return None
@@ -117,7 +118,8 @@ def title(task: Task) -> str:
     parent, run = task.parent_id, task.run
     if parent is not None and task.task_id.startswith(parent + "."):
         return _exact(task.task_id[len(parent) + 1 :], task)
-    if any(document is not None and document.task_id == task.task_id for document in (task.packet, task.result)):
+    packet, result = task.packet, task.result
+    if task.task_id in (packet and packet.task_id, result and result.task_id):
         # A document itself gives this id: then a slash in it separates nothing.
         return _exact(task.task_id, task)
     if run is not None:
@@ -145,12 +147,12 @@ def fill(task: Task, attempts: Attempts, versions: Sequence[Version], runs: Sequ
     task.attempts = tuple(attempts.all)
     task.todos, task.todo_moved = attempts.todos, attempts.moved
     packet, result = task.packet, task.result
-    task.agent = agent_of(task)
+    task.agent = _agent_of(task, packet, result)
     task.reported_state = result.reported_state if result else None
     task.contract = document.contract if (document := result or packet) else None
-    lives = [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
-    lives += [version.at for version in versions]
+    lives = [version.at for version in versions]
     lives += [ran.run.updated_at for ran in runs if ran.run is not None]
+    lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
     task.updated_at = max(lives, default=0.0)
     latest = task.latest
     task.own_state = _waiting_state(task, decided_state(latest) if latest else State.SUBMITTED)

@@ -82,7 +82,11 @@ class Sums:
     def insert(self, task: Task, parent_id: str | None) -> None:
         """Hang a task, with all that is below it, under a parent, or make it a root."""
         task.parent_id, task.counted = parent_id, _UNCOUNTED
-        insort(self._siblings(task), task.task_id, key=self._key)
+        siblings = self._siblings(task)
+        if siblings and self._key(siblings[-1]) > self._key(task.task_id):
+            insort(siblings, task.task_id, key=self._key)
+        else:
+            siblings.append(task.task_id)
         if task.below is not None:
             self._add(parent_id, Delta.over(task.below))
         self.touched.add(task.task_id)

@@ -137,7 +137,10 @@ class Attempt:
     @property
     def decision(self) -> Decision | None:
         """What was decided last, and has not expired since."""
-        return next((one for one in reversed(self.decisions) if not one.expired), None)
+        for one in reversed(self.decisions):
+            if not one.expired:
+                return one
+        return None
 
     @property
     def binding(self) -> Decision | None:
@@ -482,7 +485,10 @@ class Task:
     @property
     def packet(self) -> Handoff | None:
         """The handoff of the latest attempt that has one."""
-        return next((attempt.packet for attempt in reversed(self.attempts) if attempt.packet), None)
+        for attempt in reversed(self.attempts):
+            if (packet := attempt.packet) is not None:
+                return packet
+        return None
 
     @property
     def result(self) -> Return | None:

@@ -299,8 +299,7 @@ class DelegationTree(Making):
 
     def _see(self, seen: Seen) -> set[str]:
         """A file holds this now. Returns the tasks that have to be made anew."""
-        # The tasks from before count too: it may speak of another one now.
-        return self._files.tasks_of(seen.path) | self._unread.clear(seen.path) | self._files.see(seen)
+        return self._unread.clear(seen.path) | self._files.see(seen)
 
     def _goes_on(self, ran: Ran) -> bool:
         """Take in that a run only goes on, as most observations say; False where more may follow from it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agentwatch.delegation import standing
@@ -127,6 +128,7 @@ def local(at: float) -> str:
         return "?"
 
 
+@lru_cache(maxsize=64)  # of one task, the same few are asked for several times in a row
 def iso(at: float | None) -> str | None:
     """A moment as ISO 8601 in UTC, None where it is not known or no time of this world."""
     if at is None:
