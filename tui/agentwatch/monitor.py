@@ -414,7 +414,6 @@ class Monitor:
         decisions = self.clerk.look(writes=False) if self.clerk is not None else []
         requests = self.inbox.look() if self.inbox is not None else []
         self._take_all((*batch.observations, *decisions, *requests))
-        self.tree.settle()
         self._leave_out()
         if self._inspector is not None:
             self._take_all(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))

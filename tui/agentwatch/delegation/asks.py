@@ -132,10 +132,10 @@ def is_past(task: Task, line: float, *other_signs: float) -> bool:
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= line or (task.run is not None and task.run.process_gone is False):
         return False
-    if any(one.is_open for one in task.requests):
+    if any(sign >= line for sign in other_signs) or any(one.is_open for one in task.requests):
         return False
-    to_do = (one.at for attempt in task.attempts for one in attempt.decisions if one.action not in ENDING)
-    return all(sign < line for sign in (*other_signs, *to_do))
+    decided = (one for attempt in task.attempts for one in attempt.decisions)
+    return all(one.at < line for one in decided if one.action not in ENDING)
 
 
 def is_history(run: Task, line: float) -> bool:

@@ -86,7 +86,8 @@ class Changes:
     def take(self, task: Task) -> None:
         """A task is new, or its attempts or claims are others now."""
         self.drop(task.task_id)
-        self._spans[task.task_id] = tuple(self._spans_of(task))
+        if spans := tuple(self._spans_of(task)):
+            self._spans[task.task_id] = spans
         if claims := tuple(_claimed(task)):
             self._claims[task.task_id] = claims
             self._claimed.update(claims)
@@ -110,9 +111,9 @@ class Changes:
         suspects = [one for one in task.changed if not self._is_claimed(one.path) and not self._is_document(one.path)]
         if not suspects:
             return Unclaimed()
-        own = self._spans[task.task_id]
-        above = [self._spans[one] for one in ancestors(self._tasks, task.task_id)]
-        children = [self._spans[one] for one in below(self._tasks, task.task_id)]
+        own = self._spans.get(task.task_id, ())
+        above = [self._spans.get(one, ()) for one in ancestors(self._tasks, task.task_id)]
+        children = [self._spans.get(one, ()) for one in below(self._tasks, task.task_id)]
         alone: list[str] = []
         unattributed: list[str] = []
         for change in suspects:

@@ -103,7 +103,8 @@ class Files:
             self._named.pop(path, None)
         else:
             self._named[path] = None
-        concerned = concerned.union(*map(self._assign, {path, *self._register(path, self._versions[path][-1])}))
+        for one in {path, *self._register(path, self._versions[path][-1])}:
+            concerned |= self._assign(one)
         if self._remembers:
             concerned |= self._hold(path)
         return concerned
@@ -172,7 +173,10 @@ class Files:
         """The file holds its last content now: files that are gone and held it last were renamed to it."""
         digest = self._versions[path][-1].digest
         self._holders.add(digest, path)
-        return set[str]().union(*[self._rename(lost, path) for lost in list(self._lost.of(digest))])
+        concerned: set[str] = set()
+        for lost in list(self._lost.of(digest)):
+            concerned |= self._rename(lost, path)
+        return concerned
 
     def _rename(self, path: str, heir: str) -> set[str]:
         """Take a file that is gone for renamed to one with the same content. Not where its task goes by more than the

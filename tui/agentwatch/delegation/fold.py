@@ -58,7 +58,7 @@ def fold(
     execute(attempts, runs)
     attempts.all.sort(key=lambda attempt: attempt.number)
     for attempt in attempts.all:
-        attempt.rival = _rival_of(attempts, attempt)
+        attempt.rival = _rival_of(attempts, attempt) if attempts.rivals else None
         attempt.state = state_of(attempt, strict=strict, demands=demands)
         _report_mismatches(attempts, attempt)
     if attempts.all and attempts.all[-1].state is State.SUBMITTED and has_moved(attempts.todos):

@@ -131,7 +131,8 @@ def directories_above(directory: str) -> list[str]:
 
 def place_of(versions: Sequence[Version]) -> str | None:
     """The task directory: where the task was first handed off, else where it was first returned."""
-    handoffs = (version.path for version in versions if isinstance(version.document, Handoff))
-    returns = (version.path for version in versions if isinstance(version.document, Return))
-    path = next(handoffs, None) or next(returns, None)
-    return None if path is None else slot(path)[0]
+    for kind in (Handoff, Return):
+        for version in versions:
+            if isinstance(version.document, kind):
+                return slot(version.path)[0]
+    return None

@@ -244,12 +244,13 @@ class Inference:
 
 def _chain(versions: Sequence[Version]) -> tuple[str, ...]:
     """The ids of the tasks above a task, outermost first, each once; none where a packet names the parent."""
-    if any(isinstance(version.document, Handoff) and version.document.parent_task_id for version in versions):
-        return ()
+    ids: tuple[str, ...] | None = None
     for version in reversed(versions):
         document = version.document
-        if isinstance(document, Return) and len(document.delegation_path) > 1:
+        if isinstance(document, Handoff) and document.parent_task_id:
+            return ()
+        if ids is None and isinstance(document, Return) and len(document.delegation_path) > 1:
             directory = slot(version.path)[0]
-            ids = (in_directory(directory, element) for element in document.delegation_path[:-1] if element)
-            return tuple(dict.fromkeys(ids))
-    return ()
+            above = (in_directory(directory, element) for element in document.delegation_path[:-1] if element)
+            ids = tuple(dict.fromkeys(above))
+    return ids or ()

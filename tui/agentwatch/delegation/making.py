@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import partial
 
 from agentwatch.delegation import identity, standing
@@ -65,10 +65,12 @@ class Making(TaskTree):
         """The ids of the tasks that are known, and left out for being old."""
         return self._left_out.ids
 
-    def _rebuild_all(self, dirty: set[str]) -> None:
-        """Make these tasks anew, and others because of them, until there is none."""
+    def _rebuild_all(self, task_ids: Iterable[str]) -> None:
+        """Make these tasks anew, in their order, and others because of them, until there is none."""
+        dirty = dict.fromkeys([*task_ids][::-1])
         while dirty:
-            dirty |= self._rebuild(dirty.pop())
+            task_id, _ = dirty.popitem()
+            dirty.update(dict.fromkeys(self._rebuild(task_id)))
 
     def _rebuild(self, task_id: str) -> set[str]:
         """Make a task anew from its documents. Returns other tasks that have to be made anew because of it."""
@@ -95,8 +97,9 @@ class Making(TaskTree):
             delegated_by=self._inference.delegated_by(task_id),
             directory=identity.place_of(versions),
         )
-        for named in (claims.parent_task_id, claims.asked_by, claims.delegated_by):
-            follow |= self._left_out.come_back(named)
+        if self.left_out:
+            for named in (claims.parent_task_id, claims.asked_by, claims.delegated_by):
+                follow |= self._left_out.come_back(named)
         follow |= self._hang(self._linking.place(task_id, claims) | {task_id})
         follow |= self._aborts.end(task)
         return follow | self._judge(task)
@@ -127,7 +130,7 @@ class Making(TaskTree):
             (checked.claims, checked.changed, checked.unsaid) if checked else ((), None, ())
         )
         self._changes.take(task)
-        follow = self._fitters.take(task.task_id, task) & self.tasks.keys()
+        restored = self._fitters.take(task.task_id, task)
         verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         versions = self._files.versions(task.task_id)
         hidden = self._unread.hidden(versions) if task.own_state is not State.CANCELED else {}
@@ -139,7 +142,7 @@ class Making(TaskTree):
         self._spending.take(task, used, self.now)
         self._sums.touched.add(task.task_id)
         self._sums.count(task)
-        return follow
+        return restored & self.tasks.keys() if restored else restored
 
     def _hang(self, task_ids: set[str]) -> set[str]:
         """Put tasks where their links say. Returns the tasks that an abort above may end now, or no more."""

@@ -126,7 +126,7 @@ def _begun(task: Task, until: float = math.inf) -> int:
     """How many retries were begun until then. An attempt of which nothing is seen any more was followed by one, unless
     the operator answered it."""
     attempts = task.attempts
-    begun = [attempt for attempt in attempts if _began_at(attempt) <= until]
+    begun = attempts if until == math.inf else [attempt for attempt in attempts if _began_at(attempt) <= until]
     if not begun:
         # Attempts whose files were rewritten before anybody looked are known by their number only.
         return max(attempts[0].number - 2, 0) if attempts else 0

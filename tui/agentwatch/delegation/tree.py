@@ -96,7 +96,7 @@ class DelegationTree(Making):
     def leave_out(self, since: float) -> set[str]:
         """Leave out what has shown no sign of life since then (epoch seconds), each until something new speaks of it or
         names it as its parent. What sessions did stays, with what is above it. Returns what `apply` does."""
-        kept: set[str] = set()
+        changed, kept = self.settle(), set[str]()
         for task_id, task in self.tasks.items():
             hidden = self._unread.hidden(self._files.versions(task_id)).values()
             is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
@@ -107,7 +107,7 @@ class DelegationTree(Making):
             self._left_out.add(task, self._files.versions(task.task_id))
         for task in reversed(old):
             self._rebuild_all(self._drop(task.task_id) if task.task_id in self.left_out else set())
-        return self.settle()
+        return changed | self.settle()
 
     def take_over(self, other: DelegationTree) -> None:
         """Take over what the operator has put aside in a tree of the same workspace."""
@@ -121,12 +121,13 @@ class DelegationTree(Making):
 
     def take_all(self, observations: Iterable[Observation]) -> None:
         """Take many in. Of the files that are seen one after the other, each task is made once."""
-        seen: set[str] = set()
+        seen: dict[str, None] = {}
         for observation in observations:
             if isinstance(observation, Seen):
-                seen |= self._see(observation)
+                seen.update(dict.fromkeys(self._see(observation)))
                 continue
             self._rebuild_all(seen)
+            seen.clear()
             self.take(observation)
         self._rebuild_all(seen)
 
