@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentwatch.app.actions import COMMANDS, Group
-from agentwatch.commands.check import every_rule
+from agentwatch.commands.rules import every_rule
 from agentwatch.config import ROWS, Setting, Settings, field_of
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON, schema_of
 from tests.schemas import SCHEMAS

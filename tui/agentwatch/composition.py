@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence, Set
 from functools import partial
@@ -19,6 +20,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, Place, Places, has_row, names_of
 from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.presence import first_watched, note_first_watch
+from agentwatch.sources.files.readings import Readings
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
 from agentwatch.sources.sessions.registry import Registry, home_of
@@ -29,7 +31,7 @@ from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktr
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
-    from agentwatch.evidence.claims import ParsedOnce
+    from agentwatch.evidence.one_look import OneLook
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
@@ -169,19 +171,21 @@ def scanned(
     nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
     unless it says `dates`.
     """
-    state, parsed = state_directory(workspace), None
+    state, readings, one_look = state_directory(workspace), readings_of(workspace, settings), None
     if inspects:
         # The models of the contracts take a while to load.
-        from agentwatch.evidence.claims import ParsedOnce
+        from agentwatch.evidence.one_look import OneLook
 
-        parsed = ParsedOnce()
+        one_look = OneLook(workspace)
     monitor = Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, selection, sessions, dates=inspects or dates, parsed=parsed),
+        source_of(
+            workspace, settings, selection, sessions, dates=inspects or dates, one_look=one_look, readings=readings
+        ),
         time.time,
         inspects=inspects,
-        parsed=parsed,
+        one_look=one_look,
         # A database takes a while to load.
         remembers=is_there(state / schema.NAME),
         open_desk=None if desk is None else lambda: desk,
@@ -191,6 +195,9 @@ def scanned(
         since=selection.since if selection else None,
     )
     monitor.scan()
+    readings.save()
+    if one_look is not None:
+        one_look.save()
     if looks.is_noting():
         _note_limits(monitor, state)
     return monitor
@@ -252,24 +259,36 @@ def source_of(
     sessions: Source | None = None,
     *,
     dates: bool = False,
-    parsed: ParsedOnce | None = None,
+    one_look: OneLook | None = None,
+    readings: Readings | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
 
-    With `dates`, what is there at first is as old as it says itself, or git. `parsed` reads the documents for one look.
+    With `dates`, what is there at first is as old as it says itself, or git. `one_look` reads the documents for one
+    look, and `readings` may know what files hold.
     """
     files = FilesSource(
         workspace,
         FilesSettings(
-            pruned=DEFAULT_PRUNED if settings.pruned is None else settings.pruned,
+            pruned=_pruned(settings),
             max_bytes=settings.max_bytes,
             force_polling=settings.poll,
         ),
-        read_document=None if parsed is None else parsed.read,
+        read_document=None if one_look is None else one_look.read,
         committed=Commits(workspace).time_of if dates else None,
-        text_bytes=MOST_TEXT_BYTES if parsed is None else ONE_LOOK_BYTES,
+        text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
+        readings=readings,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
+
+
+def readings_of(workspace: Path, settings: Settings) -> Readings:
+    """What was read in the files of a workspace before."""
+    return Readings(os.path.realpath(workspace), _pruned(settings), settings.max_bytes)
+
+
+def _pruned(settings: Settings) -> frozenset[str]:
+    return DEFAULT_PRUNED if settings.pruned is None else settings.pruned
 
 
 def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:

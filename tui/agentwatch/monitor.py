@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
-    from agentwatch.evidence.claims import ParsedOnce
+    from agentwatch.evidence.one_look import OneLook
     from agentwatch.history.keeper import Keeper
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
@@ -75,7 +75,7 @@ class _Turn(Enum):
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents.
 
-    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
+    With `inspects`, the claims of the returns are held against the disk and git; `one_look` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
     records in it, `scan` only reads it.
     With `keeps_deleted`, tasks outlive their files all the same.
@@ -94,7 +94,7 @@ class Monitor:
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        parsed: ParsedOnce | None = None,
+        one_look: OneLook | None = None,
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
@@ -125,7 +125,9 @@ class Monitor:
         waits for one slice instead of one of each."""
         self._source = source
         self._clock = clock
-        self._inspector = Inspector(workspace, self.content, parsed, self.transcript) if inspects else None
+        self._inspector: Inspector | None = None
+        if inspects:
+            self._inspector = Inspector(workspace, self.content, one_look, self.transcript, self._holds)
         self._remembers = remembers
         self._keeper: Keeper | None = None
         self._has_recalled = False
@@ -222,6 +224,9 @@ class Monitor:
         from agentwatch.history.keeper import recall_text
 
         return recall_text(self.workspace, version.digest)
+
+    def _holds(self, version: Version) -> bool:
+        return self._source.holds(version.path, version.digest)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""

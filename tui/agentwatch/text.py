@@ -23,6 +23,7 @@ LINE_LIMIT: Final = 4_000
 """Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them."""
 
 _ERROR_LIMIT: Final = 300
+_LONG: Final = 100
 TEXT_LIMIT: Final = 256 * 1024
 LINES_LIMIT: Final = 2_000
 
@@ -216,6 +217,8 @@ def words_of(error: BaseException) -> str:
 def indented(value: object) -> str:
     """A value as JSON, in ASCII only: foreign characters reach the reader as escapes, a terminal never."""
     core = sys.modules.get("pydantic_core")
+    if core is None and isinstance(value, dict) and any(_is_long(part) for part in value.values()):
+        import pydantic_core as core
     if core is not None:  # where it is loaded already, it takes a sixth of the time of `json`, which indents in Python
         with suppress(ValueError):  # half a character
             text: str = core.to_json(value, indent=2).decode()
@@ -223,6 +226,11 @@ def indented(value: object) -> str:
     import json
 
     return json.dumps(value, indent=2)
+
+
+def _is_long(part: object) -> bool:
+    """Whether a library is loaded in less time than this is written without it."""
+    return isinstance(part, list) and len(part) > _LONG
 
 
 def _escape(character: re.Match[str]) -> str:

@@ -1,7 +1,8 @@
 """A process that says what commands say, as `agentwatch` does or without what is kept, at the time that it is told.
 
 Reads a JSON object a line, `{"arguments", "now", "keeps"}`, and answers with an array: the exit code, what was written
-to both streams, and whether that was said before.
+to both streams, whether that was said before, and how many values of files and claims were known. `keeps` is true,
+"index", which is only what files hold and returns claim, or false.
 """
 
 from __future__ import annotations
@@ -29,8 +30,17 @@ def main() -> None:
     from agentwatch.__main__ import KEPT
     from agentwatch.cli import run
     from agentwatch.evidence.plumbing import ask_again
-    from agentwatch.kept import keeping
+    from agentwatch.kept import index, keeping
 
+    index.WORTH = 1  # type: ignore[misc]
+    load, get, known = index.Index.load, index.Index.get, list[object]()
+
+    def getting(where: index.Index[Any, Any], key: Any) -> Any:
+        value = get(where, key)
+        known.extend([] if value is None else [value])
+        return value
+
+    index.Index.get = getting  # type: ignore[method-assign]
     begin, read, keep, looked = looks.begin, answers.read, keeping.keep, list[object]()
 
     def beginning(noting: looks.Looks | None) -> None:
@@ -44,9 +54,11 @@ def main() -> None:
         wish = json.loads(line)
         _now, arguments = wish["now"], wish["arguments"]
         looked.clear()
+        known.clear()
         sys.stdin = io.StringIO()
         sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-        keeps = wish["keeps"]
+        keeps = wish["keeps"] is True
+        index.Index.load = load if wish["keeps"] else _nothing  # type: ignore[assignment,method-assign]
         answers.read, keeping.keep = (read, keep) if keeps else (_nothing, _nothing)
         if keeps and arguments[0] in KEPT:
             code = answers.answered(arguments, lambda said=arguments: run(said), ask_again)
@@ -54,7 +66,7 @@ def main() -> None:
             code = run(arguments)
         streams, sys.stdout, sys.stderr = (sys.stdout, sys.stderr), answered, sys.__stderr__
         said = [stream.buffer.getvalue().decode() for stream in streams]  # type: ignore[attr-defined]
-        print(json.dumps([code, *said, keeps and not looked]), file=answered, flush=True)
+        print(json.dumps([code, *said, keeps and not looked, len(known)]), file=answered, flush=True)
 
 
 if __name__ == "__main__":

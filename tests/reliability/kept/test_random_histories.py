@@ -55,16 +55,21 @@ class Teller:
             text=True,
         )
 
-    def ask(self, arguments: list[str], now: float, *, keeps: bool) -> None:
+    def ask(self, arguments: list[str], now: float, *, keeps: bool | str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"arguments": arguments, "now": now, "keeps": keeps}) + "\n")
         self._process.stdin.flush()
 
     def answer(self) -> tuple[list[Any], bool]:
         """The exit code, what was written to both streams; and whether that was said before."""
-        assert self._process.stdout is not None
-        *said, again = json.loads(self._process.stdout.readline())
+        said, again, _ = self.told()
         return said, again
+
+    def told(self) -> tuple[list[Any], bool, int]:
+        """The same, and how many values of files and claims were known."""
+        assert self._process.stdout is not None
+        *said, again, known = json.loads(self._process.stdout.readline())
+        return said, again, known
 
     def end(self) -> None:
         assert self._process.stdin is not None
@@ -91,7 +96,7 @@ class Scene:
         self.session.asked("Do it all.")
         self.children = 0
         self.happened: list[str] = []
-        self.again = 0
+        self.again = self.known = 0
         self.last: tuple[list[Any], list[Any]] = ([], [])
         """What was said, and what a look said."""
 
@@ -112,13 +117,14 @@ class Scene:
                 # A clock that is ahead has no tick in which two changes look alike; that of the files has one.
                 time.sleep(0.03)
             now = self.now
-            first.ask(command, now, keeps=True)
-            said, again = first.answer()
+            first.ask(command, now, keeps=self.dice.choice((True, "index")))
+            said, again, known = first.told()
             second.ask(command, now, keeps=False)
             looked, _ = second.answer()
             self.last = said, looked
-            assert said == looked, (command, again, self.happened)
+            assert said == looked, (command, again, known, self.happened)
             self.again += again
+            self.known += known
 
     def run(self, *arguments: str) -> None:
         """A command that changes something."""
@@ -255,7 +261,7 @@ class Scene:
         """Two commands look while something happens."""
         command = [*self.dice.choice(_COMMANDS), str(self.workspace)]
         for teller in self.tellers:
-            teller.ask(command, self.now, keeps=True)
+            teller.ask(command, self.now, keeps=self.dice.choice((True, "index")))
         self.dice.choice((self.write, self.work, self.remove, self.rename, self.damage))()
         for teller in self.tellers:
             teller.answer()
@@ -348,3 +354,4 @@ def test_what_is_kept_says_what_a_look_at_everything_says(tmp_path: Path, number
             made.check()
         # Else nothing was tried.
         assert made.again > 0
+        assert made.known > 0

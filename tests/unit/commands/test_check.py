@@ -13,7 +13,8 @@ import pytest
 import agentwatch
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
-from agentwatch.commands.check import check, every_rule, explain, list_rules
+from agentwatch.commands.check import check
+from agentwatch.commands.rules import every_rule, explain, list_rules
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON
 from agentwatch.errors import UsageError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -200,21 +201,23 @@ def test_what_is_kept_is_for_the_user_alone_and_not_much(shop: Shop) -> None:
 @pytest.mark.parametrize("way", ["cut", "flipped", "empty", "another version", "open to others", "a directory"])
 def test_what_is_damaged_is_as_if_it_were_not_there(shop: Shop, way: str) -> None:
     shop.settled(TREE)
-    (kept,) = (state_directories() / "answers").iterdir()
-    data = kept.read_bytes()
-    middle = len(data) // 2
-    changed = {
-        "cut": data[:-1],
-        "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
-        "empty": b"",
-        "another version": data.replace(b"agentwatch answer ", b"agentwatch answer_", 1),
-    }
-    kept.write_bytes(changed.get(way, data))
-    if way == "open to others":
-        kept.chmod(0o666)
-    if way == "a directory":
-        kept.unlink()
-        kept.mkdir()
+    every = [*(state_directories() / "answers").iterdir()]
+    assert every
+    for kept in every:
+        data = kept.read_bytes()
+        middle = len(data) // 2
+        changed = {
+            "cut": data[:-1],
+            "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+            "empty": b"",
+            "another version": re.sub(rb"agentwatch (answer|index) ", rb"agentwatch \1_", data, count=1),
+        }
+        kept.write_bytes(changed.get(way, data))
+        if way == "open to others":
+            kept.chmod(0o666)
+        if way == "a directory":
+            kept.unlink()
+            kept.mkdir()
     told, again = shop.ask(TREE)
     assert not again
     assert json.loads(str(told[1]))["tasks"]

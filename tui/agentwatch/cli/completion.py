@@ -213,7 +213,7 @@ def _modes(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 
 def _rules(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.commands.check import every_rule
+    from agentwatch.commands.rules import every_rule
 
     return ((rule.id, rule.title) for rule in every_rule().values())
 

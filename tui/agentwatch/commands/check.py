@@ -1,35 +1,30 @@
-"""`agentwatch check`, the linter: findings of files for people, for programs and for GitHub; and `agentwatch rules`."""
+"""`agentwatch check`, the linter: findings of files for people, for programs and for GitHub."""
 
 from __future__ import annotations
 
 import math
 import os
-import textwrap
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.arguments import did_you_mean
-from agentwatch.contracts.rules import RULES as CONTRACT_RULES
-from agentwatch.contracts.rules import Rule, schema_of
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.decisions.rules import forged
 from agentwatch.delegation.problems import ARTIFACT_MISSING, finding_of, promises_artifacts
-from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.paths import beside, place_of
 from agentwatch.kept import looks
 from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
-from agentwatch.sources.files.read import FileRefusedError, read_file
+from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
+from agentwatch.sources.files.readings import Known, Readings
 from agentwatch.sources.files.rules import NOT_READABLE
-from agentwatch.sources.files.rules import RULES as FILE_RULES
-from agentwatch.sources.files.scan import FolderListing, walk
-from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.sources.files.scan import FolderListing, fingerprint, walk
+from agentwatch.sources.files.settings import DEFAULT_PRUNED, MAX_BYTES
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
@@ -38,18 +33,23 @@ if TYPE_CHECKING:
     from agentwatch.view.documents import lists
 
 _EXCERPT: Final = 100
-_WIDTH: Final = 100
 
 
 class _File(NamedTuple):
     """A file to check: the path to show, where reading it starts, and its name from there. `is_named`: on the command
-    line. `closed` says why it is a directory that cannot be listed."""
+    line. `closed` says why it is a directory that cannot be listed. `beginning` stands before `relative` in `path`."""
 
     path: str
     root: str
     relative: str
     is_named: bool = False
     closed: str = ""
+    beginning: str = ""
+
+    @property
+    def below(self) -> tuple[str, str]:
+        """The files that are read alike."""
+        return self.root, self.beginning
 
 
 class _Checked(NamedTuple):
@@ -69,70 +69,36 @@ def check(paths: Sequence[str], output: str = "text") -> int:
     is neither handoff nor return is said, and is no error. Raises UsageError for a path that is not there.
     """
     checked: list[_Checked] = []
-    for file in _files(paths):
-        judged = _check_file(file)
+    readings: dict[tuple[str, str], Readings] = {}
+    for file in _files(paths, readings):
+        judged = _check_file(file, readings.get(file.below))
         if judged is not None:
             checked.append(judged)
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
+    for one in readings.values():
+        one.save()
     checked += (one for path in dict.fromkeys(paths) if os.path.isdir(path) for one in _forged(path))
     looks.holds(math.inf)
     {"json": _print_json, "github": _print_github}.get(output, _print_text)(checked)
     return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
 
 
-def every_rule() -> dict[str, Rule]:
-    """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
-    return {**CONTRACT_RULES, **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
-
-
-def print_schema(contract: str) -> int:
-    """Print the JSON Schema of a contract in JSON. Returns 0."""
-    say(indented(schema_of(contract)))
-    return 0
-
-
-def list_rules(output: str = "text") -> int:
-    """Print all rules: "text" is a table, "json" a list with every field. Returns 0."""
-    rules = every_rule().values()
-    if output == "json":
-        fields = Rule._fields[: Rule._fields.index("warns_in")]
-        say(indented({"rules": [dict(zip(fields, rule, strict=False)) for rule in rules]}))
-        return 0
-    width = max(len(rule.title) for rule in rules)
-    for rule in rules:
-        contract = rule.contract or "any"
-        say(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}")
-    return 0
-
-
-def explain(rule_id: str) -> int:
-    """Print why a rule is there, with a right and a wrong example. Returns 0; raises UsageError for an unknown id."""
-    rules = every_rule()
-    rule = rules.get(rule_id.upper())
-    if rule is None:
-        hint = did_you_mean(rule_id.upper(), rules, most=3) or "`agentwatch rules` lists them"
-        raise UsageError(f"there is no rule {clean(rule_id, 40)}; {hint}")
-    say(f"{rule.id} {rule.title} ({rule.level})")
-    say(f"{rule.contract or 'any contract'}, {rule.section}")
-    say("")
-    say(textwrap.fill(rule.why, _WIDTH))
-    for heading, example in (("Right", rule.right), ("Wrong", rule.wrong)):
-        if example:
-            say("")
-            say(f"{heading}:")
-            say(textwrap.indent(example, "    "))
-    return 0
-
-
-def _files(paths: Sequence[str]) -> Iterator[_File]:
-    """The files to check, each once, those of a directory in the order of their names."""
+def _files(paths: Sequence[str], readings: dict[tuple[str, str], Readings]) -> Iterator[_File]:
+    """The files to check, each once, those of a directory in the order of their names. Adds what was read in each
+    directory before."""
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(f"{clean(path)}: no such file or directory")
     seen: set[str] = set()
     for path in paths:
-        for file in _below(path) if os.path.isdir(path) and not os.path.islink(path) else [_alone(path)]:
+        is_directory = os.path.isdir(path) and not os.path.islink(path)
+        files = _below(path) if is_directory else [_alone(path)]
+        if is_directory and files and files[0].below not in readings:
+            root, beginning = files[0].below
+            readings[root, beginning] = Readings(root, DEFAULT_PRUNED, MAX_BYTES, beginning)
+            readings[root, beginning].load(len(files))
+        for file in files:
             place = f"{file.root}/{file.relative}"
             if place not in seen:
                 seen.add(place)
@@ -153,7 +119,7 @@ def _below(directory: str) -> list[_File]:
     beginning = "" if base == "." else f"{base.rstrip('/')}/"
     for relative, closed in sorted(relatives):
         shown = f"{beginning}{relative}" if relative else base
-        files.append(_File(to_path(shown), root, relative, closed=closed))
+        files.append(_File(to_path(shown), root, relative, closed=closed, beginning=beginning))
     return files
 
 
@@ -183,11 +149,13 @@ def _alone(path: str) -> _File:
     return _File(to_path(path), os.path.realpath(file.parent), file.name, is_named=True)
 
 
-def _check_file(file: _File) -> _Checked | None:
+def _check_file(file: _File, readings: Readings | None) -> _Checked | None:
     try:
         if file.closed:
             raise FileRefusedError(NOT_READABLE, reason=file.closed)  # noqa: TRY301  it is refused like any other
-        text = read_file(file.root, file.relative)
+        known = None if readings is None else _known(file, readings)
+        looked_ns = time.time_ns()
+        text = read_file(file.root, file.relative) if known is None else known.file
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
         is_told = file.is_named or looks_like_ours(file.relative) or refused.rule is NOT_READABLE
@@ -195,10 +163,9 @@ def _check_file(file: _File) -> _Checked | None:
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
-    # Only here: the models are slow to load, and listing the rules needs none of them.
-    from agentwatch.contracts.reading import read_document
-
-    reading = read_document(text.text, file.path)
+    reading = _recognised(file, text) if known is None else known.reading
+    if known is None and readings is not None:
+        readings.note(file.relative, text, reading, looked_ns)
     if reading is None or (_may_be_others(reading) and not _is_beside_handoff(file)):
         return None
     findings = reading.findings
@@ -206,12 +173,43 @@ def _check_file(file: _File) -> _Checked | None:
     if not any(finding.rule == "DOC003" for finding in findings):
         findings = (*text.findings, *findings)
     missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
-    lines = text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if findings or missing else []
+    lines: list[str] = []
+    if findings or missing:
+        shown = _shown(file, text, known)
+        if shown is None:
+            # It has changed since.
+            return _check_file(file, None)
+        lines = shown.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
     for path in missing:
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
         findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)
     return _Checked(file.path, reading.contract, _state(reading), findings, lines)
+
+
+def _known(file: _File, readings: Readings) -> Known | None:
+    try:
+        return readings.find(file.relative, fingerprint(os.lstat(f"{file.root}/{file.relative}")))
+    except OSError:
+        return None
+
+
+def _recognised(file: _File, text: FileText) -> Reading | None:
+    # Only here: the models are slow to load, and listing the rules needs none of them.
+    from agentwatch.contracts.reading import read_document
+
+    return read_document(text.text, file.path)
+
+
+def _shown(file: _File, text: FileText, known: Known | None) -> str | None:
+    """The text of a file; None where it holds another by now than the one that is known."""
+    if known is None:
+        return text.text
+    try:
+        read = read_file(file.root, file.relative)
+    except (FileRefusedError, FileNotFoundError):
+        return None
+    return read.text if read.digest == text.digest else None
 
 
 def _missing(file: _File, document: Return) -> tuple[str, ...]:

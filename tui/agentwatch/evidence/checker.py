@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.evidence import verdicts
-from agentwatch.evidence.claims import Tell, claims_of, told_in
+from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.commands.proof import Proof
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind, trace
 from agentwatch.evidence.elsewhere import elsewhere
@@ -26,6 +26,9 @@ from agentwatch.sources.files.names import to_name
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.worktrees import NoRepositoryError
 
+if TYPE_CHECKING:
+    from agentwatch.evidence.one_look import OneLook
+
 _NANOSECONDS: Final = 1_000_000_000
 _LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a file whose lines are counted."""
@@ -39,7 +42,8 @@ class Request(NamedTuple):
     Names are paths relative to the workspace; `stored` texts are no files but a session's. Without
     `returned_at` the attempt has lasted until now. `handoff_at` is the time of the handoff as it is now, where that is
     another version than the one that was handed off. `former` are the names under which the return lay before;
-    `gone`: it is not there any more. `proof` is what was done by tools, None where no log tells.
+    `gone`: it is not there any more. `proof` is what was done by tools, None where no log tells. Where the `claims` are
+    known already, the texts are empty. `handoff_digest` is that of `handoff_text`.
     """
 
     digest: str
@@ -54,6 +58,8 @@ class Request(NamedTuple):
     former: tuple[str, ...] = ()
     gone: bool = False
     proof: Proof | None = None
+    claims: tuple[Assertion, ...] | None = None
+    handoff_digest: str | None = None
 
 
 Look = tuple[object, ...]
@@ -115,11 +121,11 @@ def _look(paths: frozenset[str], traces: Mapping[str, object]) -> Look | None:
 
 
 class Checker:
-    """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread. `tell` may know already
-    what a file says."""
+    """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread. `one_look` may know
+    already what a file says."""
 
-    def __init__(self, workspace: Path, *, git_seconds: float = SECONDS, tell: Tell | None = None) -> None:
-        self._tell = tell or told_in
+    def __init__(self, workspace: Path, *, git_seconds: float = SECONDS, one_look: OneLook | None = None) -> None:
+        self._one_look = one_look
         self._workspace = str(workspace.resolve())
         self._git_seconds = git_seconds
         self._disk = Disk(self._workspace)
@@ -180,13 +186,18 @@ class Checker:
             state.elsewhere = elsewhere(repository, self._workspace, gone, min(times), seconds=seconds)
 
     def _prepare(self, request: Request) -> _Prepared:
-        returned, handoff = (request.returned_text, request.returned_name), (request.handoff_text, request.handoff_name)
-        logged = request.proof is not None and request.proof.is_there
-        assertions = claims_of(*returned, *handoff, stored=request.stored, logged=logged, tell=self._tell)
+        assertions = self._claims_of(request) if request.claims is None else request.claims
         places = tuple(place_of(one.path, self._workspace) if one.names_file else None for one in assertions)
         relatives = frozenset(place.relative for place in places if place is not None and place.relative is not None)
         place = place_of(to_name(request.handoff_name), self._workspace).relative if request.handoff_name else None
         return _Prepared(request, assertions, places, relatives, place)
+
+    def _claims_of(self, request: Request) -> tuple[Assertion, ...]:
+        logged = request.proof is not None and request.proof.is_there
+        if self._one_look is not None:
+            return self._one_look.claims_of(request, logged=logged)
+        returned, handoff = (request.returned_text, request.returned_name), (request.handoff_text, request.handoff_name)
+        return claims_of(*returned, *handoff, stored=request.stored, logged=logged)
 
     def _look_at_git(self, times: list[float]) -> tuple[GitView | None, str, bool]:
         """(what git says, why it does not say all, whether it should have)."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Opened, Outcome, Reading, Return
+from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import asked
 from agentwatch.evidence.commands.statements import statements_in, tells_result
@@ -78,30 +78,6 @@ Tell = Callable[[str, str], Told]
 def told_in(text: str, name: str) -> Told:
     """What the text of a file says. Never raises."""
     return told_by(read_and_open(text, name))
-
-
-class ParsedOnce:
-    """Reads the documents of files, and remembers of each what the evidence asks for later, while they fit into
-    `room` characters: for one look at a workspace, where parsing all of them takes a third of the time."""
-
-    def __init__(self, room: int = 64 * 1024 * 1024) -> None:
-        self._room = room
-        self._known: dict[str, tuple[str, Told]] = {}
-
-    def read(self, text: str, name: str) -> Reading | None:
-        """Recognise a text, as `read_document` does."""
-        opened = read_and_open(text, name)
-        if opened is None:
-            return None
-        self._room -= len(text)
-        if self._room > 0:
-            self._known[name] = text, told_by(opened)
-        return opened.reading
-
-    def tell(self, text: str, name: str) -> Told:
-        """What the text of a file says."""
-        known = self._known.get(name)
-        return known[1] if known is not None and known[0] == text else told_in(text, name)
 
 
 def claims_of(

@@ -19,9 +19,10 @@ from agentwatch.sources.files.names import to_name
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
     from agentwatch.evidence.checker import Checker, Look, Request
-    from agentwatch.evidence.claims import ParsedOnce
     from agentwatch.evidence.commands.log import TranscriptOf
     from agentwatch.evidence.commands.proof import Proof
+    from agentwatch.evidence.one_look import OneLook
+    from agentwatch.evidence.shapes import Assertion
 
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
@@ -63,6 +64,7 @@ class Checks(NamedTuple):
 
 
 TextOf = Callable[[Version], str | None]
+Holds = Callable[[Version], bool]
 
 
 class _Checked(NamedTuple):
@@ -78,7 +80,7 @@ class Inspector(Background[Sequence[Checks]]):
     """Checks claims in its own thread, from `start` to `stop`.
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
-    thread may call them. `parsed` may know already what a file says.
+    thread may call them. `one_look` may know already what a file says, of those that still hold a version (`holds`).
     """
 
     thread_name = "agentwatch-evidence"
@@ -87,11 +89,13 @@ class Inspector(Background[Sequence[Checks]]):
         self,
         workspace: Path,
         text_of: TextOf,
-        parsed: ParsedOnce | None = None,
+        one_look: OneLook | None = None,
         transcript_of: TranscriptOf = lambda _: None,
+        holds: Holds = lambda _: False,
     ) -> None:
         super().__init__()
-        self._parsed = parsed
+        self._one_look = one_look
+        self._holds = holds
         self.idle = True
         """Whether all that was wanted has been checked and told."""
         self._workspace = workspace
@@ -133,6 +137,8 @@ class Inspector(Background[Sequence[Checks]]):
 
     def check(self, targets: Sequence[Target]) -> list[Checks]:
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
+        if self._one_look is not None:
+            self._one_look.load(len(targets))
         return [checks for some in _rounds(targets) for checks in self._check(some)]
 
     def _check(self, targets: Sequence[Target]) -> list[Checks]:
@@ -140,7 +146,7 @@ class Inspector(Background[Sequence[Checks]]):
             # In the inspector's thread: the models of the contracts take as long to load as a screen to appear.
             from agentwatch.evidence.checker import Checker
 
-            self._checker = Checker(self._workspace, tell=None if self._parsed is None else self._parsed.tell)
+            self._checker = Checker(self._workspace, one_look=self._one_look)
         requests = [(target, request) for target in targets if (request := self._request(target)) is not None]
         results = self._checker.check([request for _, request in requests])
         news: list[Checks] = []
@@ -184,7 +190,8 @@ class Inspector(Background[Sequence[Checks]]):
         from agentwatch.evidence.checker import Request
 
         returned, handoff = target.returned, target.handoff
-        text = self._text_of(returned)
+        known = self._known_claims(target)
+        text = self._text_of(returned) if known is None else ""
         if text is None:
             return None
         request = Request(
@@ -197,10 +204,23 @@ class Inspector(Background[Sequence[Checks]]):
             former=target.former,
             gone=not self._is_there(returned),
             proof=self._proof(target),
+            claims=known,
         )
         if handoff is None:
             return request
-        return request._replace(handoff_text=self._text_of(handoff), handoff_name=handoff.path, handoff_at=handoff.at)
+        text = self._text_of(handoff) if known is None else ""
+        return request._replace(
+            handoff_text=text, handoff_name=handoff.path, handoff_at=handoff.at, handoff_digest=handoff.digest
+        )
+
+    def _known_claims(self, target: Target) -> tuple[Assertion, ...] | None:
+        """What is known to be claimed, None where it has to be found out: where the texts must be had, or cannot."""
+        returned, handoff = target.returned, target.handoff
+        if self._one_look is None or target.runs or returned.stored or not self._holds(returned):
+            return None
+        if handoff is not None and not self._holds(handoff):
+            return None
+        return self._one_look.known(returned, handoff)
 
     def _proof(self, target: Target) -> Proof | None:
         """The log of a target, the same one every time: it is not read again."""

@@ -87,7 +87,7 @@ def read(place: str, key: bytes, ask: Ask) -> Answer | None:
 
 def _unsealed(place: str, key: bytes, ask: Ask) -> Answer | None:
     """The same; raises what damaged bytes raise."""
-    data, secret = memoryview(_bytes_of(place)), secret_of(place)
+    data, secret = memoryview(bytes_of(place)), secret_of(place)
     sealed = data[SEAL_BYTES:]
     if len(secret) != SECRET_BYTES or len(sealed) < HEAD.size or seal(secret, sealed) != data[:SEAL_BYTES]:
         return None
@@ -120,7 +120,7 @@ def seal(secret: bytes, *sealed: bytes | memoryview) -> bytes:
 def secret_of(place: str) -> bytes:
     """The secret that seals the answers, nothing where there is none. It lies beside their directory and not in it: to
     be allowed to write there is not to know it."""
-    return _bytes_of(secret_place(place))
+    return bytes_of(secret_place(place))
 
 
 def secret_place(place: str) -> str:
@@ -207,7 +207,7 @@ def place_of(key: bytes) -> str:
     return f"{base}/agentwatch/{NAME}/{zlib.crc32(key):08x}" if base.startswith("/") else ""
 
 
-def _bytes_of(place: str) -> bytes:
+def bytes_of(place: str) -> bytes:
     """What is in a file of this user that nobody else may write, nothing where there is none."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -8,11 +8,12 @@ import time
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 from agentwatch.kept import looks
 from agentwatch.kept.answers import CODES, HEAD, LARGEST, MAGIC, SECRET_BYTES, seal, secret_of, secret_place
-from agentwatch.kept.looks import Looks, Sign
+from agentwatch.kept.looks import Looks
 
 if TYPE_CHECKING:
     from agentwatch.kept.answers import Answer
@@ -31,7 +32,7 @@ _Result = TypeVar("_Result")
 def noted(place: str, key: bytes, run: Callable[[], int]) -> int:
     """Run, and keep what is said. Returns the exit code."""
     looks.install()
-    _prepare(place)
+    prepare(place)
     noted, began = Looks(), time.time()
     looks.begin(noted)
     out, errors = _Noted(sys.stdout), _Noted(sys.stderr)
@@ -48,7 +49,7 @@ def noted(place: str, key: bytes, run: Callable[[], int]) -> int:
 
 def remember(place: str, key: bytes, look: Callable[[], bytes]) -> None:
     """Look, and keep what that gives."""
-    _prepare(place)
+    prepare(place)
     noted, began = Looks(), time.time()
     looks.begin(noted)
     try:
@@ -72,7 +73,8 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
     # The library of C reads this one itself, as it does the variable TZ.
     noted.note_now(ZONE, follows=True)
     noted.leave_out_implied()
-    if any(_is_young(sign, began) for signs in (noted.themselves, noted.followed) for sign in signs.values()):
+    signs = [sign for known in (noted.themselves, noted.followed) for sign in known.values()]
+    if any(is_young(*sign[:2], began) for sign in signs if sign[1]):
         return
     import json
 
@@ -82,32 +84,30 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
     if any("\n" in path or "\0" in path for paths in known for path in paths):
         return
     names = "\0".join("\n".join(paths) for paths in known)
-    signs = array("q", (number for paths in known for sign in paths.values() for number in sign))
     variables = {"TZ": os.environ.get("TZ")} | noted.variables
     pairs = (name if value is None else f"{name}={value}" for name, value in variables.items())
-    parts = [key, os.fsencode("\0".join(pairs)), os.fsencode(names), signs.tobytes(), told, *answer[1:]]
+    numbers = array("q", chain.from_iterable(signs))
+    parts = [key, os.fsencode("\0".join(pairs)), os.fsencode(names), numbers.tobytes(), told, *answer[1:]]
     rest, secret = b"".join(parts), secret_of(place)
     if len(rest) > LARGEST or len(secret) != SECRET_BYTES:
         return
     head = HEAD.pack(MAGIC, now, noted.until, answer[0], *map(len, parts))
     try:
-        _put(place, seal(secret, head, rest) + head + rest)
+        put(place, seal(secret, head, rest) + head + rest)
     except OSError:
         # It is only slower then.
         return
 
 
-def _is_young(sign: Sign, began: float) -> bool:
+def is_young(ctime_ns: int, mtime_ns: int, began: float) -> bool:
     """Whether a path changed so shortly before it was looked at, or after, that the next change may not show; or says
     that it will be changed only later."""
-    if not sign[1]:
-        return False
     now = int(began * _SECOND)
-    grain = _COARSE_NS if sign[0] % _SECOND == 0 else _FINE_NS
-    return sign[0] > now - grain or sign[1] > now - grain
+    grain = _COARSE_NS if ctime_ns % _SECOND == 0 else _FINE_NS
+    return max(ctime_ns, mtime_ns) > now - grain
 
 
-def _prepare(place: str) -> None:
+def prepare(place: str) -> None:
     """Make the directory of the answers and the secret that seals them, before anything is looked at: that they were
     made would be a change."""
     # Not before: it holds on to the functions of `os` as they are when it is loaded.
@@ -123,7 +123,7 @@ def _prepare(place: str) -> None:
                 directory.replace(path.name, os.urandom(SECRET_BYTES))
 
 
-def _put(place: str, data: bytes) -> None:
+def put(place: str, data: bytes) -> None:
     """Put a file there, whole, and take away those that nobody has asked for longest, where they are too many."""
     from pathlib import Path
 

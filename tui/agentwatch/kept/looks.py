@@ -12,7 +12,8 @@ import math
 import os
 import posixpath
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, Final
 
@@ -266,6 +267,17 @@ def is_installed() -> bool:
 def is_noting() -> bool:
     """Whether what is looked at is noted."""
     return _noting is not None
+
+
+@contextmanager
+def unnoted() -> Iterator[None]:
+    """What is looked at meanwhile changes no answer."""
+    global _noting  # noqa: PLW0603
+    before, _noting = _noting, None
+    try:
+        yield
+    finally:
+        _noting = before
 
 
 def begin(looks: Looks | None) -> None:

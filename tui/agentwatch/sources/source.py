@@ -42,6 +42,10 @@ class Source(Protocol):
     def content(self, digest: str) -> str | None:
         """The text of a document that was observed, None where it is not kept any more."""
 
+    def holds(self, path: str, digest: str) -> bool:  # noqa: ARG002
+        """Whether the file of this path held this document when it was last looked at."""
+        return False
+
     def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
         """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
         return None
@@ -77,6 +81,9 @@ class CombinedSource(Source):
 
     def content(self, digest: str) -> str | None:
         return next((text for source in self._sources if (text := source.content(digest)) is not None), None)
+
+    def holds(self, path: str, digest: str) -> bool:
+        return any(source.holds(path, digest) for source in self._sources)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         return next((found for source in self._sources if (found := source.transcript(run)) is not None), None)

@@ -91,9 +91,9 @@ class Catalogue:
         return len(self._documents.files)
 
     @property
-    def waiting(self) -> bool:
-        """There are paths to drain."""
-        return bool(self._queue)
+    def waiting(self) -> int:
+        """Paths to drain."""
+        return len(self._queue)
 
     def is_root(self, status: os.stat_result) -> bool:
         """The directory with this status is the root as it was last listed."""

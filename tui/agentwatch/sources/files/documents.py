@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading, Return
 from agentwatch.delegation import identity
@@ -18,11 +18,15 @@ from agentwatch.sources.files.rules import CHANGING, NOT_READABLE, NOT_UNDERSTOO
 from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.files.settings import FilesSettings
 
+if TYPE_CHECKING:
+    # Only who looks once has any.
+    from agentwatch.sources.files.readings import Known, Readings
+
 Reader = Callable[[str, str], Reading | None]
 """Text and path of a file to what is recognised in it."""
 
-Keep = Callable[[str, str, str], None]
-"""Takes the digest, the text and the path of a document that was observed."""
+Keep = Callable[[str, str | None, str], None]
+"""Takes the digest, the text and the path of a document that was observed; without the text where it was not read."""
 
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
@@ -63,6 +67,15 @@ class KnownFile:
     """When what was seen was written, by the file's own time; None where that is not known."""
     due: float | None = None
     """While what was read last is withheld: when it is emitted if it stays so, on the monotonic clock."""
+
+
+class _Held(NamedTuple):
+    """What a file held when it was looked at, in nanoseconds since the epoch. Where it is `known`, it was not read for
+    that, and `text` has no text."""
+
+    text: FileText
+    looked_ns: int
+    known: Known | None = None
 
 
 class Dating:
@@ -153,6 +166,8 @@ class Documents:
         self, root: str, settings: FilesSettings, read_document: Reader, keep: Keep, dating: Dating | None = None
     ) -> None:
         self.dating = dating or Dating()
+        self.readings: Readings | None = None
+        """What is known of the files from before."""
         self._root = root
         self._settings = settings
         self._read_document = read_document
@@ -186,13 +201,14 @@ class Documents:
         expired = file.due is not None and file.due <= now
         if file.fingerprint == fingerprint(status) and not file.racy and not expired:
             return
-        looked_at = time.time_ns()
+        looked_ns = time.time_ns()
         try:
-            text = read_file(self._root, path, self._settings.max_bytes)
+            known = None if self.readings is None else self.readings.find(path, fingerprint(status))
+            text = read_file(self._root, path, self._settings.max_bytes) if known is None else known.file
             self.unread.pop(path, None)
             file.fingerprint = text.fingerprint
-            file.racy = looked_at - text.changed_ns < TICK_NS
-            self._take(path, file, text, expired=expired)
+            file.racy = looked_ns - text.changed_ns < TICK_NS
+            self._take(path, file, _Held(text, looked_ns, known), expired=expired)
         except FileRefusedError as error:
             if isinstance(error, BehindLinkError):
                 raise
@@ -217,8 +233,9 @@ class Documents:
             self._due.pop(path, None)
             self._hide(path, file)
 
-    def _take(self, path: str, file: KnownFile, text: FileText, *, expired: bool) -> None:
+    def _take(self, path: str, file: KnownFile, held: _Held, *, expired: bool) -> None:
         """Decide what becomes of what was read. `expired`: it has been withheld long enough."""
+        text = held.text
         same = text.digest == file.digest
         if same and not expired and not (file.due is None and self._is_rewritten(file, text)):
             if file.due is not None:
@@ -226,12 +243,12 @@ class Documents:
             else:
                 file.written_ns = text.mtime_ns
             return
-        reading = self._recognise(path, text)
+        reading = self._recognise(path, held) if held.known is None else held.known.reading
         is_nothing = reading is None and not isinstance(file.shown, str)
         if same or is_nothing or (reading is not None and reading.complete):
             self._settle(path, file, text.digest)
             if reading is not None:
-                self._show(path, file, text, reading)
+                self._show(path, file, held, reading)
             else:
                 self._hide(path, file)
             return
@@ -240,18 +257,21 @@ class Documents:
         file.digest = text.digest
         file.due = self._due[path] = time.monotonic() + rest
         if rest <= 0:
-            self._take(path, file, text, expired=True)
+            self._take(path, file, held, expired=True)
 
     def _is_rewritten(self, file: KnownFile, text: FileText) -> bool:
         """Whether a file was written since it was shown, and holds the same: perhaps a child has failed as before."""
         since = self.dating.looked_ns if file.written_ns is None else file.written_ns
         return file.shown == text.digest and since is not None and text.mtime_ns > since
 
-    def _recognise(self, path: str, text: FileText) -> Reading | None:
+    def _recognise(self, path: str, held: _Held) -> Reading | None:
         try:
-            return self._read_document(text.text, to_path(path))
+            reading = self._read_document(held.text.text, to_path(path))
         except Exception as error:  # no content that an agent writes may hide the work of the others
             raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
+        if self.readings is not None:
+            self.readings.note(path, held.text, reading, held.looked_ns)
+        return reading
 
     def _rest(self, text: FileText, *, known: bool) -> float:
         """Seconds until what was read may be taken as it is. A file first seen may have rested long before."""
@@ -265,7 +285,8 @@ class Documents:
         file.due = None
         self._due.pop(path, None)
 
-    def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading) -> None:
+    def _show(self, path: str, file: KnownFile, held: _Held, reading: Reading) -> None:
+        text = held.text
         incomplete = not reading.complete
         is_again = self._is_rewritten(file, text) and isinstance(reading.document, Return)
         file.written_ns = text.mtime_ns
@@ -275,7 +296,7 @@ class Documents:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
             self._complain(path, file, reading.findings[0], min(text.mtime_ns / 1e9, time.time()))
             return
-        self._keep(text.digest, text.text, path)
+        self._keep(text.digest, text.text if held.known is None else None, path)
         # The very string that the observation carries: there is one for each document of the workspace.
         file.shown = file.digest = text.digest
         file.incomplete = incomplete

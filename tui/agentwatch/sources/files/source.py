@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.observation import Observation
@@ -23,6 +23,9 @@ from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher, open_backend
 from agentwatch.sources.health import Batch, health_of
 from agentwatch.sources.source import Source
+
+if TYPE_CHECKING:
+    from agentwatch.sources.files.readings import Readings
 
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05
@@ -51,19 +54,16 @@ class ContentStore:
         """By digest, a file that holds it."""
         self._lock = threading.Lock()
 
-    def put(self, digest: str, text: str, path: str) -> None:
-        """Keep a text, by the digest of the bytes it was read from; `path` is the file's name relative to the root."""
+    def put(self, digest: str, text: str | None, path: str) -> None:
+        """Keep a text, by the digest of the bytes it was read from; `path` is the file's name relative to the root.
+        None: it was not read, and only its place is remembered."""
         with self._lock:
-            self._drop(digest)
-            self._texts[digest] = text
-            self._bytes += sys.getsizeof(text) + _TEXT_OVERHEAD
-            while self._bytes > self._limit and len(self._texts) > 1:
-                self._drop(next(iter(self._texts)))
-            self._place(digest, path)
-
-    def place(self, digest: str, path: str) -> None:
-        """Remember where a text is, of a file that was not read."""
-        with self._lock:
+            if text is not None:
+                self._drop(digest)
+                self._texts[digest] = text
+                self._bytes += sys.getsizeof(text) + _TEXT_OVERHEAD
+                while self._bytes > self._limit and len(self._texts) > 1:
+                    self._drop(next(iter(self._texts)))
             self._place(digest, path)
 
     def get(self, digest: str) -> str | None:
@@ -103,7 +103,8 @@ class FilesSource(Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     `read_document` recognises a document in a text, given with its path; by default that of the contracts. `committed`
-    tells of what is there at first when it was committed. So much text is kept, in bytes.
+    tells of what is there at first when it was committed. So much text is kept, in bytes. `readings` may know what a
+    file holds.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class FilesSource(Source):
         open_backend: OpenBackend = open_backend,
         committed: Committed | None = None,
         text_bytes: int = MOST_TEXT_BYTES,
+        readings: Readings | None = None,
     ) -> None:
         self._root = os.path.realpath(root)
         self._settings = settings or FilesSettings()
@@ -122,6 +124,7 @@ class FilesSource(Source):
         self._contents = ContentStore(self._root, text_bytes)
         recognise, self._dating = read_document or _recognise, Dating(committed)
         self._documents = Documents(self._root, self._settings, recognise, self._contents.put, self._dating)
+        self._documents.readings = self._readings = readings
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
 
@@ -140,7 +143,7 @@ class FilesSource(Source):
                 continue
             self._documents.files[name] = file
             if file.digest:
-                self._contents.place(file.digest, name)
+                self._contents.put(file.digest, None, name)
 
     def known(self) -> dict[str, KnownFile]:
         if self._watcher is not None and self._watcher.is_stuck:
@@ -168,6 +171,8 @@ class FilesSource(Source):
         documents = self._documents
         catalogue = Catalogue(self._root, self._settings.pruned, documents)
         catalogue.scan()
+        if self._readings is not None:
+            self._readings.load(catalogue.waiting)
         observations: list[Observation] = documents.made()
         while True:
             while catalogue.waiting:
@@ -181,6 +186,10 @@ class FilesSource(Source):
 
     def content(self, digest: str) -> str | None:
         return self._contents.get(digest)
+
+    def holds(self, path: str, digest: str) -> bool:
+        file = self._documents.files.get(to_name(path))
+        return file is not None and file.shown == digest
 
 
 def _recognise(text: str, path: str) -> Reading | None:
