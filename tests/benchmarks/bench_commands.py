@@ -1,5 +1,5 @@
 """Commands in a workspace of 5,000 tasks against walking it, reading its files and `json.loads`: where nothing is kept,
-and once more. What they take of the processor, too. And a session with a transcript of 320 MB."""
+once more, and after one file has changed. What they take of the processor, too. And a session of 320 MB."""
 
 from __future__ import annotations
 
@@ -60,8 +60,14 @@ class _Commands:
         shutil.rmtree(self._home / ".local" / "state" / "agentwatch" / "answers", ignore_errors=True)
         self.run(words)
 
+    def run_changed(self, words: Sequence[str]) -> None:
+        """The same after one file has changed."""
+        changed = next(self._workspace.glob("group0/*/return.md"))
+        changed.write_text(changed.read_text("utf-8") + "\n", "utf-8")
+        self.run(words)
+
     def rows(self, words: Sequence[str], reference: Callable[[], object], what: str, rounds: int) -> list[Row]:
-        """Anew, and once more, each against the reference."""
+        """Anew, once more, and after a change, each against the reference."""
         told = " ".join(word for word in words if word not in {"--timeout", "0"})
         for _ in range(2):
             self.run_anew(words)
@@ -75,10 +81,12 @@ class _Commands:
         for _ in range(rounds):
             self.run(words)
         used = (_processor() - before) / rounds
+        read_changed, changed = interleaved([reference, partial(self.run_changed, words)], rounds)
         return [
             Row(f"{told}, {what}", _REFERENCE, read, anew, 3.0),
             Row(f"{told}, {what}, again", _REFERENCE, read_again, again, 0.5),
             Row(f"{told}, {what}, again, of the processor", "0.15 s", 150.0, used, 1.0),
+            Row(f"{told}, {what}, one file has changed", _REFERENCE, read_changed, changed, 2.0),
         ]
 
 

@@ -1,4 +1,5 @@
-"""Answers that commands gave before, given again as long as nothing that they looked at has changed.
+"""Answers that commands gave before, given again as long as nothing that they looked at has changed; and where
+something has, what was read in all other files.
 
 Agents call the same commands over and over, and a look at 5,000 tasks takes seconds. So a command notes all that it
 looks at, and leaves what it said, with that, in the user's state directory. The next one that is called alike looks
@@ -24,6 +25,12 @@ Why it is so:
   minute; on tmpfs, never. To digest every document is what is to be spared. To keep nothing that is so young would cost
   just those calls that follow each other, and temporary workspaces lie on tmpfs. Nobody is known to write documents in
   this way, so it is left at that. No answer is older than a day.
+- Where agents work, some file changes all the time. So what was read in each file, and what each return claims, lies in
+  an `index`, beside the answers and sealed as they are. A file is not opened while it has the attributes that it had
+  when it was read, if it was not too young then; all else is computed as ever, so that the result is the same. Nobody
+  keeps it but who looks at some hundred files: less costs more to keep than to find out.
+- It is packed by `pickle`, in C: 10,000 readings take 45 ms, and no other way came near. Nothing is unpacked before its
+  seal holds, and then nothing can be called but the few named tuples, enums and frozen dataclasses that it is made of.
 - Whatever is wrong with it (cut off, damaged, of another version, somebody else's) it is as if it were not there. To
   delete it is harmless.
 """
