@@ -284,3 +284,26 @@ def test_a_file_that_changes_while_it_is_checked_is_checked_again_and_others_are
     monkeypatch.setattr(Disk, "look", changing)
     inspector.check([target])
     assert inspector._changed(["shop.api"]) == [target]
+
+
+def test_in_a_storm_what_was_checked_before_waits_and_what_is_new_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
+    known = [Target(f"t{n}", Version(1, 0.0, f"{n}.return.md", "d" * 64, said, ())) for n in range(120)]
+    inspector = Inspector(tmp_path, lambda _: RETURN)
+    inspector.check(known)
+    inspector._pace.spend(1_000.0)
+    inspector.want(known)
+    inspector.want([known[0]])
+    assert 0.0 < inspector._rest() <= 1.0
+    new = known[0]._replace(task_id="new")
+    inspector.want([new])
+    assert inspector._rest() == 0.0
+    taken = inspector._take()
+    assert new in taken
+    assert known[1] in taken
+    assert known[0] not in taken
+    monkeypatch.setattr(inspector, "_wanted_at", 0.0)
+    assert inspector._rest() <= 0.0
+    assert inspector._take()[-1] == known[0]

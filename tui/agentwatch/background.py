@@ -46,6 +46,32 @@ class Background(ABC, Generic[T]):
         """Work, until it is `_stopped`."""
 
 
+class Pace:
+    """What goes on and on takes no more than a share of one core: it is done at once until the credit is used up, which
+    comes back with time, and then rests in between. All in seconds, of the processor but for the rest."""
+
+    def __init__(self, share: float, credit: float, longest: float) -> None:
+        self._share = share
+        self._most = credit
+        self._longest = longest
+        self._credit = credit
+        self._at = time.monotonic()
+
+    def spend(self, seconds: float) -> None:
+        """So much has been taken since the call before."""
+        now = time.monotonic()
+        earned = min(self._credit + (now - self._at) * self._share, self._most)
+        # What others took in the meantime may be in it: nobody rests for that for ever.
+        self._credit = max(earned - seconds, -self._most)
+        self._at = now
+
+    @property
+    def rest(self) -> float:
+        """How long to rest before there is more to do, the longest at most; 0 while there is credit."""
+        self.spend(0.0)
+        return min(max(-self._credit / self._share, 0.0), self._longest)
+
+
 def let_others_work() -> None:
     """Rest, for a while at most, as long as another thread has work: of two, each gets half of the interpreter, and the
     screen would wait twice as long. A command has no other thread, and other programs are not waited for."""

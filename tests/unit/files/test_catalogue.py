@@ -617,3 +617,20 @@ def test_when_the_root_is_gone_so_is_everything(look: Look, tmp_path: Path) -> N
     assert [brief(item) for item in look.catalogue.forget_all()] == ["gone a/x.json", "gone y.json"]
     assert (look.catalogue.directories, look.catalogue.files) == (0, 0)
     assert sorted(look.scan()) == ["a/x.json", "y.json"]
+
+
+def test_in_a_storm_files_are_looked_at_as_they_were_last_changed_and_each_stands_back_once(look: Look) -> None:
+    at = 1_000_000_000
+
+    def changed(name: str) -> None:
+        nonlocal at
+        at += 1_000
+        (look.root / name).write_text(packet(f"{name}{at}"), "utf-8")
+        os.utime(look.root / name, (at, at))
+        look.catalogue.mark_changed([name], first=False)
+
+    look.scan()
+    for name in ("a.json", "b.json", "c.json", "a.json", "d.json", "a.json"):
+        changed(name)
+    assert look.drained() == ["b.json", "c.json", "a.json", "d.json"]
+    assert look.drained() == []

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.background import Pace
 from agentwatch.delegation.observation import Seen
+from agentwatch.sources.files import watcher as watcher_module
 from agentwatch.sources.files.inotify_backend import InotifyBackend
 from agentwatch.sources.files.scan import FolderListing, list_directory
 from agentwatch.sources.files.settings import FilesSettings
@@ -28,6 +30,7 @@ from tests.unit.files.watching import (
     QUICK,
     Receiver,
     descriptors,
+    on_disk,
     packet,
     read_document,
     watching,
@@ -216,6 +219,23 @@ def test_the_numbers_go_on_without_gaps(root: Path) -> None:
         (root / "a.json").unlink()
         receiver.until(lambda it: len(it.observations) == 22)
     assert [item.seq for item in receiver.observations] == list(range(1, 23))
+
+
+def test_a_storm_is_rested_in_and_ends_with_what_the_files_hold(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rests = []
+
+    class Exhausted(Pace):
+        @property
+        def rest(self) -> float:
+            rests.append(self)
+            return 0.02
+
+    monkeypatch.setattr(watcher_module, "Pace", Exhausted)
+    with watching(root) as receiver:
+        for number in range(500):
+            write(root / f"{number % 5}.json", packet(str(number)))
+        receiver.until(lambda it: it.present == on_disk(root))
+    assert rests
 
 
 def test_the_text_of_an_observation_can_be_had(root: Path) -> None:

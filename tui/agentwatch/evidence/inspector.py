@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.background import Background, let_others_work
+from agentwatch.background import Background, Pace, let_others_work
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.run import Run
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
+
+_AGAIN: Final = 50
+"""Returns that were checked before and are others now, in one round of a storm."""
+_STORM_SHARE: Final = 0.04
+_STORM_CREDIT: Final = 0.5
+_STORM_SECONDS: Final = 1.0
+"""The share of one core that checking them again may take while more of them come, the seconds of it that are not
+waited for, and how long none has come when that is over."""
 
 _PAUSE_SECONDS: Final = (1.0, 120.0)
 _SHARE: Final = 0.001
@@ -104,6 +112,9 @@ class Inspector(Background[Sequence[Checks]]):
         self._transcript_of = transcript_of
         self._proofs: dict[str, tuple[Target, Proof]] = {}
         self._wanted: dict[str, Target] = {}
+        """The targets to check, those that were wanted last at the end."""
+        self._wanted_at = 0.0
+        self._pace = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_SECONDS)
         self._known: dict[str, _Checked] = {}
         self._soon: set[str] = set()
         """The tasks whose returns are looked at again soon: those with a false claim, and those of which only the check
@@ -129,10 +140,13 @@ class Inspector(Background[Sequence[Checks]]):
         return targets
 
     def want(self, targets: Iterable[Target]) -> None:
-        """Check these returns, soon. A target replaces the one before of the same task."""
+        """Check these returns, soon. A target replaces the one before of the same task, and waits anew."""
         with self._news:
             self.idle = False
-            self._wanted.update((target.task_id, target) for target in targets)
+            for target in targets:
+                self._wanted.pop(target.task_id, None)
+                self._wanted[target.task_id] = target
+            self._wanted_at = time.monotonic()
             self._news.notify()
 
     def check(self, targets: Sequence[Target]) -> list[Checks]:
@@ -165,17 +179,18 @@ class Inspector(Background[Sequence[Checks]]):
     def _run(self, emit: Callable[[Sequence[Checks]], None]) -> None:
         while True:
             with self._news:
-                if not self._wanted and not self._stopped:
-                    self._news.wait(max(min(self._next.values()) - time.monotonic(), 0.0))
+                while not self._stopped and (rest := self._rest()) > 0.0:
+                    self._news.wait(rest)
                 if self._stopped:
                     return
-                targets = list(self._wanted.values())
-                self._wanted.clear()
-            if not targets:
+                targets = wanted = self._take()
+            if not wanted:
                 targets = [target for task_ids in (self._soon, self._known) for target in self._look_at(task_ids)]
             for some in _rounds(targets):
                 let_others_work()
+                began, again = time.thread_time(), sum(one.task_id in self._known for one in some) if wanted else 0
                 checks = self._check(some)
+                self._pace.spend((time.thread_time() - began) * again / len(some))
                 if self._stopped:
                     return
                 try:
@@ -185,6 +200,22 @@ class Inspector(Background[Sequence[Checks]]):
                     return
             with self._news:
                 self.idle = not self._wanted
+
+    def _rest(self) -> float:
+        """Seconds until there is something to do."""
+        if not self._wanted:
+            return min(self._next.values()) - time.monotonic()
+        if self._wanted.keys() - self._known.keys():
+            return 0.0
+        return min(self._pace.rest, self._wanted_at + _STORM_SECONDS - time.monotonic())
+
+    def _take(self) -> list[Target]:
+        """What to check now: all that was never checked, and in a storm few of the others, those that wait longest."""
+        again = [task_id for task_id in self._wanted if task_id in self._known]
+        if self._pace.rest and time.monotonic() < self._wanted_at + _STORM_SECONDS:
+            again = again[:_AGAIN]
+        taken = self._wanted.keys() - self._known.keys() | set(again)
+        return [self._wanted.pop(task_id) for task_id in list(self._wanted) if task_id in taken]
 
     def _request(self, target: Target) -> Request | None:
         from agentwatch.evidence.checker import Request

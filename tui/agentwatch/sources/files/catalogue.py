@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -64,8 +64,8 @@ class Catalogue:
         self._watch = watch
         self._unwatch = unwatch
         self._directories: dict[str, _Directory] = {}
-        self._queue: deque[str] = deque()
-        self._queued: set[str] = set()
+        self._queue: OrderedDict[str, bool] = OrderedDict()
+        """What is to be looked at, in this order, and whether it has stood back already."""
         self.unlisted: dict[str, str] = {}
         """Directories that cannot be listed, with what the system says."""
 
@@ -104,14 +104,23 @@ class Catalogue:
 
     def mark(self, path: str, *, first: bool = False) -> None:
         """Something may have happened to this path: look at it with the next drain, `first` or after all others."""
-        if path not in self._queued:
-            self._queued.add(path)
-            (self._queue.appendleft if first else self._queue.append)(path)
+        if path not in self._queue:
+            self._queue[path] = False
+            if first:
+                self._queue.move_to_end(path, last=False)
 
-    def mark_changed(self, paths: Iterable[str]) -> None:
-        """Mark the paths of one burst of events as the first: what is gone, then the rest as it was last changed."""
-        for _, path in sorted(((mtime_in(self._fingerprint(path)), path) for path in paths), reverse=True):
-            self.mark(path, first=True)
+    def mark_changed(self, paths: Iterable[str], *, first: bool = True) -> None:
+        """Mark the paths of one burst of events as the first: what is gone, then the rest as it was last changed.
+
+        Or after all others, in a storm: then files are looked at in the order in which they were last changed, though
+        one that changes again and again stands back only once.
+        """
+        changed = sorted(((mtime_in(self._fingerprint(path)), path) for path in paths), reverse=first)
+        for _, path in changed:
+            if not first and self._queue.get(path) is False:
+                self._queue[path] = True
+                self._queue.move_to_end(path)
+            self.mark(path, first=first)
 
     def mark_around(self, paths: set[str]) -> None:
         """Mark the directories of these paths, and the files in them that may have changed unseen since."""
@@ -181,20 +190,18 @@ class Catalogue:
     def drain(self, deadline: float) -> list[Observation]:
         """Look at marked paths until none is left or the deadline, on the monotonic clock, has passed."""
         while self._queue:
-            path = self._queue.popleft()
-            self._queued.discard(path)
+            path, _ = self._queue.popitem(last=False)
             self._look(path)
             if time.monotonic() >= deadline:
                 break
         else:
-            # A set that is emptied one by one keeps the room that it once took.
-            self._queued.clear()
+            # What is emptied one by one keeps the room that it once took.
+            self._queue.clear()
         return self._documents.made()
 
     def forget_all(self) -> list[Observation]:
         """The root is gone: so is everything."""
         self._queue.clear()
-        self._queued.clear()
         self._drop_tree("")
         return self._documents.made()
 

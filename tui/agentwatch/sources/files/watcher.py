@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from agentwatch.background import Pace
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.documents import Documents
@@ -50,6 +51,14 @@ _EXACT_IDLE_SHARE: Final = 0.000_2
 _POLL_SHARE: Final = 0.02
 """The share of one core that sweeps may take: after events, after events of a backend that knows what it lost, while
 nothing happens, the same of such a backend, and where there are no events."""
+
+_STORM_SHARE: Final = 0.15
+_STORM_CREDIT: Final = 2.0
+_STORM_REST_SECONDS: Final = 0.4
+_STORM_OVER_SECONDS: Final = 1.0
+"""The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
+of it that a burst has at once, how long the rest between two turns of a storm is at most, and how long nothing has
+changed when it is over. A file that is written again meanwhile is read once, as it is then."""
 
 _IDLE_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.5
@@ -129,10 +138,12 @@ class Watcher:
         self._touched_at = 0.0
         self._root_at = 0.0
         self._events_at = time.monotonic()
+        self._changed_at = -math.inf
         self._scan_all = True
         self._starting = True
         self._polling = ""
         self._trouble = ""
+        self._pace = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS)
         self._told: Health | None = None
         self._told_at = 0.0
 
@@ -177,13 +188,25 @@ class Watcher:
         except WatchError as error:
             self._poll_because(error)
             return
-        now = time.monotonic()
+        now, is_starting, began = time.monotonic(), self._starting, time.process_time()
         stalled = now - self._events_at > timeout + _STALL_SECONDS
         self._events_at = now
         self._note(changes, now, lost=changes.lost or stalled, exact=backend.exact)
         self._sweeps.advance(polls=backend.polls, exact=backend.exact)
         self._catalogue.mark_due(now)
         self._drain()
+        if now < self._changed_at + _STORM_OVER_SECONDS and not is_starting:
+            self._rest(began)
+
+    def _rest(self, began: float) -> None:
+        """Rest while a storm lasts. What the process has done since `began` counts, and what it does meanwhile because
+        of that, in other threads."""
+        for rests in (True, False):
+            ended = time.process_time()
+            self._pace.spend(ended - began)
+            if rests and (rest := self._pace.rest):
+                self._stopping.wait(rest)
+            began = ended
 
     def _timeout(self) -> float:
         if self._catalogue.waiting or self._sweeps.running:
@@ -194,7 +217,10 @@ class Watcher:
 
     def _note(self, changes: Changes, now: float, *, lost: bool, exact: bool) -> None:
         if changes.paths:
-            self._catalogue.mark_changed(changes.paths)
+            self._changed_at = now
+            # What there was at first is not waited for; in a storm, a return that is read before its handoff would be
+            # taken for an earlier one.
+            self._catalogue.mark_changed(changes.paths, first=self._starting)
             self._sweeps.ask(now + _ACTIVE_SECONDS, exact=exact)
             if not exact:
                 if not self._touched:
