@@ -150,9 +150,5 @@ class Arming:
         self._at = self._steady() + ARMING_SECONDS
         if self._timer is not None:
             self._timer.stop()
-        self._timer = once(self._screen, ARMING_SECONDS, self._end)
-
-    def _end(self) -> None:
         # Timers of Textual may go off half a millisecond early.
-        self._at = min(self._at, self._steady())
-        self._over()
+        self._timer = once(self._screen, ARMING_SECONDS + 0.001, self._over)
