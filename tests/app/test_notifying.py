@@ -462,26 +462,24 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
             at[0] += PAUSE
             app.announcer.tell()
 
-        async def told() -> list[str]:
-            """All notifications so far; each is of one task."""
-            count = len(log.read_text().splitlines())
-            await stage.until(lambda: len(log.read_text().splitlines()) > count)
-            return re.findall(r"shop: (\w+) needs you", log.read_text())
+        async def told(*tasks: str) -> None:
+            """Wait until these are all notifications so far, each of one task."""
+            await stage.until(lambda: re.findall(r"shop: (\w+) needs you", log.read_text()) == [*tasks])
 
         await stage.until(lambda: app.is_settled)
         app.post_message(events.AppBlur())
         await fail("away")
-        assert await told() == ["away"]
+        await told("away")
         app.post_message(events.AppFocus())
         await fail("here")
         app.post_message(events.AppBlur())
         await fail("left")
-        assert await told() == ["away", "left"]
+        await told("away", "left")
         await pilot.press("j")
         await fail("typing")
         app.post_message(events.AppBlur())
         await fail("gone")
-        assert await told() == ["away", "left", "gone"]
+        await told("away", "left", "gone")
 
 
 async def test_an_alarm_is_told_once_with_its_program_also_over_restarts(
