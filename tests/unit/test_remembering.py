@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 
@@ -15,8 +16,12 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Reading
+from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.history.keeper import Keeper, recall
 from agentwatch.monitor import Monitor
+from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.health import Batch
 from agentwatch.view.document import tree_document
 from tests.unit.history.recorded import META, meta, packet
 
@@ -250,3 +255,54 @@ async def test_what_the_source_hands_over_last_is_in_the_history_before_its_file
     after = monitor_of(workspace)
     after.scan()
     assert "late" in after.tree.tasks
+
+
+class Parting(FilesSource):
+    """Tells the last it has seen when it is stopped, as the event loop is busy with something else."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.file = root / "late.return.json"
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.free = threading.Event()
+        self._told: Callable[[Batch], None] | None = None
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        self._told = emit
+        super().start(emit)
+
+    def stop(self) -> None:
+        super().stop()
+        assert self.loop is not None
+        self.loop.call_soon_threadsafe(self.free.wait, 20.0)
+        self.file.write_text(meta("implemented", "late"), "utf-8")
+        assert self._told is not None
+        self._told(super().scan())
+
+    def known(self) -> dict[str, KnownFile]:
+        return {self.file.name: KnownFile(fingerprint=1, digest="d", shown="d")}
+
+
+async def test_what_the_source_tells_last_is_recorded_before_it_counts_as_known_however_busy_the_loop_is(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, order = Parting(workspace), list[str]()
+    source.loop = asyncio.get_running_loop()
+    keep, keep_files = Keeper.keep, Keeper.keep_files
+
+    def kept(keeper: Keeper, observations: Sequence[Observation]) -> None:
+        order.extend(one.path for one in observations if isinstance(one, Seen))
+        keep(keeper, observations)
+
+    def known(keeper: Keeper, files: Mapping[str, KnownFile]) -> None:
+        order.append("known")
+        keep_files(keeper, files)
+        source.free.set()
+
+    monkeypatch.setattr(Keeper, "keep", kept)
+    monkeypatch.setattr(Keeper, "keep_files", known)
+    monitor = Monitor(workspace, Settings(), source, time.time, remembers=True)
+    await watch(monitor, lambda: True)
+    assert order == ["late.return.json", "known"]
+    recalled = recall(workspace)
+    assert [one.path for one in recalled.observations if isinstance(one, Seen)] == ["late.return.json"]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from agentwatch import __version__
 from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Requested
-from agentwatch.monitor import Monitor, rules_of
+from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory, workspace_id
 from agentwatch.presence import shown
 from agentwatch.remote.answers import Answers, parts
@@ -45,6 +45,7 @@ from agentwatch.remote.outcomes import Outcome
 from agentwatch.remote.wire import Signer, unpack
 from agentwatch.sources.health import Problem, health_of
 from agentwatch.text import words_of
+from agentwatch.watched import rules_of
 
 Deciding = Callable[[Monitor, Decide], Awaitable[Result]]
 
