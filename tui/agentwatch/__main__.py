@@ -26,8 +26,11 @@ def main() -> None:
     # Looking for garbage takes a fifth of the time of a small `tree`, and of the first frame. What stays turns it on.
     gc.disable()
     atexit.register(gc.freeze)
-    if sys.argv[1:] and sys.argv[1] in KEPT:
-        from agentwatch.kept.answers import answered
+    if sys.argv[1:] and sys.argv[1] in (*KEPT, "wait"):
+        if sys.argv[1] == "wait":
+            from agentwatch.polls import polled as answered
+        else:
+            from agentwatch.kept.answers import answered
 
         try:
             sys.exit(answered(sys.argv[1:], _run, _ask_git))
@@ -35,8 +38,8 @@ def main() -> None:
             from agentwatch.cli import refused
 
             sys.exit(refused(error))
-    if sys.argv[1:2] in (["hook"], ["wait"]):
-        # What these ask of a task is kept; see `sightings`.
+    if sys.argv[1:2] == ["hook"]:
+        # What it asks of a task is kept; see `sightings`.
         from agentwatch.kept.looks import install
 
         install()

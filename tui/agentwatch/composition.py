@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
+    from agentwatch.sources.files.documents import Reader
     from agentwatch.sources.sessions.selection import Selection
 
 
@@ -164,15 +165,17 @@ def scanned(
     inspects: bool = True,
     requests: bool = False,
     dates: bool = False,
+    recognise: Reader | None = None,
 ) -> Monitor:
     """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
 
     `sessions` takes the place of a source of its own. With `requests` it knows what programs ask the operator, which is
     nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
-    unless it says `dates`.
+    unless it says `dates`. `recognise` tells which texts are documents, where not all of them matter.
     """
-    state, readings, one_look = state_directory(workspace), readings_of(workspace, settings), None
-    if inspects:
+    state, one_look = state_directory(workspace), None
+    readings = readings_of(workspace, settings) if recognise is None else None
+    if inspects and recognise is None:
         # The models of the contracts take a while to load.
         from agentwatch.evidence.one_look import OneLook
 
@@ -181,7 +184,14 @@ def scanned(
         workspace,
         settings,
         source_of(
-            workspace, settings, selection, sessions, dates=inspects or dates, one_look=one_look, readings=readings
+            workspace,
+            settings,
+            selection,
+            sessions,
+            dates=inspects or dates,
+            one_look=one_look,
+            readings=readings,
+            recognise=recognise,
         ),
         time.time,
         inspects=inspects,
@@ -195,7 +205,8 @@ def scanned(
         since=selection.since if selection else None,
     )
     monitor.scan()
-    readings.save()
+    if readings is not None:
+        readings.save()
     if one_look is not None:
         one_look.save()
     if looks.is_noting():
@@ -231,9 +242,16 @@ class Load(Protocol):
     """Loads a workspace, with its history. Blocks, and writes nothing."""
 
     def __call__(
-        self, workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True
+        self,
+        workspace: Path,
+        settings: Settings,
+        *,
+        desk: Desk | None = None,
+        inspects: bool = True,
+        recognise: Reader | None = None,
     ) -> Monitor:
-        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false."""
+        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false. `recognise` as
+        `scanned` has it."""
 
 
 class Repeated:
@@ -246,10 +264,16 @@ class Repeated:
         self._sessions: dict[Path, KeptSessions] = {}
 
     def __call__(
-        self, workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True
+        self,
+        workspace: Path,
+        settings: Settings,
+        *,
+        desk: Desk | None = None,
+        inspects: bool = True,
+        recognise: Reader | None = None,
     ) -> Monitor:
         sessions = self._sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
-        return scanned(workspace, settings, sessions=sessions, desk=desk, inspects=inspects)
+        return scanned(workspace, settings, sessions=sessions, desk=desk, inspects=inspects, recognise=recognise)
 
 
 def source_of(
@@ -261,11 +285,12 @@ def source_of(
     dates: bool = False,
     one_look: OneLook | None = None,
     readings: Readings | None = None,
+    recognise: Reader | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
 
     With `dates`, what is there at first is as old as it says itself, or git. `one_look` reads the documents for one
-    look, and `readings` may know what files hold.
+    look, and `readings` may know what files hold. `recognise` tells instead which texts are documents.
     """
     files = FilesSource(
         workspace,
@@ -274,7 +299,7 @@ def source_of(
             max_bytes=settings.max_bytes,
             force_polling=settings.poll,
         ),
-        read_document=None if one_look is None else one_look.read,
+        read_document=recognise if one_look is None else one_look.read,
         committed=Commits(workspace).time_of if dates else None,
         text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
         readings=readings,

@@ -31,6 +31,7 @@ def main() -> None:
     from agentwatch.cli import run
     from agentwatch.evidence.plumbing import ask_again
     from agentwatch.kept import index, keeping
+    from agentwatch.polls import polled
 
     index.WORTH = 1  # type: ignore[misc]
     load, get, known = index.Index.load, index.Index.get, list[object]()
@@ -60,8 +61,9 @@ def main() -> None:
         keeps = wish["keeps"] is True
         index.Index.load = load if wish["keeps"] else _nothing  # type: ignore[assignment,method-assign]
         answers.read, keeping.keep = (read, keep) if keeps else (_nothing, _nothing)
-        if keeps and arguments[0] in KEPT:
-            code = answers.answered(arguments, lambda said=arguments: run(said), ask_again)
+        if keeps and arguments[0] in (*KEPT, "wait"):
+            answered_again = polled if arguments[0] == "wait" else answers.answered
+            code = answered_again(arguments, lambda said=arguments: run(said), ask_again)
         else:
             code = run(arguments)
         streams, sys.stdout, sys.stderr = (sys.stdout, sys.stderr), answered, sys.__stderr__

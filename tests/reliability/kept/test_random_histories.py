@@ -35,6 +35,9 @@ _COMMANDS = (
     ["pending", "--json"],
     ["pending"],
     ["check", "--format", "json"],
+    ["wait", "--timeout", "0", "a"],
+    ["wait", "--timeout", "0", "job"],
+    ["wait", "--timeout", "0", "task-1"],
 )
 _PLACES = ("a.handoff.json", "a.return.md", "job/handoff.json", "job/return.md", "job/deep/b.return.md", "note.md")
 _CLAIMED = ("src/a.py", "docs/design.md", "src/new/b.py")

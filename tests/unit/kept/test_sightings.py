@@ -31,9 +31,9 @@ class Site:
     def returns(self, name: str, state: str) -> None:
         (self.workspace / f"{name}.return.md").write_text(returned(state))
 
-    def wait(self, task_id: str, *, keeps: bool = True) -> tuple[list[object], bool]:
+    def wait(self, task_id: str, *, keeps: bool = True, seconds: float = 0.0) -> tuple[list[object], bool]:
         time.sleep(0.06)
-        self.teller.ask(["wait", task_id, str(self.workspace), "--timeout", "0"], time.time(), keeps=keeps)
+        self.teller.ask(["wait", task_id, str(self.workspace), f"--timeout={seconds}"], time.time(), keeps=keeps)
         return self.teller.answer()
 
 
@@ -54,10 +54,22 @@ def test_a_wait_is_told_of_a_task_what_it_was_told_before(site: Site, task_id: s
     assert told == site.wait(task_id, keeps=False)[0]
 
 
-def test_who_asks_about_one_task_looks_for_all(site: Site) -> None:
+def test_a_wait_is_not_told_at_once_that_nothing_came_where_the_one_before_has_waited_for_that(site: Site) -> None:
+    for _ in range(2):
+        site.wait("bad", seconds=0.1)
+    assert not site.wait("bad", seconds=0.1)[1]
+
+
+def test_a_decision_is_told_to_the_next_one_that_asks_and_is_not_kept(site: Site) -> None:
     for _ in range(2):
         site.wait("bad")
-    assert site.wait("open")[1]
+    site.teller.ask(["decide", "bad", "--abort", "--yes", str(site.workspace)], time.time(), keeps=False)
+    assert site.teller.answer()[0][0] == 0
+    for _ in range(3):
+        told, again = site.wait("bad")
+        assert not again
+        assert told[0] == 0
+        assert json.loads(str(told[1]))["action"] == "abort"
 
 
 def test_a_task_that_has_returned_meanwhile_is_looked_at(site: Site) -> None:

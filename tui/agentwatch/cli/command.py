@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
     from agentwatch.remote.address import Address
+    from agentwatch.sources.files.documents import Reader
     from agentwatch.sources.sessions.selection import Selection
 
 COMMANDS: Final[dict[str, Command]] = {}
@@ -232,11 +233,12 @@ def scanned(
     desk: Desk | None = None,
     inspects: bool = True,
     requests: bool = True,
+    recognise: Reader | None = None,
 ) -> Monitor:
     """A workspace as it is now, for the operator; see `composition.scanned`."""
     from agentwatch.composition import scanned
 
-    return scanned(workspace, settings, selection, desk=desk, inspects=inspects, requests=requests)
+    return scanned(workspace, settings, selection, desk=desk, inspects=inspects, requests=requests, recognise=recognise)
 
 
 def selection_of(options: argparse.Namespace, addresses: Sequence[Address] = ()) -> Selection | None:

@@ -19,6 +19,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
+from agentwatch.kept import looks
 from agentwatch.sightings import sighted
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
@@ -54,6 +55,8 @@ def wait(
     found, task = _decided(asker, load, workspace, settings, task_id, attempt=attempt, timeout=timeout)
     handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
     document = waited(found, task, task_id, handoff_path=handoff_path)
+    if timeout > 0 and _code(document) not in _FINAL:
+        looks.spoil("it has waited for that, and the next one waits as well")
     _print(document, indent)
     # Only now somebody has it.
     trouble = asker.note_read(found, _BY) if isinstance(found, Verified) else None

@@ -1,0 +1,105 @@
+"""A task of which only the documents are recognised that can speak of it is told of as by all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from agentwatch.composition import scanned
+from agentwatch.config import Settings
+from agentwatch.delegation.task import Task
+from agentwatch.sightings import Concerned, sighted
+from agentwatch.sources.files.documents import Documents
+from tests.homes import live_in
+from tests.unit.agents.documents import packet, returned
+
+_EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "20"))
+_IDS = ("a", "b", "a.b", "job", "job/a", "job/deep", "job/deep/a", "architect", "job/architect", "é", "c d")
+_PLACES = ("", "job/", "job/deep/", "job/handoffs/", "job/returns/", "other/", "other/returns/")
+_NAMES = ("handoff.json", "return.md", "a.handoff.json", "a.return.md", "b.handoff.json", "b.md", "return-meta.json")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live_in(tmp_path, monkeypatch)
+    # Half a document is waited for, and counts as written later.
+    monkeypatch.setattr(Documents, "_rest", lambda *_, **__: 0.0)
+
+
+def told(task: Task | None) -> object:
+    if task is None:
+        return None
+    latest = task.latest.returned if task.latest is not None else None
+    # Its number in the order of all that were recognised says nothing by itself.
+    return task.own_state, task.question is None, latest and latest._replace(seq=0)
+
+
+def text_of(dice: random.Random) -> str:
+    """A document that says of what task it is, or does not, in one of the ways in which that is written."""
+    task_id: str | None = dice.choice((*_IDS, None, None, None))
+    way = dice.randrange(6)
+    if way < 2:
+        given = {} if task_id is None else {"task_id": task_id}
+        wished = {"objective": "Do it.", "evidence": [], "success_criteria": ["It works"], "risks": []}
+        if dice.random() < 0.2:
+            given["parent_task_id"] = dice.choice(_IDS)
+        return json.dumps(given | wished, ensure_ascii=way == 0)
+    if way == 2:
+        path = [dice.choice(("orchestrator", "architect", "a")) for _ in range(dice.randrange(4))]
+        status = dice.choice(("completed", "failed", "in_progress"))
+        document = {"status": status, "summary": "Did it.", "artifacts": []}
+        about = {"session_id": "s1", "agent_type": "a", "delegation_depth": len(path), "delegation_path": path}
+        return json.dumps(document | {"metadata": about, "errors": []})
+    said = returned(dice.choice(("SUCCESS", "ERROR", "PARTIAL")))
+    if task_id is None:
+        return said
+    value = {3: task_id, 4: f"**`{task_id}`**", 5: f"{task_id[:1]}<!-- of ours -->{task_id[1:]}"}[way]
+    return said.replace("\nsummary:", f"\ntask_id: {value}\nsummary:", 1)
+
+
+@pytest.mark.parametrize("number", range(_EXAMPLES))
+def test_a_task_is_told_of_as_if_all_documents_were_recognised(tmp_path: Path, number: int) -> None:
+    seed = random.randrange(2**32) + number
+    dice, workspace = random.Random(seed), tmp_path / "shop"
+    texts = [text_of(dice) for _ in range(8)]
+    for at in range(dice.randrange(1, 12)):
+        path = workspace / (dice.choice(_PLACES) + dice.choice(_NAMES))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dice.choice(texts), "utf-8")
+        os.utime(path, (1_700_000_000 + at, 1_700_000_000 + dice.randrange(9)))
+    settings = Settings(sessions=dice.random() < 0.5)
+    whole = scanned(workspace, settings, inspects=True).tree.tasks
+    for task_id in {*_IDS, *whole, "nobody"}:
+        found = sighted(workspace, settings, task_id, scanned, inspects=True).task
+        assert told(found) == told(whole.get(task_id)), (seed, task_id)
+
+
+def test_what_cannot_speak_of_a_task_is_not_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Concerned.recognise
+    recognised = set[str]()
+
+    def recognising(self: Concerned, text: str, path: str) -> object:
+        found = read(self, text, path)
+        recognised.update([path] if found is not None else [])
+        return found
+
+    monkeypatch.setattr(Concerned, "recognise", recognising)
+    for name in ("one", "two"):
+        (tmp_path / "shop" / name).mkdir(parents=True)
+        (tmp_path / "shop" / name / "handoff.json").write_text(packet(name))
+        (tmp_path / "shop" / name / "return.md").write_text(returned("SUCCESS", f"Did {name}."))
+    assert sighted(tmp_path / "shop", Settings(sessions=False), "two", scanned).task is not None
+    assert recognised == {"two/handoff.json", "two/return.md"}
+
+
+@pytest.mark.parametrize("written", ["\\u0061.b", "a\\.b", "a.<!-- of ours -->b"])
+def test_an_id_is_found_however_it_is_written(written: str) -> None:
+    concerned = Concerned("a.b")
+    assert concerned.has_missed()
+    concerned.recognise("What lies beside it matters.", "far/other.md")
+    concerned.recognise(f'{{"task_id": "{written}", "objective": "Do it."}}', "far/handoff.json")
+    assert concerned.has_missed()
