@@ -32,6 +32,7 @@ from agentwatch.place import state_directory
 from agentwatch.presence import come_back, is_shown, shown, step_away
 from agentwatch.sources.claude_code.claude_code_reader import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
+from agentwatch.sources.files.documents import Reader
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.reader import message
 from tests.unit.agents.claude import AGENT, SESSION, Claude
@@ -48,9 +49,17 @@ NOW = Settings(hook_wait=0.0)
 """Nobody has to wait in a test for what is there already."""
 
 
-def load(workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True) -> Monitor:
+def load(
+    workspace: Path,
+    settings: Settings,
+    *,
+    desk: Desk | None = None,
+    inspects: bool = True,
+    recognise: Reader | None = None,
+) -> Monitor:
     open_desk = None if desk is None else lambda: desk
-    monitor = Monitor(workspace, settings, FilesSource(workspace), lambda: 2e9, open_desk=open_desk)
+    files = FilesSource(workspace, read_document=recognise)
+    monitor = Monitor(workspace, settings, files, lambda: 2e9, open_desk=open_desk)
     monitor.scan()
     return monitor
 
