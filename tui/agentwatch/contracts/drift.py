@@ -158,7 +158,8 @@ def stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
     """
     places = [top, *(inside for key in _PLACES if isinstance(inside := top.get(key), dict))]
     keys = _ENDED if outcome is not Outcome.WORKING else (*_ENDED, *_BEGAN)
-    found = [at for place in places for key in keys if (at := _moment(place.get(key))) is not None]
+    told = [text for place in places for key in keys if isinstance(text := place.get(key), str)]
+    found = [at for text in told if (at := _moment(text)) is not None]
     if not found and outcome is Outcome.WORKING:
         found = [at for place in places if (at := session_began(place.get("session_id"))) is not None]
     return max(found, default=None)
@@ -170,12 +171,10 @@ def session_began(session_id: object) -> float | None:
     return None if match is None else float(match[1])
 
 
-def _moment(value: object) -> float | None:
+def _moment(text: str) -> float | None:
     """ISO 8601; without a zone it is taken as UTC."""
-    if not isinstance(value, str):
-        return None
     try:
-        at = datetime.fromisoformat(value.strip())
+        at = datetime.fromisoformat(text.strip())
         return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.rules import RULES
@@ -80,11 +79,11 @@ class Judgement:
         """
         if not self._noted:
             return ()
-        of_rule: Counter[str] = Counter()
+        of_rule: dict[str, int] = {}
         made: list[Finding] = []
         left_out = 0
         for rule_id, location, line, facts in self._noted:
-            of_rule[rule_id] += 1
+            of_rule[rule_id] = of_rule.get(rule_id, 0) + 1
             if of_rule[rule_id] > LIMIT_OF_ONE_RULE:
                 left_out += 1
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from functools import cached_property, partial
+from functools import partial
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from sys import maxsize
@@ -55,22 +55,28 @@ class Node:
     `most` is how many parts of one object or array are looked at. Raises ValueError where no sound value starts.
     """
 
+    __slots__ = ("_most", "_parts", "_text", "begins", "end", "start", "step", "value")
+
     def __init__(
         self, text: str, start: int, most: int = maxsize, step: str | int = "", begins: int | None = None
     ) -> None:
         self._text, self.start, self._most = text, start, most
         self.step, self.begins = step, start if begins is None else begins
+        self._parts: list[Node] | None = None
         try:
             self.value, self.end = _decode(text, start)
         except StopIteration:
             raise ValueError("a value is missing") from None
 
-    @cached_property
+    @property
     def parts(self) -> list[Node]:
         """The members of an object, or the entries of an array."""
+        if self._parts is None:
+            self._parts = self._found() if self.value and self._text[self.start] in "{[" else []
+        return self._parts
+
+    def _found(self) -> list[Node]:
         found: list[Node] = []
-        if not self.value or not isinstance(self.value, dict | list):
-            return found
         text, behind = self._text, self.start + 1
         while (match := _PART.match(text, behind)) is not None and len(found) < self._most:
             key = match[2]
@@ -81,7 +87,10 @@ class Node:
 
     def part(self, step: str | int) -> Node | None:
         """The member with a key, of one that stands twice the last; or the entry with an index."""
-        return next((part for part in reversed(self.parts) if part.step == step), None)
+        for part in reversed(self.parts):
+            if part.step == step:
+                return part
+        return None
 
     def offset_of(self, location: Location) -> int:
         """Where a place begins, or what encloses one that is not there."""

@@ -206,14 +206,13 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
 
     Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
     """
+    indices = [index for first, behind in spans for index in range(first, behind)]
+    text = "\n".join([lines[index] for index in indices])
+    if "```" not in text and "~~~" not in text:
+        return indices, indices
     outside: list[int] = []
     both: list[int] = []
     for first, behind in spans:
-        text = "\n".join(lines[first:behind])
-        if "```" not in text and "~~~" not in text:
-            outside += range(first, behind)
-            both += range(first, behind)
-            continue
         fence = ""
         for index in range(first, behind):
             after = after_fence(lines[index].lstrip(), fence)

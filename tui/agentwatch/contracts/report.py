@@ -175,11 +175,14 @@ TABLE: Final = Table(
 )
 
 
+_NO_METADATA: Final = ReportMetadata()
+
+
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[Report, Return]:
     """The typed report and its summary; every rule it breaks is noted."""
     raw = {key: value for key, value in top.items() if key != "context_map"} if "context_map" in top else top
     report = validated(Report, raw, TABLE.judging, judgement)
-    metadata = report.report_metadata or ReportMetadata()
+    metadata = report.report_metadata or _NO_METADATA
     confidence = metadata.confidence_level
     if confidence is not None and confidence < LOW_CONFIDENCE:
         place = ("report_metadata", "confidence_level")
@@ -202,7 +205,9 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[Report, Return]:
         judgement.add("REP049", ())
     if metadata.status in ("blocked", "failed") and not all(map(is_blank, report.identified_gaps or ())):
         judgement.add("REP050", ("identified_gaps",), status=metadata.status)
-    report = report.model_copy(update={"context_map": _context_map(report.findings or {}, judgement)})
+    context_map = _context_map(report.findings or {}, judgement)
+    if context_map is not None:
+        report = report.model_copy(update={"context_map": context_map})
     return report, _summary_of(report, top)
 
 
@@ -246,7 +251,7 @@ def _context_entry(
 
 
 def _summary_of(report: Report, top: dict[str, Any]) -> Return:
-    metadata = report.report_metadata or ReportMetadata()
+    metadata = report.report_metadata or _NO_METADATA
     raw = top.get("report_metadata")
     status = raw.get("status") if isinstance(raw, dict) else None
     outcome = Outcome(metadata.status) if metadata.status else None

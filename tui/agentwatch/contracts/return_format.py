@@ -109,6 +109,10 @@ TABLE: Final = Table(
 )
 
 
+_NO_STATUS: Final = StatusSection()
+_NO_ATTESTATION: Final = AttestationSection()
+
+
 def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedded: bool = False) -> Opened:
     """Read the sections; every rule they break is a finding."""
     found = sections.by_header
@@ -194,7 +198,7 @@ def _status_values(keys: Keys, judgement: Judgement) -> dict[str, Any]:
 
 
 def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement: Judgement, *, whole: bool) -> None:
-    status = model.status or StatusSection()
+    status = model.status or _NO_STATUS
     values = keys.values
     summary = values.get("summary")
     if summary and (count := wording.sentences(summary)) > 1:
@@ -237,8 +241,8 @@ def _is_cut(sections: Sections, attested: Attested) -> bool:
 
 
 def _summary_of(model: ReturnFormat, keys: Keys) -> Return:
-    status = model.status or StatusSection()
-    attestation = model.attestation or AttestationSection()
+    status = model.status or _NO_STATUS
+    attestation = model.attestation or _NO_ATTESTATION
     outcome = _OUTCOMES.get(status.state or "")
     return Return(
         contract=Contract.RETURN_FORMAT,

@@ -116,7 +116,7 @@ def _with_keys(lines: list[str], spans: Spans, known: tuple[str, ...]) -> list[i
 def _with_bullets(lines: list[str], spans: Spans) -> list[int]:
     """The lines of a section outside of fences; inside, too, where nothing stands outside."""
     outside, both = unfenced(lines, spans)
-    return outside if any(lines[index].strip() for index in outside) else both
+    return outside if len(outside) == len(both) or any(lines[index].strip() for index in outside) else both
 
 
 def _is_no_text(line: str) -> bool:

@@ -40,7 +40,7 @@ _NEARLY: Final = {
     "runtimeattestations": ATTESTATION,
     "runtimeattestion": ATTESTATION,
 }
-_MARKED_LINE: Final = re.compile(r"[\n\r]( {0,3}(?:#|```|~~~)[^\n\r]*)")
+_MARKED_LINE: Final = re.compile(r"\n( {0,3}(?:#|```|~~~)[^\n]*)")
 _TAG: Final = re.compile(r"\s*</?[A-Za-z][\w-]*(?:\s[^<>]*)?>")
 _TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 _NOT_LETTERS: Final = re.compile(r"[^a-z]")
@@ -106,6 +106,8 @@ def may_be_return(text: str) -> bool:
         return False
     if "runtime_" in text or "RUNTIME_" in text:
         return True
+    if "\r" in text:
+        text = text.replace("\r", "\n")
     fenced = ""
     for match in _MARKED_LINE.finditer("\n" + text):
         line = match[1]

@@ -64,7 +64,7 @@ METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegat
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
 
 _META_FILE: Final = re.compile(
-    r"(?:^|/)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
+    r"(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
     r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
@@ -96,7 +96,10 @@ _PAIR: Final = 2
 def may_follow(text: str, name: str) -> bool:
     """A cheap look that turns away nearly every other JSON text: it has no key by which `contract_of` could tell it."""
     # A key may be written in escapes.
-    return any(key in text for key in _TOLD_BY) or "\\u" in text or contract_by_name(name) is not None
+    for key in _TOLD_BY:
+        if key in text:
+            return True
+    return "\\u" in text or contract_by_name(name) is not None
 
 
 def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Contract | None:
@@ -182,7 +185,7 @@ def is_meta_file(name: str) -> bool:
     last = _last_part(name)
     # Nearly no name asks for the pattern.
     may_be = "-" in last and ("return" in last or "handoff" in last) and "schema" not in last
-    return may_be and _META_FILE.search(name) is not None
+    return may_be and _META_FILE.match(name.rpartition("/")[2]) is not None
 
 
 def _last_part(name: str) -> str:

@@ -151,6 +151,10 @@ TABLE: Final = Table(
 )
 
 
+_NO_METADATA: Final = ReturnMetadata()
+_NO_ERROR: Final = ReturnError()
+
+
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Return]:
     """The typed return and its summary; every rule it breaks is noted."""
     returned = validated(SubagentReturn, top, TABLE.judging, judgement)
@@ -206,9 +210,9 @@ def summary_of(
     **more: Any,
 ) -> Return:
     """What the delegation tree needs of a return; `reported` is its status as it was written, `more` other fields."""
-    metadata = returned.metadata or ReturnMetadata()
+    metadata = returned.metadata or _NO_METADATA
     errors = returned.errors or []
-    first = errors[0] if errors else ReturnError()
+    first = errors[0] if errors else _NO_ERROR
     path = tuple(metadata.delegation_path or ())
     said = [error.recoverable for error in errors if error.recoverable is not None]
     return Return(

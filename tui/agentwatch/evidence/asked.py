@@ -35,6 +35,9 @@ _COMMON: Final = re.compile(
     r"|them|than|then|also|only|other|under|over|about|after|before|without|within|being|does|done|makes?|made|very"
     r"|more|most|some|such)\Z"
 )
+_NO_NAME_BEFORE: Final = re.compile(r"(?<![\w./-])")
+_BEGINS: Final = re.compile(r"(?<![\w./-])|(?<=repo://)")
+_ENDS: Final = re.compile(r"(?![\w-]|\.\w)")
 _DECORATION: Final = re.compile(r"[\s*_`\"'\u2018\u2019\u201c\u201d.!]+")
 _QUOTES: Final = re.compile(r"[\s*`\"'\u2018\u2019]+")
 _NO: Final = r"(?:no|never|do not|don t|without|avoid|must not)"
@@ -158,10 +161,14 @@ def _cited(path: str, cited: str | None, text: str, outcome: Outcome | None) -> 
 
 def _names(path: str, text: str) -> bool:
     """The text names a path, and not only a longer one that ends or begins with it."""
-    if path not in text:
-        return False
-    before = r"(?:(?<![\w./-])|(?<![\w./-])\./|(?<=repo://))"
-    return re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", text) is not None
+    # A pattern of each path would take longer to make than all else that is said of it.
+    at = text.find(path)
+    while at >= 0:
+        begins = _BEGINS.match(text, at) or (text.endswith("./", 0, at) and _NO_NAME_BEFORE.match(text, at - 2))
+        if begins and _ENDS.match(text, at + len(path)):
+            return True
+        at = text.find(path, at + 1)
+    return False
 
 
 def _has_trace(criterion: str, stems: set[str]) -> bool:

@@ -14,6 +14,7 @@ from agentwatch.evidence import asked
 from agentwatch.evidence.commands.statements import statements_in, tells_result
 from agentwatch.evidence.pointers import Likeness, likeness, pointers
 from agentwatch.evidence.shapes import Assertion, ClaimKind
+from agentwatch.text import folded
 
 if TYPE_CHECKING:
     # Each takes a while to load, and few workspaces hold all of them.
@@ -116,6 +117,9 @@ def claims_of(
 
 def _removed_in(text: str) -> Iterator[str]:
     """The words that stand beside one that says that something was removed; among them the paths."""
+    lower = folded(text)
+    if "deleted" not in lower and "removed" not in lower:
+        return
     for verb in _REMOVES.finditer(text):
         before = _WAS.sub("", text[max(verb.start() - _BESIDE, 0) : verb.start()].rstrip(_BETWEEN)).rstrip(_BETWEEN)
         after = text[verb.end() : verb.end() + _BESIDE].lstrip(_OPENING)

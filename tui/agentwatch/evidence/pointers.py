@@ -19,6 +19,10 @@ _BARE_SUFFIX: Final = re.compile(
 )
 """Suffixes by which a name without a directory is surely a file."""
 _BARE_NAMES: Final = frozenset({"Makefile", "Dockerfile", "LICENSE", "README", "CHANGELOG", "Justfile", "Procfile"})
+_NEVER: Final = re.compile(r"[<>|]")
+"""What no path has."""
+_BLANK: Final = re.compile(r"\s")
+_LETTER: Final = re.compile(r"[^\W_]")
 _TICKED: Final = re.compile(r"`([^`\n]{1,4096})`")
 _LINK: Final = re.compile(r"\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)")
 _SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
@@ -53,16 +57,16 @@ class Pointer(NamedTuple):
 
 def likeness(word: str) -> Likeness:
     """Whether a word is a path, judged by its letters."""
-    if not word or len(word) > LONGEST or _SCHEME.match(word) or any(letter in word for letter in "<>|"):
+    if not word or len(word) > LONGEST or _SCHEME.match(word) or _NEVER.search(word):
         return Likeness.NONE
     name = word.rstrip("/").rpartition("/")[2]
-    spaced = any(letter.isspace() for letter in word)
+    spaced = _BLANK.search(word) is not None
     has_suffix = _SUFFIX.search(name) is not None
     if "/" in word or "\\" in word:
         if spaced:
             # A command takes paths too, so a path with blanks in it has to end like a file.
             return Likeness.DOUBTFUL if has_suffix and " -" not in word else Likeness.NONE
-        if not any(letter.isalnum() for letter in word):
+        if _LETTER.search(word) is None:
             return Likeness.NONE
         if word.startswith(("./", "../", "~/")) or has_suffix or (word.endswith("/") and len(word) > 2):
             return Likeness.PATH
@@ -80,13 +84,15 @@ def likeness(word: str) -> Likeness:
 
 def pointers(text: str) -> tuple[Pointer, ...]:
     """The paths that a bullet of evidence points to; none where it is a command, a result or a reference."""
-    text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
+    text = text.strip()[:LONGEST]
+    if "line" in text:
+        text = _SPELLED_LINES.sub(":", text)
     leading = _TICKED.match(text)
     if leading is not None:
         lines = _LINES_BEHIND.match(text, leading.end())
         word, end = (leading[1] + lines[0], lines.end()) if lines else (leading[1], leading.end())
         return _of_words([word], stated=_states(text[end:]))
-    if links := list(_LINK.finditer(text)):
+    if "](" in text and (links := list(_LINK.finditer(text))):
         around = text[: links[0].start()].strip("*_ ") != "" or _states(text[links[-1].end() :])
         return _of_words([link[1] for link in links], stated=around)
     separator = _SEPARATOR.search(text)
@@ -116,7 +122,7 @@ def _of_words(words: list[str], *, stated: bool) -> tuple[Pointer, ...]:
 
 def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
     """A word without its `:12-40` or `#L12`, and those lines."""
-    match = _LINES.match(word)
+    match = _LINES.match(word) if ":" in word or "#L" in word else None
     if match is None:
         return word, None
     first = int(match["a"] or match["c"])
