@@ -80,7 +80,6 @@ class JsonSource:
         self._first_line = first_line
         self._counted = (0, first_line)
         self._suspicious = False
-        self._too_deep = False
         self._broken: Break | None = None
         self.value: Any = None
         try:
@@ -90,9 +89,6 @@ class JsonSource:
         except (ValueError, RecursionError):
             # An integer of thousands of digits, or brackets without end: sound JSON that nobody can use.
             self._take_scan(None)
-        else:
-            if text.count("{") + text.count("[") > MAX_DEPTH and _is_too_deep(self.value):
-                self._suspicious = self._too_deep = True
 
     @property
     def complete(self) -> bool:
@@ -110,7 +106,7 @@ class JsonSource:
 
     def line_of(self, location: Location) -> int | None:
         """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it."""
-        if not self._suspicious:
+        if not self._suspicious and not self._too_deep:
             return self._line(self._node.offset_of(location))
         offset = nearest(self._scan.places, location)
         return None if offset is None else self._line(offset)
@@ -120,7 +116,7 @@ class JsonSource:
         if REPLACEMENT in self._text or "\\ufffd" in self._text:
             offsets = (self._text.find(REPLACEMENT), self._text.find("\\ufffd"))
             judgement.add_at("DOC003", self._line(min(offset for offset in offsets if offset >= 0)))
-        if not self._suspicious:
+        if not self._suspicious and not self._too_deep:
             return
         found = self._scan
         if self._too_deep:
@@ -157,6 +153,10 @@ class JsonSource:
         except _OddError:
             self._suspicious = True
             return _TOLERANT.decode(self._text)
+
+    @cached_property
+    def _too_deep(self) -> bool:
+        return self._text.count("{") + self._text.count("[") > MAX_DEPTH and _is_too_deep(self.value)
 
     @cached_property
     def _scan(self) -> Scan:

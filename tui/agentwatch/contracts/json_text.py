@@ -55,48 +55,54 @@ class Node:
     `most` is how many parts of one object or array are looked at. Raises ValueError where no sound value starts.
     """
 
-    __slots__ = ("_most", "_parts", "_text", "begins", "end", "start", "step", "value")
+    __slots__ = ("_behind", "_most", "_parts", "_text", "begins", "end", "start", "step", "value")
 
     def __init__(
         self, text: str, start: int, most: int = maxsize, step: str | int = "", begins: int | None = None
     ) -> None:
         self._text, self.start, self._most = text, start, most
         self.step, self.begins = step, start if begins is None else begins
-        self._parts: list[Node] | None = None
         try:
             self.value, self.end = _decode(text, start)
         except StopIteration:
             raise ValueError("a value is missing") from None
+        self._parts: list[Node] = []
+        self._behind = start + 1 if self.value and text[start] in "{[" else self.end
+        """Where the parts are read on."""
 
     @property
     def parts(self) -> list[Node]:
         """The members of an object, or the entries of an array."""
-        if self._parts is None:
-            self._parts = self._found() if self.value and self._text[self.start] in "{[" else []
+        while self._next() is not None:
+            pass
         return self._parts
 
-    def _found(self) -> list[Node]:
-        found: list[Node] = []
-        text, behind = self._text, self.start + 1
-        while (match := _PART.match(text, behind)) is not None and len(found) < self._most:
-            key = match[2]
-            step = len(found) if key is None else json.loads(key, strict=False) if "\\" in key else key[1:-1]
-            found.append(Node(text, match.end(), self._most, step, match.end(1)))
-            behind = found[-1].end
-        return found
+    def _next(self) -> Node | None:
+        """The part behind those that were read, None where there is no other."""
+        known = len(self._parts)
+        if self._behind >= self.end or known >= self._most:
+            return None
+        match = _PART.match(self._text, self._behind)
+        if match is None:
+            return None
+        key = match[2]
+        step = known if key is None else json.loads(key, strict=False) if "\\" in key else key[1:-1]
+        part = Node(self._text, match.end(), self._most, step, match.end(1))
+        self._parts.append(part)
+        self._behind = part.end
+        return part
 
     def part(self, step: str | int) -> Node | None:
         """The member with a key, of one that stands twice the last; or the entry with an index."""
-        for part in reversed(self.parts):
-            if part.step == step:
-                return part
-        return None
+        return next((part for part in reversed(self.parts) if part.step == step), None)
 
     def offset_of(self, location: Location) -> int:
-        """Where a place begins, or what encloses one that is not there."""
+        """Where a place begins, or what encloses one that is not there. No key may stand twice."""
         node = self
         for step in location:
-            part = node.part(step)
+            part = next((part for part in node._parts if part.step == step), None)
+            while part is None and (further := node._next()) is not None:
+                part = further if further.step == step else None
             if part is None:
                 break
             node = part

@@ -99,6 +99,8 @@ def after_front_matter(lines: list[str]) -> int:
 
 def headings(lines: list[str], start: int = 0) -> list[Heading]:
     """The headings outside of fences, in order."""
+    if "#" not in "".join(lines):
+        return []
     return [
         made
         for index, before, after in _marked(lines, start)
@@ -145,8 +147,16 @@ def after_fence(line: str, fence: str) -> str:
     return "" if closes else fence
 
 
+def _may_fence(lines: list[str]) -> bool:
+    """A cheap look that turns away nearly all lines without the mark of a fence."""
+    text = "".join(lines)
+    return "```" in text or "~~~" in text
+
+
 def fences(lines: list[str], start: int = 0, limit: int = 200) -> list[Fence]:
     """The first `limit` fenced blocks."""
+    if not _may_fence(lines):
+        return []
     found: list[Fence] = []
     opening = -1
     for index, before, after in _marked(lines, start):
@@ -207,8 +217,7 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
     Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
     """
     indices = [index for first, behind in spans for index in range(first, behind)]
-    text = "\n".join([lines[index] for index in indices])
-    if "```" not in text and "~~~" not in text:
+    if not _may_fence([lines[index] for index in indices]):
         return indices, indices
     outside: list[int] = []
     both: list[int] = []
@@ -226,7 +235,7 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
 
 def uncommented(lines: list[str]) -> list[str]:
     """The lines without the HTML comments outside of fences, which no reader of Markdown sees. Their number stays."""
-    if _COMMENT not in "\n".join(lines):
+    if _COMMENT not in "".join(lines):
         return lines
     seen: list[str] = []
     fence = ""

@@ -236,9 +236,10 @@ def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
 
     Behind an indented return nothing is left. Line numbers stay.
     """
-    if "<" in "".join(lines):
+    text = "".join(lines)
+    if "<" in text:
         lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
-    for index, line in enumerate(lines if indented else ()):
+    for index, line in enumerate(lines if indented and " #" in text else ()):
         if line[:1] == "#":
             break
         found = heading(line, index) if line[:1] == " " and "#" in line else None

@@ -227,8 +227,9 @@ def _is_rest_of_return(top: dict[str, Any]) -> bool:
     Structured output of any program has a status and a summary.
     """
     status = top.get("status")
-    kept = sum(isinstance(top.get(key), kind) for key, kind in _KINDS.items())
-    return isinstance(status, str) and folded(status) in RETURN_STATUSES and kept >= _PAIR
+    if not isinstance(status, str) or folded(status) not in RETURN_STATUSES:
+        return False
+    return sum(isinstance(top.get(key), kind) for key, kind in _KINDS.items()) >= _PAIR
 
 
 def _is_return_meta(top: dict[str, Any], *, is_meta: bool, is_return: bool) -> bool:
@@ -257,9 +258,9 @@ def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
 
 
 def _is_report_without_metadata(top: dict[str, Any]) -> bool:
-    findings = top.get("findings")
+    if "findings" not in top or "status" in top:
+        return False
+    findings = top["findings"]
     mapped = isinstance(findings, dict) and "context_map" in findings
     lists = sum(isinstance(top.get(key), list) for key in _LISTS_OF_REPORT)
-    return (
-        "findings" in top and "status" not in top and (lists + mapped) >= _PAIR and (mapped or "identified_gaps" in top)
-    )
+    return lists + mapped >= _PAIR and (mapped or "identified_gaps" in top)
