@@ -7,6 +7,7 @@ line numbers.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ _COMMENT: Final = "<!--"
 _CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
 _LONGEST: Final = 2_000
 """Characters of a line in which comments are looked for."""
+_SHORT: Final = 40
+_KEPT: Final = 1_000
+"""Short lines that are known for the next document: nearly all returns have the same headers and keys."""
 _LOOK_AHEAD: Final = 50
 """Lines that a comment behind words may run on."""
 
@@ -120,7 +124,13 @@ def _marked(lines: list[str], start: int) -> Iterator[tuple[int, str, str]]:
 
 
 def heading(line: str, index: int) -> Heading | None:
-    """The heading that a line is, or None. Written without a pattern: it runs for every heading of every file."""
+    """The heading that a line is, or None."""
+    found = _short_title(line) if len(line) <= _SHORT else _title(line)
+    return None if found is None else Heading(index, *found)
+
+
+def _title(line: str) -> tuple[int, str] | None:
+    """Level and text of a heading. Written without a pattern: it runs for every heading of every file."""
     marked = line.lstrip(" ")
     rest = marked.lstrip("#")
     level = len(marked) - len(rest)
@@ -132,7 +142,10 @@ def heading(line: str, index: int) -> Heading | None:
         opened = text.rstrip("#")
         if not opened or opened[-1] in " \t":
             text = opened.rstrip()
-    return Heading(index, level, text)
+    return level, text
+
+
+_short_title: Final = lru_cache(_KEPT)(_title)
 
 
 def after_fence(line: str, fence: str) -> str:
@@ -177,12 +190,16 @@ def _fence(lines: list[str], opening: int, behind: int, *, closed: bool) -> Fenc
 
 def entry(line: str) -> KeyLine | None:
     """The `key: value` that a line holds, or None."""
+    if ":" not in line and "=" not in line:
+        return None
+    return _short_entry(line) if len(line) <= _SHORT else _entry(line)
+
+
+def _entry(line: str) -> KeyLine | None:
     key, colon, value = line.partition(":")
     if colon and key.isidentifier() and key.isascii() and key[0] != "_" != key[-1] and value[:1] not in _DECORATIONS:
         # As the contracts write it, and nearly every line is: the pattern would say the same in three times the time.
         return KeyLine(key, key.lower(), value.strip(), False, False, True)
-    if not colon and "=" not in line:
-        return None
     match = _KEY.match(line)
     if match is None:
         return None
@@ -195,6 +212,9 @@ def entry(line: str) -> KeyLine | None:
     key = match["key"]
     name = key.lower().replace(" ", "_").replace("-", "_")
     return KeyLine(key, name, value, match["bullet"] is not None, opened is not None, match["separator"] == ":")
+
+
+_short_entry: Final = lru_cache(_KEPT)(_entry)
 
 
 def bullet(line: str) -> Bullet | None:

@@ -230,8 +230,8 @@ def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement
 
 def _is_cut(sections: Sections, attested: Attested) -> bool:
     """Whether the text ends in the middle: what is missing is exactly what would have come last."""
-    present = [header in sections.by_header for header in HEADERS]
-    if not all(present):
+    if len(sections.by_header) < len(HEADERS):
+        present = [header in sections.by_header for header in HEADERS]
         return not any(present[present.index(False) :])
     required = [key in attested.values for key in (*TEXT_KEYS, *FILE_KEYS)]
     if all(required) or any(required[required.index(False) :]):
