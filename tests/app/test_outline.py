@@ -40,7 +40,10 @@ class BareTree:
         return reversed(siblings[: siblings.index(task.task_id)])
 
     def _siblings(self, parent_id: str | None) -> list[str]:
-        return self.roots if parent_id is None else self.tasks[parent_id].children
+        if parent_id is None:
+            return self.roots
+        siblings = self.tasks[parent_id].children = [*self.tasks[parent_id].children]
+        return siblings
 
     def _place(self, task: Task, parent_id: str | None) -> None:
         task.parent_id = parent_id
@@ -387,7 +390,7 @@ def test_an_event_costs_no_look_at_the_other_tasks() -> None:
         for child in range(49):
             name = f"r{number}.{child}"
             tree.tasks[name] = Task(name, title="child", parent_id=f"r{number}", first_seq=child, updated_at=NOW)
-            tree.tasks[f"r{number}"].children.append(name)
+        tree.tasks[f"r{number}"].children = [f"r{number}.{child}" for child in range(49)]
     outline = outline_of(tree)
     outline.apply(list(tree.tasks))
     outline.settle()

@@ -351,7 +351,7 @@ def test_apply_names_every_task_that_looks_different(steps: list[Step], remember
     for observation in record(steps):
         changed = tree.apply(observation)
         after: dict[str, object] = {
-            document["task_id"]: (document, tree.tasks[document["task_id"]].children.copy())
+            document["task_id"]: (document, [*tree.tasks[document["task_id"]].children])
             for document in tree_document(tree, "/w")["tasks"]
         }
         depthless = {key: strip_depth(value) for key, value in after.items()}

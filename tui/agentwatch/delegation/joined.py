@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Final, NamedTuple, cast, overload
+from typing import Final, NamedTuple, overload
 
 from agentwatch.delegation.asks import is_history, is_past
 from agentwatch.delegation.changes import Unclaimed
@@ -85,7 +85,7 @@ class JoinedTree(DelegationTree):
                 scope=scope,
                 host=tree.host,
             )
-            top.children = cast("list[str]", _Keys(scope, tree.roots))
+            top.children = _Keys(scope, tree.roots)
             self.tasks[scope] = top
         self._branches[scope] = Branch(tree, scope, top)
         return scope, {scope, *self.update(scope, tree.tasks, moved=True)} - {""}
@@ -107,7 +107,7 @@ class JoinedTree(DelegationTree):
             return
         branch.tree = tree
         if branch.top is not None:
-            branch.top.children = cast("list[str]", _Keys(scope, tree.roots))
+            branch.top.children = _Keys(scope, tree.roots)
 
     def explain(self, scope: str, why: str) -> None:
         """Why nothing is known of a tree now, or nothing yet: foreign words, "" where all is. `update` comes next."""
@@ -266,7 +266,7 @@ class _Keys(Sequence[str]):
 
     __slots__ = ("_ids", "_scope")
 
-    def __init__(self, scope: str, ids: list[str]) -> None:
+    def __init__(self, scope: str, ids: Sequence[str]) -> None:
         self._scope = scope
         self._ids = ids
 
@@ -294,7 +294,7 @@ def _rank_like(order: Ordered[Rank], key: str, other: Ordered[Rank], name: str) 
 def _scoped(task: Task, branch: Branch) -> Task:
     """The task as it is shown below the top row of its tree, or apart from it."""
     scope, parent_id = branch.scope, task.parent_id or ""
-    children = cast("list[str]", _Keys(scope, task.children))
+    children = _Keys(scope, task.children)
     own = replace(task, task_id=scope + task.task_id, parent_id=scope + parent_id, children=children, scope=scope)
     if branch.top is not None and branch.is_split and task.task_id in branch.history:
         own.parent_id, own.title = None, f"{plain_name(branch.top.title)}{BETWEEN}{plain_name(task.title)}"
@@ -307,7 +307,7 @@ def _sum_up(top: Task, branch: Branch, *, moved: bool, anew: bool) -> None:
     tree, scope = branch.tree, branch.scope
     if moved:
         below = [scope + root for root in tree.roots if root not in branch.history]
-        top.children = below if branch.is_split else cast("list[str]", _Keys(scope, tree.roots))
+        top.children = below if branch.is_split else _Keys(scope, tree.roots)
     sums = tree.totals
     if branch.is_split:
         if anew:

@@ -25,7 +25,7 @@ def ancestors(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
 
 def below(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
     """The ids of the tasks below one, in preorder."""
-    pending = tasks[task_id].children[::-1]
+    pending = [*reversed(tasks[task_id].children)]
     while pending:
         yield (task_id := pending.pop())
         pending += reversed(tasks[task_id].children)
@@ -185,7 +185,13 @@ class Sums:
         return bisect_left(siblings, self._key(task.task_id), key=self._key)
 
     def _siblings(self, task: Task) -> list[str]:
-        return self.roots if task.parent_id is None else self._tasks[task.parent_id].children
+        if task.parent_id is None:
+            return self.roots
+        parent = self._tasks[task.parent_id]
+        if not isinstance(parent.children, list):
+            # A leaf has no list of its own, for nearly all tasks are leaves.
+            parent.children = []
+        return parent.children
 
     def _add(self, parent_id: str | None, delta: Delta) -> None:
         if parent_id in self._waiting:

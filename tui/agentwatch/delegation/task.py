@@ -293,7 +293,7 @@ class Task:
     agent: str | None = None
     parent_id: str | None = None
     parent_basis: Basis = Basis.NONE
-    children: list[str] = field(default_factory=list)
+    children: Sequence[str] = ()
     """Task ids, in the order first seen."""
     inferred: bool = False
     """Only named in somebody's delegation path; no file speaks of it."""

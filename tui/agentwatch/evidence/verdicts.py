@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
+from sys import intern
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim, Verdict
@@ -85,14 +86,22 @@ def judge(assertion: Assertion, sight: Sight | None, handed: Handed) -> Claim:
             verdict, detail = _OPEN, f"{detail}, but no such file was found"
     else:
         verdict, detail = _of_path(assertion, sight, handed)
-    claim = Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail, assertion.lines)
     if sight is None:
-        return claim
+        return Claim(assertion.kind, intern(assertion.path[:_LONGEST]), verdict, intern(str(detail)), assertion.lines)
     if sight.moved is not None:
-        claim = claim._replace(detail=f"moved since, to {sight.moved}: {detail}")
+        detail = f"moved since, to {sight.moved}: {detail}"
     file = sight.moved or sight.place.relative
     is_there = sight.disk.kind is not FileKind.MISSING or sight.disk.variant or sight.place.relative is None
-    return claim._replace(file=to_path(file) if file is not None else None, is_missing=verdict is _NO and not is_there)
+    return Claim(
+        kind=assertion.kind,
+        # Interned, for thousands of claims say the same, and one file is claimed in several ways.
+        path=intern(assertion.path[:_LONGEST]),
+        verdict=verdict,
+        detail=intern(str(detail)),
+        lines=assertion.lines,
+        file=intern(to_path(file)) if file is not None else None,
+        is_missing=verdict is _NO and not is_there,
+    )
 
 
 def _of_path(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, str]:
