@@ -22,7 +22,8 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, Retry, State, Task, Version
+from agentwatch.delegation.attempt import Attempt
+from agentwatch.delegation.task import Basis, PlacedFinding, Retry, State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 
 NOW = 1_700_000_600.0

@@ -13,9 +13,10 @@ from agentwatch.app.widgets.details import view as view_module
 from agentwatch.app.widgets.details.head import TabBar
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import Contract
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, Retry, State, Task
+from agentwatch.delegation.task import Retry, State, Task
 
 
 def asking() -> Case:

@@ -13,8 +13,9 @@ from textual.pilot import Pilot
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.details.view import KEPT
 from agentwatch.contracts.shapes import Contract
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.run import Message, Round, Run, RunState
-from agentwatch.delegation.task import Attempt, Task, Version
+from agentwatch.delegation.task import Task, Version
 
 Wanted = Version | Message
 

@@ -12,7 +12,8 @@ from tests.app.scenes import NOW, Scene
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.app.widgets.rows import Heading, Row, RowId, Rows, Splice
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.task import Below, Counted, State, Task
+from agentwatch.delegation.below import Below, Counted
+from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.groups import GROUPS, Group, group_of
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from agentwatch.commands.tree import print_tree
 from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Alarm, Attempt, State, Task, Version
+from agentwatch.delegation.task import Alarm, State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import UsageError
 from agentwatch.text import LINE_LIMIT

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentwatch.config import Settings
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.identity import slot
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.task import State, Task, Version
 from agentwatch.history import schema
 from agentwatch.kept import answers, looks
 from agentwatch.place import is_there, state_directory

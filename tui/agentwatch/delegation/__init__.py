@@ -5,13 +5,14 @@ The way of an observation:
 1. `tree.DelegationTree.take` gives it to the part that keeps its kind. `files` keeps what each file said, and knows by
    `identity` and `ownership` of which task it speaks; `runs` keeps the sessions, `changes` what the evidence says. Each
    answers which tasks are concerned.
-2. Each of these is made anew. `fold` makes its `attempts` of the versions of its files, of its runs (`executions`) and
-   of the decisions. `standing` says how it stands, `retry` what the policy leaves it, `asks` what it asks. `linking`
-   knows its parent, and `sums` hangs it there. `effects` says which others have to be made anew because of it.
+2. Each of these is made anew, by `making`. `fold` makes its `attempts` of the versions of its files, of its runs
+   (`executions`) and of the decisions. `standing` says how it stands, `retry` what the policy leaves it. `linking`
+   knows its parent, and `sums` hangs it there. Then it is judged: with what was checked of it, `asks` says what it
+   asks. A check alone only judges it again. `effects` says which others have to be made anew because of it.
 3. `settle`, once for many observations, carries the `sums` up, and sets what follows from several tasks or from the
    time: title, findings, `reasons`, what is stale, the `alarms`, the queue.
 
-What one task alone is belongs to step 2 (`DelegationTree._fill`), and is a field of `task.Task`. What depends on the
+What one task alone is belongs to step 2 (`making.Making`), and is a field of `task.Task`. What depends on the
 time, or on when somebody looked last, belongs to step 3; it starts from `Task.alive_at`.
 
 Why it is so:

@@ -1,27 +1,20 @@
-"""Which versions of which files speak of which task, and whose the files are that cannot be read."""
+"""Which versions of which files speak of which task."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
 from agentwatch.delegation import identity
-from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.indexes import Groups
-from agentwatch.delegation.observation import Seen, Unreadable
+from agentwatch.delegation.observation import Seen
 from agentwatch.delegation.ownership import Ownership
 from agentwatch.delegation.run import Doing, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
 MAX_VERSIONS: Final = 256
 """Contents of one file that are remembered. The busiest real file seen had 104."""
-
-_REFUSED: Final = "SRC"
-"""How the ids of the rules begin that a file must keep to be read at all."""
 
 
 class Files:
@@ -111,7 +104,7 @@ class Files:
 
     def _is_known(self, last: Version, seen: Seen) -> bool:
         """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
-        if _held(last) != _held(seen):
+        if held(last) != held(seen):
             return False
         return seen.at <= last.at if isinstance(seen.document, Return) else self._remembers
 
@@ -288,97 +281,6 @@ def _todos_in(document: Document) -> tuple[Todo, ...] | None:
     return document.todos if isinstance(document, Handoff) else None
 
 
-def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) -> tuple[Version, ...]:
-    """The versions of one task that say something, in their order. The same return written again says something only
-    after a handoff, after the file has said something else, or after one of the `decisions` has sent the child on;
-    `times` tells how often it was said."""
-    if len({version.path for version in versions}) == len(versions):
-        return tuple(versions)
-    counted: list[Version] = []
-    last: dict[str, Version] = {}
-    times = defaultdict[tuple[str, str], int](int)
-    # What was recalled has a number below zero.
-    handed_off = -math.inf
-    for version in versions:
-        if isinstance(version.document, Handoff):
-            handed_off = version.seq
-        before = last.get(version.path)
-        last[version.path] = version
-        if isinstance(version.document, Return):
-            if (
-                before is not None
-                and before.digest == version.digest
-                and _held(before) == _held(version)
-                and handed_off < before.seq
-                and not any(one.sent_on(version.digest, before.at, version.at) for one in decisions)
-            ):
-                continue
-            said = version.path, version.digest
-            times[said] += 1
-            counted.append(version if times[said] == 1 else version._replace(times=times[said]))
-        else:
-            counted.append(version)
-    return tuple(counted)
-
-
-def _held(version: Version | Seen) -> tuple[object, ...]:
+def held(version: Version | Seen) -> tuple[object, ...]:
+    """What a file held: the same twice tells nothing new."""
     return version.digest, version.incomplete, version.document
-
-
-class Unread:
-    """Files that cannot be read: each belongs to the tasks that it spoke of before, and to a handoff beside it."""
-
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._findings: dict[str, PlacedFinding] = {}
-        self._written: dict[str, float] = {}
-        """When the files were written, in epoch seconds."""
-        self._by_slot = Groups[identity.Slot]()
-
-    @property
-    def notices(self) -> list[PlacedFinding]:
-        """What is wrong with files that belong to no task, by their names."""
-        unread = [placed for path, placed in self._findings.items() if not self._files.tasks_beside(path)]
-        return sorted(unread + self._files.nobodys, key=lambda placed: placed.path)
-
-    def see(self, observation: Unreadable) -> set[str]:
-        """A file cannot be read. Returns the tasks that this concerns."""
-        path = observation.path
-        self._findings[path] = PlacedFinding(observation.finding, path)
-        self._written[path] = observation.at
-        self._by_slot.add(identity.slot(path), path)
-        return self._files.tasks_beside(path)
-
-    def clear(self, path: str) -> set[str]:
-        """A file can be read again, or is gone. Returns the tasks that this concerns."""
-        if self._findings.pop(path, None) is None:
-            return set()
-        del self._written[path]
-        self._by_slot.discard(identity.slot(path), path)
-        return self._files.tasks_beside(path)
-
-    @property
-    def times(self) -> Iterable[float]:
-        """When the files that cannot be read were written, in epoch seconds."""
-        return self._written.values()
-
-    @property
-    def paths(self) -> set[str]:
-        """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
-        return {*self._findings, *(placed.path for placed in self._files.nobodys)}
-
-    def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
-        """The handoffs and returns of a task, by their names, that are there and were refused, and when they were
-        written (epoch seconds)."""
-        refused = (one.path for one in self.of(versions) if one.finding.rule.startswith(_REFUSED))
-        return {path: self._written[path] for path in refused if identity.is_under_contract(path)}
-
-    def of(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
-        """What is wrong with the files of a task that has these versions."""
-        if not self._findings:
-            return ()
-        paths = dict.fromkeys(version.path for version in versions)
-        for version in versions:
-            if isinstance(version.document, Handoff) and not self._files.is_gone(version.path):
-                paths |= dict.fromkeys(sorted(self._by_slot.of(identity.slot(version.path))))
-        return tuple(self._findings[path] for path in paths if path in self._findings)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.attempts import Attempts, is_of_handoff
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.executions import execute
+from agentwatch.delegation.files import held
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import SESSION_MISMATCH, TASK_MISMATCH, UNASKED
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.standing import answers_another_session, has_moved, state_of
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
+from agentwatch.delegation.task import PlacedFinding, State, Version
 
 
 def fold(
@@ -67,6 +71,39 @@ def fold(
         _bind(attempts, decision)
     _report_unasked(attempts, began_in)
     return attempts
+
+
+def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) -> tuple[Version, ...]:
+    """The versions of one task that say something, in their order. The same return written again says something only
+    after a handoff, after the file has said something else, or after one of the `decisions` has sent the child on;
+    `times` tells how often it was said."""
+    if len({version.path for version in versions}) == len(versions):
+        return tuple(versions)
+    counted: list[Version] = []
+    last: dict[str, Version] = {}
+    times = defaultdict[tuple[str, str], int](int)
+    # What was recalled has a number below zero.
+    handed_off = -math.inf
+    for version in versions:
+        if isinstance(version.document, Handoff):
+            handed_off = version.seq
+        before = last.get(version.path)
+        last[version.path] = version
+        if isinstance(version.document, Return):
+            if (
+                before is not None
+                and before.digest == version.digest
+                and held(before) == held(version)
+                and handed_off < before.seq
+                and not any(one.sent_on(version.digest, before.at, version.at) for one in decisions)
+            ):
+                continue
+            said = version.path, version.digest
+            times[said] += 1
+            counted.append(version if times[said] == 1 else version._replace(times=times[said]))
+        else:
+            counted.append(version)
+    return tuple(counted)
 
 
 def _telling(versions: Sequence[Version]) -> Iterator[Version]:

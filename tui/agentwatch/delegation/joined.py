@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final, NamedTuple, overload
 
 from agentwatch.delegation.asks import is_history, is_past
+from agentwatch.delegation.below import Below
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.indexes import Ordered, Rank
@@ -17,7 +18,7 @@ from agentwatch.delegation.observation import Decided, Ran, Requested
 from agentwatch.delegation.pulse import Spent
 from agentwatch.delegation.requests import Asked
 from agentwatch.delegation.sums import Delta
-from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name
+from agentwatch.delegation.task import BETWEEN, PlacedFinding, State, Task, plain_name
 from agentwatch.delegation.tree import DelegationTree
 
 _LAST: Final = 1 << 80

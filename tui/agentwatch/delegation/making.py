@@ -12,12 +12,12 @@ from agentwatch.delegation.changes import Changes, CheckedReturns
 from agentwatch.delegation.claims import overall
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.effects import Aborts, Decisions, Fitters
-from agentwatch.delegation.files import Files, Unread, counting
-from agentwatch.delegation.fold import fold
+from agentwatch.delegation.files import Files
+from agentwatch.delegation.fold import counting, fold
 from agentwatch.delegation.indexes import NOBODY, Deadlines
 from agentwatch.delegation.linking import Claims, Inference, Linking
 from agentwatch.delegation.observation import Ran
-from agentwatch.delegation.pulse import Spending
+from agentwatch.delegation.pulse import Spending, go_on
 from agentwatch.delegation.reading import LeftOut, TaskTree
 from agentwatch.delegation.requests import Requests
 from agentwatch.delegation.retry import budget
@@ -25,6 +25,7 @@ from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.runs import Runs
 from agentwatch.delegation.sums import Sums
 from agentwatch.delegation.task import PlacedFinding, State, Task, Version
+from agentwatch.delegation.unread import Unread
 
 
 class Making(TaskTree):
@@ -59,6 +60,8 @@ class Making(TaskTree):
         """Of the tasks that have some, what their own documents and attempts break."""
         self._left_out = LeftOut()
         self._removed: set[str] = set()
+        self._going_on: set[str] = set()
+        """The tasks of which a run only went on."""
 
     @property
     def left_out(self) -> Set[str]:
@@ -103,6 +106,21 @@ class Making(TaskTree):
         follow |= self._hang(self._linking.place(task_id, claims) | {task_id})
         follow |= self._aborts.end(task)
         return follow | self._judge(task)
+
+    def _goes_on(self, ran: Ran) -> bool:
+        """Take in that a run only goes on, as most observations say; False where more may follow from it."""
+        before, run = self._runs.known(ran.path), ran.run
+        task = self.tasks.get(next(iter(self._runs.tasks_of(ran.path)), ""))
+        used = task.tokens if task is not None else None
+        if before is None or run is None or task is None or not go_on(task, before, run):
+            return False
+        self._runs.go_on(ran)
+        self._changes.take(task)
+        task.tokens = standing.tokens_of(task)
+        self._sums.count(task)
+        self._spending.take(task, used, self.now)
+        self._going_on.add(task.task_id)
+        return True
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say, whatever was checked."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 
 from agentwatch.delegation.asks import Asking
+from agentwatch.delegation.below import Below
 from agentwatch.delegation.indexes import Ordered
 from agentwatch.delegation.sums import ancestors, below
-from agentwatch.delegation.task import Below, State, Task, Version
+from agentwatch.delegation.task import State, Task, Version
 
 
 class TaskTree:

@@ -8,9 +8,10 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.rules import DEFAULT_MAX_RETRIES
-from agentwatch.delegation.task import Attempt, Retry, State, Task
+from agentwatch.delegation.task import Retry, State, Task
 
 FITTER: Final = "fitter"
 """The mode that a line fault is escalated to."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity, Todo, TodoStatus
 from agentwatch.delegation import identity
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.decision import ENDING, Action
 from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.task import State, Task, Version
 from agentwatch.text import exact
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
+from agentwatch.delegation.below import Below, Counted
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import AT_WORK, Below, Counted, State, Task
+from agentwatch.delegation.task import AT_WORK, State, Task
 
 _NOTHING: Final = float("-inf")
 

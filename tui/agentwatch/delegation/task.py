@@ -1,17 +1,21 @@
-"""Tasks and attempts: the nodes of the delegation tree, as the faces read them."""
+"""Tasks: the nodes of the delegation tree, as the faces read them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
+from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Doing, Run, RunState
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.attempt import Attempt
+    from agentwatch.delegation.below import Below, Counted
 
 
 class State(StrEnum):
@@ -51,8 +55,6 @@ CONTRADICTED = "contradicted"
 """What a result whose claims are false waits as, in the place of its state."""
 
 _GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
-
-_What = TypeVar("_What")
 
 BETWEEN: Final = " › "
 """Stands between the name of a workspace and that of its task, where one row says both."""
@@ -111,81 +113,6 @@ class Version(NamedTuple):
     times: int = 1
 
 
-@dataclass(slots=True)
-class Attempt:
-    """One execution of a task: the handoff that asked for it and the return that ended it, as far as seen."""
-
-    number: int
-    state: State = State.SUBMITTED
-    session_id: str | None = None
-    handoff: Version | None = None
-    returned: Version | None = None
-    rival: Version | None = None
-    """A return in another file that says otherwise, so that nobody can tell which is true."""
-    started_at: float | None = None
-    run: Run | None = None
-    """The execution as a session store shows it, None where only files speak of it."""
-    again: bool = False
-    """It goes on in the session of the attempt before, with the same handoff."""
-    superseded: tuple[Decision, ...] = ()
-    """What was decided about a return of this attempt that is not there any more, and that nobody saw."""
-    unasked: bool = False
-    """Its return alone numbers it, or another session began it, after a failure about which nobody decided."""
-    decisions: tuple[Decision, ...] = ()
-    """About this attempt, or about an answer that it gave before in the same session, in their order."""
-
-    @property
-    def decision(self) -> Decision | None:
-        """What was decided last, and has not expired since."""
-        for one in reversed(self.decisions):
-            if not one.expired:
-                return one
-        return None
-
-    @property
-    def binding(self) -> Decision | None:
-        """The decision, as long as it is about the very return that is there now.
-
-        An abort ends the attempt: the final report, or a late failure of the child, begins nothing anew.
-        """
-        decision = self.decision
-        if decision is None or decision.over:
-            return None
-        is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
-        return decision if is_now or (decision.action is Action.ABORT and self.has_no_result) else None
-
-    @property
-    def has_no_result(self) -> bool:
-        """What an aborted child leaves: its final report, or that it failed late."""
-        return self.state in (State.BLOCKED, State.FAILED, State.INVALID)
-
-    @property
-    def handed_off_at(self) -> float | None:
-        """Since when the files that it made count as its own: what a session made in the attempt before does, too."""
-        if self.handoff is None:
-            return None
-        return self.handoff.at if self.again else self.started_at
-
-    @property
-    def ended_without_result(self) -> bool:
-        """Its session has ended, and the last word of its return is an early marker."""
-        run, result, returned = self.run, self.result, self.returned
-        if run is None or result is None or returned is None or run.parent_session is None:
-            return False
-        has_ended = run.state is RunState.ENDED and returned.at <= (run.ended_at or run.updated_at)
-        return has_ended and result.outcome is Outcome.WORKING
-
-    @property
-    def packet(self) -> Handoff | None:
-        document = self.handoff.document if self.handoff else None
-        return document if isinstance(document, Handoff) else None
-
-    @property
-    def result(self) -> Return | None:
-        document = self.returned.document if self.returned else None
-        return document if isinstance(document, Return) else None
-
-
 class Retry(NamedTuple):
     """What error-propagation allows: `remaining` retries of `max_retries`; what the child said of retrying.
 
@@ -197,88 +124,6 @@ class Retry(NamedTuple):
     recommended: bool | None = None
     hint: str | None = None
     restored: bool = False
-
-
-class Counted(NamedTuple):
-    """As what the sums above count a task."""
-
-    state: State
-    waits_as: str | None = None
-    """Its state, or `CONTRADICTED`, where it needs the operator."""
-    verdict: Verdict | None = None
-    """Of a completed task, and of a contradicted one."""
-    silent: bool | None = None
-    """Whether it is past, where it is stale."""
-
-
-@dataclass(slots=True)
-class Below:
-    """Sums over the tasks below one task, itself not included."""
-
-    counts: dict[Counted, int] = field(default_factory=dict)
-    tokens: int = 0
-    """Used by all attempts below."""
-    active_at: float = 0.0
-    """The last sign of life below."""
-
-    @property
-    def tasks(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def states(self) -> dict[State, int]:
-        return self._by(lambda one: one.state)
-
-    @property
-    def waiting(self) -> dict[str, int]:
-        """By state, or `CONTRADICTED`, the tasks below that need the operator."""
-        return self._by(lambda one: one.waits_as)
-
-    @property
-    def verdicts(self) -> dict[Verdict, int]:
-        """How many completed tasks below are verified, and how many tasks below are contradicted."""
-        return self._by(lambda one: one.verdict)
-
-    @property
-    def silences(self) -> dict[bool, int]:
-        """How many tasks below are stale, by whether they are past."""
-        return self._by(lambda one: one.silent)
-
-    def _by(self, what: Callable[[Counted], _What | None]) -> dict[_What, int]:
-        counts: dict[_What, int] = {}
-        for one, count in self.counts.items():
-            if (key := what(one)) is not None:
-                counts[key] = counts.get(key, 0) + count
-        return counts
-
-    @property
-    def open(self) -> int:
-        """Tasks that have not ended."""
-        return sum(count for one, count in self.counts.items() if one.state.is_open)
-
-    @property
-    def ended(self) -> int:
-        return self.tasks - self.open
-
-    @property
-    def completed(self) -> int:
-        return self.states.get(State.COMPLETED, 0)
-
-    @property
-    def stale(self) -> int:
-        """Tasks that work and are silent, without those that are past."""
-        return self.silences.get(False, 0)
-
-    @property
-    def needs_operator(self) -> int:
-        return sum(count for one, count in self.counts.items() if one.waits_as is not None)
-
-    @property
-    def worst_waiting(self) -> str | None:
-        """The most urgent state below that waits for someone, or `CONTRADICTED`."""
-        # A lie is more urgent than the results that claim it, and less than what has no result.
-        lie = State.PARTIAL.urgency + 0.5
-        return max(self.waiting, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ from agentwatch.delegation.observation import (
     Unreadable,
 )
 from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
-from agentwatch.delegation.pulse import WINDOW, Spent, go_on
+from agentwatch.delegation.pulse import WINDOW, Spent
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.requests import Asked
 from agentwatch.delegation.rules import Rules
@@ -53,7 +53,6 @@ class DelegationTree(Making):
         """Since when nothing is known of it (epoch seconds), None while it is."""
         self._alarms = Alarms(self.tasks, rules.limits, self._due)
         self._overruns = Overruns()
-        self._going_on: set[str] = set()
 
     @property
     def runs(self) -> list[Ran]:
@@ -301,21 +300,6 @@ class DelegationTree(Making):
     def _see(self, seen: Seen) -> set[str]:
         """A file holds this now. Returns the tasks that have to be made anew."""
         return self._unread.clear(seen.path) | self._files.see(seen)
-
-    def _goes_on(self, ran: Ran) -> bool:
-        """Take in that a run only goes on, as most observations say; False where more may follow from it."""
-        before, run = self._runs.known(ran.path), ran.run
-        task = self.tasks.get(next(iter(self._runs.tasks_of(ran.path)), ""))
-        used = task.tokens if task is not None else None
-        if before is None or run is None or task is None or not go_on(task, before, run):
-            return False
-        self._runs.go_on(ran)
-        self._changes.take(task)
-        task.tokens = standing.tokens_of(task)
-        self._sums.count(task)
-        self._spending.take(task, used, self.now)
-        self._going_on.add(task.task_id)
-        return True
 
     def _mark(self, task: Task) -> None:
         """What follows from the time and from what is below a task: it is silent, or, where it is only named, past."""

@@ -12,10 +12,11 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.sums import sums_of
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
+from agentwatch.delegation.task import PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChange
 from agentwatch.view.looks import Look, look, look_of_attempt

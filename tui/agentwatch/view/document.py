@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.sums import sums_of
-from agentwatch.delegation.task import Attempt, PlacedFinding, Task
+from agentwatch.delegation.task import PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view import requests
 from agentwatch.view.a2a import a2a_state, a2a_status

@@ -13,8 +13,9 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.asks import is_history
+from agentwatch.delegation.below import Below
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import Below, State, Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:

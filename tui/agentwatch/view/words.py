@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation import reasons
 from agentwatch.delegation.alarms import gone_words
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.run import Doing, DoingKind
-from agentwatch.delegation.task import Alarm, Attempt, Basis, Retry, State, Task
+from agentwatch.delegation.task import Alarm, Basis, Retry, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import quoted
 from agentwatch.view.plain import shown, summary

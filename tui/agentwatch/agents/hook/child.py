@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff, Outcome, Return
+from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, task_of
 from agentwatch.delegation.standing import state_of
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.task import State, Task, Version
 from agentwatch.sources.claude_code.claude_code_reader import NAME
 from agentwatch.sources.claude_code.conversation import NOTHING
 from agentwatch.sources.claude_code.frames import cut_short

@@ -15,9 +15,10 @@ from agentwatch.app.decision_words import UNHEARD, Short, short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
 from agentwatch.app.widgets.line import Part, Parts, cursor_mark, strip_of, width_of
+from agentwatch.delegation.below import Below
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.task import Below, State, Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.view.looks import LOOKS, STALE, look, worst_look
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import duration, stands_since

@@ -15,8 +15,9 @@ from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
     from agentwatch.contracts.validation import Contracted
+    from agentwatch.delegation.attempt import Attempt
     from agentwatch.delegation.run import Run
-    from agentwatch.delegation.task import Attempt, Task, Version
+    from agentwatch.delegation.task import Task, Version
     from agentwatch.delegation.tree import DelegationTree
     from agentwatch.sources.sessions.following import RunTranscript
 
