@@ -175,7 +175,7 @@ def scanned(
     """
     state, one_look = state_directory(workspace), None
     readings = readings_of(workspace, settings) if recognise is None else None
-    if inspects and recognise is None:
+    if inspects:
         # The models of the contracts take a while to load.
         from agentwatch.evidence.one_look import OneLook
 
@@ -248,10 +248,11 @@ class Load(Protocol):
         *,
         desk: Desk | None = None,
         inspects: bool = True,
+        dates: bool = False,
         recognise: Reader | None = None,
     ) -> Monitor:
-        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false. `recognise` as
-        `scanned` has it."""
+        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false. `dates` and
+        `recognise` as `scanned` has them."""
 
 
 class Repeated:
@@ -270,10 +271,13 @@ class Repeated:
         *,
         desk: Desk | None = None,
         inspects: bool = True,
+        dates: bool = False,
         recognise: Reader | None = None,
     ) -> Monitor:
         sessions = self._sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
-        return scanned(workspace, settings, sessions=sessions, desk=desk, inspects=inspects, recognise=recognise)
+        return scanned(
+            workspace, settings, sessions=sessions, desk=desk, inspects=inspects, dates=dates, recognise=recognise
+        )
 
 
 def source_of(

@@ -13,12 +13,13 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from agentwatch.config import Settings
 from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.identity import slot
 from agentwatch.delegation.task import State, Task, Version
+from agentwatch.evidence.inspector import Inspector
 from agentwatch.history import schema
 from agentwatch.kept import answers, looks
 from agentwatch.place import is_there, state_directory
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from agentwatch.composition import Load
     from agentwatch.contracts.shapes import Reading
     from agentwatch.kept.answers import Question
+    from agentwatch.monitor import Monitor
 
 _PLAIN: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HIDDEN: Final = ("\\u", "<!--")
@@ -79,22 +81,33 @@ def sighted(workspace: Path, settings: Settings, task_id: str, load: Load, *, in
 
 
 def _look(workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool) -> Sighted:
+    # What others claim changes nothing about it. When its handoff was given tells which claims are true.
+    wishes: dict[str, Any] = {"inspects": False, "dates": True} if inspects else {"inspects": False}
+    is_whole = False
     # What is remembered of a file is held against what it says now.
     if not is_there(state_directory(workspace) / schema.NAME):
         concerned = Concerned(task_id)
         while concerned.has_missed():
-            monitor = load(workspace, settings, inspects=inspects, recognise=concerned.recognise)
+            monitor = load(workspace, settings, recognise=concerned.recognise, **wishes)
         task = monitor.tree.tasks.get(task_id)
         # One that is only named stands as those below it do, and a session asks about those that it has begun.
         is_whole = task is None or not (task.inferred or any(attempt.run for attempt in task.attempts))
-    else:
-        is_whole = False
     if not is_whole:
-        monitor = load(workspace, settings, inspects=inspects)
+        monitor = load(workspace, settings, **wishes)
         task = monitor.tree.tasks.get(task_id)
+    if inspects:
+        _check(monitor, task_id)
     # The look has told until when it holds.
     looks.holds(math.inf)
     return Sighted(task, monitor.problems)
+
+
+def _check(monitor: Monitor, task_id: str) -> None:
+    """Check the claims of one task of a monitor that has looked."""
+    inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
+    checks = inspector.check(inspector.news_of(tree, [task_id]))
+    tree.take_all([one.observed(0, tree.now) for one in checks])
+    tree.settle()
 
 
 class Concerned:

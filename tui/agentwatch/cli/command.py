@@ -233,12 +233,16 @@ def scanned(
     desk: Desk | None = None,
     inspects: bool = True,
     requests: bool = True,
+    dates: bool = False,
     recognise: Reader | None = None,
 ) -> Monitor:
     """A workspace as it is now, for the operator; see `composition.scanned`."""
     from agentwatch.composition import scanned
 
-    return scanned(workspace, settings, selection, desk=desk, inspects=inspects, requests=requests, recognise=recognise)
+    return scanned(
+        workspace, settings, selection,
+        desk=desk, inspects=inspects, requests=requests, dates=dates, recognise=recognise,
+    )  # fmt: skip
 
 
 def selection_of(options: argparse.Namespace, addresses: Sequence[Address] = ()) -> Selection | None:
