@@ -17,18 +17,8 @@ from tests.unit.delegation.asking import request
 from textual import events
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.notifying import (
-    PAUSE,
-    STANDS,
-    START,
-    Announcer,
-    Untold,
-    desktop_command,
-    heading,
-    notification_sequence,
-    window_title,
-    words,
-)
+from agentwatch.app.notifying import Announcer, desktop_command, heading, notification_sequence, window_title, words
+from agentwatch.app.untold import PAUSE, STANDS, START, Untold
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.attempt import Attempt

@@ -18,7 +18,8 @@ from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import UsageError
 from agentwatch.text import LINE_LIMIT
 from agentwatch.view.plain import summary
-from agentwatch.view.query import KEYS, complete, found_in, parse, unknown_key
+from agentwatch.view.query import complete, found_in, parse, unknown_key
+from agentwatch.view.terms import KEYS
 from tests.app.scenes import NOW, Scene, monitor_of, shop
 
 

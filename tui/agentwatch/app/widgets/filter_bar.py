@@ -21,7 +21,8 @@ from textual.widgets import Input, Static
 from agentwatch.app.actions import Home, bindings
 from agentwatch.delegation.task import State
 from agentwatch.text import clean, quoted
-from agentwatch.view.query import OFFERED, Query, add_above, complete, parse, unknown_key
+from agentwatch.view.query import Query, add_above, complete, parse, unknown_key
+from agentwatch.view.terms import OFFERED
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree

@@ -13,16 +13,15 @@ from textual.strip import Strip
 
 from agentwatch.app.decision_words import UNHEARD, Short, short
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
+from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, summary
 from agentwatch.app.widgets.line import Part, Parts, cursor_mark, strip_of, width_of
+from agentwatch.app.widgets.row_words import agent_of, doing_of, who_of
 from agentwatch.delegation.below import Below
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State, Task
-from agentwatch.view.looks import LOOKS, STALE, look, worst_look
-from agentwatch.view.requests import standing_words
+from agentwatch.view.looks import LOOKS, look, worst_look
 from agentwatch.view.times import duration, stands_since
-from agentwatch.view.words import doing_words, is_on_its_way, program_of, waits_for
+from agentwatch.view.words import is_on_its_way
 
 _NEEDS: Final = "NEEDS YOU"
 _STEP: Final = 2
@@ -159,7 +158,7 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks
         word = "no tasks" if task.workspace and task.below is None and task.state is not State.UNKNOWN else face.word
         parts.append(Part(" " + left(word, columns.state), palette.muted if quiet else color))
     if columns.agent:
-        parts.append(Part(" " + left(_agent(task), columns.agent), palette.muted))
+        parts.append(Part(" " + left(agent_of(task), columns.agent), palette.muted))
     if columns.age:
         style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
         style = palette.muted if is_lost else style
@@ -197,7 +196,7 @@ def _middle(
     marks = (f" ↻{task.attempt}/{most}", f" ↻{task.attempt}") if task.attempt > 1 else ()
     attempts = next((mark for mark in marks if min(cell_len(name), 12) + len(mark) <= room), "")
     start = max(int(columns.room * _NAME_SHARE) - indent, _TITLE)
-    doing = _doing(task, stand, columns, tasks)
+    doing = doing_of(task, stand.decided, columns, tasks)
     most_of_title = max(room - len(attempts), 1)
     if doing and columns.tells:
         most_of_title = max(start - 1 - len(attempts), 1)
@@ -209,7 +208,7 @@ def _middle(
     tally += [Part(" ")] if tally else []
     start = start if used < start else used + 2
     space = room - start - width_of(tally)
-    ways = doing or _who(task, columns, tasks)
+    ways = doing or who_of(task, columns, tasks)
     if ways and cell_len(ways[0]) > space:
         # Blanks between the title and what is said behind it are given to that: to a failure's words, if all fit then.
         nearer = max(used + 2, start - (cell_len(ways[0]) - space))
@@ -233,73 +232,12 @@ def _title_style(task: Task, palette: Palette) -> Style:
     return style + Style(italic=True) if task.inferred else style
 
 
-def _doing(task: Task, stand: Pose, columns: Columns, tasks: Mapping[str, Task]) -> Sequence[str]:
-    """What is done about a task, or what it does, for which its title gives way; the longest words first."""
-    if stand.decided and task.decision is not None and columns.tells:
-        glyph, words = stand.decided
-        action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
-        return f"{action} {glyph} {words}", f"{glyph} {words}"
-    if (request := task.request) is not None and not request.waits_for_operator:
-        # How far an answer has got does not change with the clock.
-        return [standing_words(request, request.asked_at)]
-    words = "" if task.did is None else shown(doing_words(task.did))
-    if task.state is State.UNKNOWN:
-        return _lost(task, words)
-    if task.stale:
-        gone = "process gone" if task.run is not None and task.run.process_gone else "" if columns.state else STALE.word
-        told = [part for part in (gone, words and f"last: {words}") if part]
-        return [" · ".join(told)] if told else []
-    if waits_for(task, tasks):
-        return []
-    program = _program(task)
-    return [f"{program} · {words}", words] if program and words else [words] if words else []
-
-
-def _lost(task: Task, words: str) -> Sequence[str]:
-    """What was known of a task when it was last heard of, in these words; of a workspace, why nothing is known now."""
-    if task.workspace:
-        return [shown(task.why)] if task.why else []
-    was = f"was {task.known_state}"
-    return [f"{was} · last: {words}", was] if words else [was]
-
-
-def _who(task: Task, columns: Columns, tasks: Mapping[str, Task]) -> Sequence[str]:
-    """For how many a task waits, or why it failed, else who does it, where that has no column; the longest words first.
-
-    A title does not give way to it.
-    """
-    code = _reason(task) if task.state is State.FAILED else ""
-    waiting = waits_for(task, tasks)
-    if code and not waiting and task.result is not None and (told := summary(task.result.summary or "")):
-        return told, summary(code, 60)
-    who = "" if columns.agent else _agent(task)
-    names = [f"waits for {waiting:,}" if waiting else summary(code, 60) if code else who, _program(task)]
-    some = [name for name in names[::-1] if name]
-    return [" · ".join(some), *some[-1:]] if some else []
-
-
-def _reason(task: Task) -> str:
-    """Why it failed, in few words."""
-    if task.result is not None:
-        return task.result.error_code or ""
-    return task.run.reason if task.run is not None else ""
-
-
 def _fitting(ways: Sequence[str], width: int) -> str:
     """The first that fits; else the first of which enough is left, cut."""
     if not ways:
         return ""
     whole = (words for words in ways if cell_len(words) <= width)
     return next(whole, "") or clip_sentence(ways[0] if width >= _ENOUGH else ways[-1], width)
-
-
-def _agent(task: Task) -> str:
-    # Many a task has only its agent's name as a title: once is enough.
-    return shown(task.agent, 60) if task.agent and task.agent != task.title else ""
-
-
-def _program(task: Task) -> str:
-    return shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
 
 
 def _cut_name(name: str, width: int, shared: int) -> str:
