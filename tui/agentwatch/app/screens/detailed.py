@@ -161,6 +161,11 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         self._looked_at = mark
 
     @property
+    def _is_in_details(self) -> bool:
+        """Whether the keys are those of the details."""
+        return self.details is not None and self.details.has_focus_within
+
+    @property
     def instead(self) -> tuple[str, ...]:
         """What the details say where no task is selected, line by line."""
         return ()
