@@ -286,6 +286,15 @@ def test_a_chunked_list_is_a_list(steps: list[tuple[bool, int, int]]) -> None:
             assert [row.task_id for row in rows.slice(at, at + 40)] == plain[at : at + 40]
 
 
+def test_rows_that_are_taken_away_hold_each_other_no_more() -> None:
+    rows, one = Rows(), Row("a", None, 0)
+    rows.insert(0, [one, Row("b", None, 0, chain=("c",))])
+    assert rows.clear() == 2
+    assert (len(rows), rows.standing_for("c"), one.chunk) == (0, None, [])
+    rows.insert(0, [Row("d", None, 0)])
+    assert rows.index("d") == 0
+
+
 def finished_and_open(scene: Scene | None = None) -> DelegationTree:
     """One root whose work is done, one that goes on, one in which somebody waits."""
     scene = scene or Scene()

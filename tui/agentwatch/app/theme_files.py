@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 
-def themes_folder() -> Traversable:
-    """The folder of the shipped themes."""
-    packaged = resources.files("agentwatch") / "themes"
+def themes_folder() -> Path:
+    """The folder of the shipped themes: in the package, or in a checkout at its top."""
+    # `importlib.resources` would load what reads archives, before the first frame.
+    packaged = Path(__file__).parents[1] / "themes"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "themes"
 
 

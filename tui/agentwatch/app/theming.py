@@ -38,8 +38,8 @@ _DRAWN_IN: Final = {
 @cache
 def shipped_themes() -> tuple[Theme, ...]:
     """The themes of the package. The test suite holds them to the schema, so no time is spent on it here."""
-    files = sorted(themes_folder().iterdir(), key=lambda entry: entry.name)
-    return tuple(make_theme(tomllib.loads(file.read_text("utf-8"))) for file in files if file.name.endswith(".toml"))
+    files = sorted(themes_folder().glob("*.toml"))
+    return tuple(make_theme(tomllib.loads(file.read_text("utf-8"))) for file in files)
 
 
 def variable_defaults() -> dict[str, str]:

@@ -177,7 +177,7 @@ class PlacedRows:
         return rows
 
     def _rebuild(self) -> list[Splice]:
-        before, self.rows = len(self.rows), Rows()
+        before = self.rows.clear()
         rows: list[Row] = []
         for heading in map(Heading, self._wanted_headings()):
             rows.append(Row(heading, None, -1))

@@ -140,6 +140,17 @@ class Rows:
             if not chunk:
                 del self._chunks[number]
 
+    def clear(self) -> int:
+        """Take all rows away. Returns how many there were."""
+        count = len(self)
+        for chunk in self._chunks:
+            # Each row knows its chunk: rows that are left to the collector would stay for long, or for ever.
+            chunk.clear()
+        self._chunks.clear()
+        self._by_id.clear()
+        self._by_link.clear()
+        return count
+
     def _name(self, rows: Sequence[Row]) -> None:
         for row in rows:
             self._by_id[row.row_id] = row
