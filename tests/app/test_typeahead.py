@@ -12,7 +12,7 @@ from textual import events
 from textual.keys import key_to_character
 from textual.widgets import Input
 
-from agentwatch.app import app as app_module
+from agentwatch.app import task_commands
 from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.pages import HelpScreen
@@ -96,9 +96,9 @@ async def test_no_dialog_hears_what_was_typed_before_it_was_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = threading.Event()
-    load = app_module.import_module
+    load = task_commands.import_module
     async with office(tmp_path, FAILED) as s:
-        monkeypatch.setattr(app_module, "import_module", lambda name: disk.wait(20) and load(name))
+        monkeypatch.setattr(task_commands, "import_module", lambda name: disk.wait(20) and load(name))
         type_at_once(s, "r", "q", *"xyz", "tab", "escape", "ctrl+s")
         await s.pilot.pause(0.05)
         assert s.app.screen is s.main
