@@ -31,6 +31,7 @@ from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktr
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
+    from agentwatch.evidence.beside import Beside
     from agentwatch.evidence.one_look import OneLook
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
@@ -174,12 +175,12 @@ def scanned(
     unless it says `dates`. `recognise` tells which texts are documents, where not all of them matter.
     """
     state, one_look = state_directory(workspace), None
-    readings = readings_of(workspace, settings) if recognise is None else None
     if inspects:
         # The models of the contracts take a while to load.
         from agentwatch.evidence.one_look import OneLook
 
         one_look = OneLook(workspace)
+    readings = readings_of(workspace, settings, one_look) if recognise is None else None
     monitor = Monitor(
         workspace,
         settings,
@@ -311,9 +312,19 @@ def source_of(
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 
 
-def readings_of(workspace: Path, settings: Settings) -> Readings:
-    """What was read in the files of a workspace before."""
-    return Readings(os.path.realpath(workspace), _pruned(settings), settings.max_bytes)
+def readings_of(workspace: Path, settings: Settings, one_look: OneLook | None) -> Readings:
+    """What was read in the files of a workspace before, and is read now by another process for this look."""
+    where = os.path.realpath(workspace), _pruned(settings), settings.max_bytes
+    if one_look is None:
+        return Readings(*where, begin=_read_beside)
+    return Readings(*where, begin=partial(_read_beside, tells=True), take=one_look.take)
+
+
+def _read_beside(root: str, max_bytes: int, beginning: str, paths: Sequence[str], *, tells: bool = False) -> Beside:
+    # It loads the contracts, and few workspaces are large.
+    from agentwatch.evidence.beside import Beside
+
+    return Beside(root, max_bytes, beginning, paths, tells=tells)
 
 
 def _pruned(settings: Settings) -> frozenset[str]:

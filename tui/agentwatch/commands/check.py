@@ -30,6 +30,7 @@ from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
+    from agentwatch.evidence.beside import Beside
     from agentwatch.view.documents import lists
 
 _EXCERPT: Final = 100
@@ -96,8 +97,9 @@ def _files(paths: Sequence[str], readings: dict[tuple[str, str], Readings]) -> I
         files = _below(path) if is_directory else [_alone(path)]
         if is_directory and files and files[0].below not in readings:
             root, beginning = files[0].below
-            readings[root, beginning] = Readings(root, DEFAULT_PRUNED, MAX_BYTES, beginning)
-            readings[root, beginning].load(len(files))
+            made = Readings(root, DEFAULT_PRUNED, MAX_BYTES, beginning, begin=_read_beside)
+            made.load([one.relative for one in files])
+            readings[root, beginning] = made
         for file in files:
             place = f"{file.root}/{file.relative}"
             if place not in seen:
@@ -142,6 +144,13 @@ def _forged(directory: str) -> Iterator[_Checked]:
             yield _Checked(to_path(shown), None, None, (forged(why),))
     except DecisionError as error:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
+
+
+def _read_beside(root: str, max_bytes: int, beginning: str, paths: Sequence[str]) -> Beside:
+    # The models are slow to load, and few workspaces are large.
+    from agentwatch.evidence.beside import Beside
+
+    return Beside(root, max_bytes, beginning, paths)
 
 
 def _alone(path: str) -> _File:

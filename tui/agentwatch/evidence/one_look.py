@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.reading import read_and_open
 from agentwatch.delegation.claims import Verdict
+from agentwatch.evidence.asked import Demands
 from agentwatch.evidence.claims import Told, claims_of, told_by, told_in
 from agentwatch.evidence.shapes import Assertion, ClaimKind, Limit
 from agentwatch.kept.index import Index
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Version
     from agentwatch.evidence.checker import Request
 
-_KINDS: Final = (Assertion, ClaimKind, Limit, Verdict)
+_CLAIM_KINDS: Final = (Assertion, ClaimKind, Limit, Verdict)
+KINDS: Final = (Told, Demands, *_CLAIM_KINDS)
+"""All that `Told` is made of, but for what a reading is made of."""
 _Pair = tuple[str, str, str | None, str | None]
 """The names and the digests of a return and of its handoff: what is claimed without a log depends on nothing else."""
 
@@ -29,17 +32,22 @@ class OneLook:
     def __init__(self, workspace: Path, room: int = 64 * 1024 * 1024) -> None:
         self._room = room
         self._parsed: dict[str, tuple[str, Told]] = {}
-        self._claims = Index[_Pair, tuple[Assertion, ...]]("claims", (str(workspace.resolve()),), _KINDS)
+        self._claims = Index[_Pair, tuple[Assertion, ...]]("claims", (str(workspace.resolve()),), _CLAIM_KINDS)
 
     def read(self, text: str, name: str) -> Reading | None:
         """Recognise a text, as `read_document` does."""
         opened = read_and_open(text, name)
         if opened is None:
             return None
+        if self._room > len(text):
+            self.take(name, text, told_by(opened))
+        return opened.reading
+
+    def take(self, name: str, text: str, told: Told) -> None:
+        """A text was recognised, and says this."""
         self._room -= len(text)
         if self._room > 0:
-            self._parsed[name] = text, told_by(opened)
-        return opened.reading
+            self._parsed[name] = text, told
 
     def load(self, returns: int) -> None:
         """Take in what is known. So many returns are to be checked."""

@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, islice
@@ -91,9 +91,9 @@ class Catalogue:
         return len(self._documents.files)
 
     @property
-    def waiting(self) -> int:
-        """Paths to drain."""
-        return len(self._queue)
+    def waiting(self) -> Collection[str]:
+        """The paths to drain, in their order."""
+        return self._queue
 
     def is_root(self, status: os.stat_result) -> bool:
         """The directory with this status is the root as it was last listed."""

@@ -296,7 +296,8 @@ class Documents:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
             self._complain(path, file, reading.findings[0], min(text.mtime_ns / 1e9, time.time()))
             return
-        self._keep(text.digest, text.text if held.known is None else None, path)
+        beside = self.readings.text_of(path) if self.readings is not None else None
+        self._keep(text.digest, text.text if held.known is None else beside, path)
         # The very string that the observation carries: there is one for each document of the workspace.
         file.shown = file.digest = text.digest
         file.incomplete = incomplete

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final, NamedTuple
+import os
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentwatch.contracts.shapes import (
     Contract,
@@ -19,12 +22,18 @@ from agentwatch.contracts.shapes import (
 )
 from agentwatch.kept.index import Index
 from agentwatch.kept.keeping import is_young
+from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.read import FileText
 from agentwatch.sources.files.scan import numbers_in
 
 KINDS: Final = (Contract, Finding, Handoff, Outcome, Reading, Return, Severity, Todo, TodoList, TodoStatus)
 """All that a reading is made of."""
 _SECOND: Final = 1e9
+
+MANY: Final = 1_000
+"""Files that take longer to read than another process to begin."""
+_MISSES: Final = 50
+"""Files that had to be read, after which the others probably have to be, too."""
 
 
 class Known(NamedTuple):
@@ -42,21 +51,76 @@ class Known(NamedTuple):
         return FileText("", self.digest, mtime_ns, ctime_ns, self.fingerprint, self.findings)
 
 
+class ReadBeside(NamedTuple):
+    """What another process read in the file of this path: also its text, where it is ours, and perhaps what evidence
+    needs of that."""
+
+    path: str
+    known: Known
+    text: str = ""
+    told: Any = None
+
+
+class Other(Protocol):
+    """Another process that reads files, from the last one on."""
+
+    def arrived(self) -> Sequence[ReadBeside]:
+        """What has been read since the last call."""
+
+    def end(self) -> None:
+        """No more is wanted."""
+
+
+Begin = Callable[[str, int, str, Sequence[str]], Other]
+"""Begins to read these files below a root, at most so large, whose names have this beginning. Raises OSError."""
+
+
 class Readings:
     """Those of the files below one `root`, read by the same settings: these directories were left out (`pruned`), and
-    no larger files read. Readers were told the names of the files with `beginning` before them."""
+    no larger files read. Readers were told the names of the files with `beginning` before them.
 
-    def __init__(self, root: str, pruned: Collection[str], max_bytes: int, beginning: str = "") -> None:
+    Where many files have to be read, another process that `begin` gives does so, too. `take` is told of each document
+    that it read: the name and the text, and what it told of it.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        pruned: Collection[str],
+        max_bytes: int,
+        beginning: str = "",
+        *,
+        begin: Begin | None = None,
+        take: Callable[[str, str, Any], None] = lambda *_: None,
+    ) -> None:
         self._index = Index[str, Known]("files", (root, sorted(pruned), max_bytes, beginning), (Known, *KINDS))
+        self._begin = None if begin is None else partial(begin, root, max_bytes, beginning)
+        self._take = take
+        self._paths: Sequence[str] = ()
+        self._looks = self._misses = 0
+        self._other: Other | None = None
+        self._beside: dict[str, ReadBeside] = {}
 
-    def load(self, files: int) -> None:
-        """Take in what is known. So many files are to be looked at."""
-        self._index.load(files)
+    def load(self, paths: Sequence[str]) -> None:
+        """Take in what is known. These files are to be looked at, in this order."""
+        self._index.load(len(paths))
+        self._paths = paths
 
     def find(self, path: str, fingerprint: int) -> Known | None:
         """What a file holds that has this fingerprint now, None where it has to be read."""
         known = self._index.get(path)
-        return known if known is not None and known.fingerprint == fingerprint else None
+        self._looks += 1
+        if known is not None and known.fingerprint == fingerprint:
+            return known
+        self._misses += 1
+        if self._misses == _MISSES:
+            self._read_beside()
+        return self._read_by_other(path, fingerprint) if self._other is not None else None
+
+    def text_of(self, path: str) -> str | None:
+        """The text of a file that was found, where the other process has just read it."""
+        read = self._beside.get(path)
+        return None if read is None else read.text
 
     def note(self, path: str, text: FileText, reading: Reading | None, looked_ns: int) -> None:
         """A file was read, after `looked_ns` (since the epoch)."""
@@ -64,5 +128,39 @@ class Readings:
             self._index.put(path, Known(text.fingerprint, text.digest, text.findings, reading))
 
     def save(self) -> None:
-        """Leave it for the next one."""
+        """All has been looked at: leave it for the next one."""
+        self.end()
         self._index.save()
+
+    def end(self) -> None:
+        """No more files have to be read."""
+        if self._other is not None:
+            self._other.end()
+
+    def _read_beside(self) -> None:
+        """Have the other process read what is left, if that is much."""
+        left = self._paths[self._looks :]
+        if self._begin is None or len(left) < MANY or not _has_two_cores():
+            return
+        with suppress(OSError):
+            self._other = self._begin(left)
+
+    def _read_by_other(self, path: str, fingerprint: int) -> Known | None:
+        if self._other is None:
+            return None
+        for read in self._other.arrived():
+            self._beside[read.path] = read
+        found = self._beside.get(path)
+        if found is None or found.known.fingerprint != fingerprint:
+            return None
+        # All behind it has been read by now.
+        self._other.end()
+        self._index.put(path, found.known)
+        if found.told is not None:
+            self._take(to_path(path), found.text, found.told)
+        return found.known
+
+
+def _has_two_cores() -> bool:
+    usable = getattr(os, "sched_getaffinity", None)
+    return (len(usable(0)) if usable is not None else os.cpu_count() or 1) > 1

@@ -172,7 +172,7 @@ class FilesSource(Source):
         catalogue = Catalogue(self._root, self._settings.pruned, documents)
         catalogue.scan()
         if self._readings is not None:
-            self._readings.load(catalogue.waiting)
+            self._readings.load([*catalogue.waiting])
         observations: list[Observation] = documents.made()
         while True:
             while catalogue.waiting:
