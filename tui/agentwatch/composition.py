@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,27 +11,22 @@ from typing import TYPE_CHECKING, Protocol
 from agentwatch.aside import NAME as PUT_ASIDE
 from agentwatch.config import Settings
 from agentwatch.dot_directory import NAME as DOT
-from agentwatch.evidence.commits import Commits
 from agentwatch.far import far_monitor, fleet_of
 from agentwatch.history import schema
 from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, Place, Places, has_row, names_of
+from agentwatch.observing import readings_of, sessions_of, source_of
 from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.presence import first_watched, note_first_watch
-from agentwatch.sources.files.readings import Readings
-from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
-from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
-from agentwatch.sources.sessions.registry import Registry, home_of
-from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
-from agentwatch.sources.source import CombinedSource, Source
+from agentwatch.sources.sessions.registry import home_of
+from agentwatch.sources.sessions.source import KeptSessions
+from agentwatch.sources.source import Source
 from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktrees_of
 
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
-    from agentwatch.evidence.beside import Beside
-    from agentwatch.evidence.one_look import OneLook
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
@@ -59,7 +53,8 @@ def monitor_of(
             note_first_watch(state_directory(workspace), first)
         return shelf_of(workspace if remembers else None, settings)
 
-    source = source_of(workspace, settings, selection, sessions, dates=True)
+    readings = readings_of(workspace, settings)
+    source = source_of(workspace, settings, selection, sessions, dates=True, readings=readings)
     history_before = _history_before(workspace, settings, first) if remembers else float("-inf")
     return Monitor(
         workspace,
@@ -279,74 +274,6 @@ class Repeated:
         return scanned(
             workspace, settings, sessions=sessions, desk=desk, inspects=inspects, dates=dates, recognise=recognise
         )
-
-
-def source_of(
-    workspace: Path,
-    settings: Settings,
-    selection: Selection | None = None,
-    sessions: Source | None = None,
-    *,
-    dates: bool = False,
-    one_look: OneLook | None = None,
-    readings: Readings | None = None,
-    recognise: Reader | None = None,
-) -> Source:
-    """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
-
-    With `dates`, what is there at first is as old as it says itself, or git. `one_look` reads the documents for one
-    look, and `readings` may know what files hold. `recognise` tells instead which texts are documents.
-    """
-    files = FilesSource(
-        workspace,
-        FilesSettings(
-            pruned=_pruned(settings),
-            max_bytes=settings.max_bytes,
-            force_polling=settings.poll,
-        ),
-        read_document=recognise if one_look is None else one_look.read,
-        committed=Commits(workspace).time_of if dates else None,
-        text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
-        readings=readings,
-    )
-    return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
-
-
-def readings_of(workspace: Path, settings: Settings, one_look: OneLook | None) -> Readings:
-    """What was read in the files of a workspace before, and is read now by another process for this look."""
-    where = os.path.realpath(workspace), _pruned(settings), settings.max_bytes
-    if one_look is None:
-        return Readings(*where, begin=_read_beside)
-    return Readings(*where, begin=partial(_read_beside, tells=True), take=one_look.take)
-
-
-def _read_beside(root: str, max_bytes: int, beginning: str, paths: Sequence[str], *, tells: bool = False) -> Beside:
-    # It loads the contracts, and few workspaces are large.
-    from agentwatch.evidence.beside import Beside
-
-    return Beside(root, max_bytes, beginning, paths, tells=tells)
-
-
-def _pruned(settings: Settings) -> frozenset[str]:
-    return DEFAULT_PRUNED if settings.pruned is None else settings.pruned
-
-
-def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
-    """The agents' sessions in a workspace."""
-    since = selection.since if selection is not None else None
-    return SessionsSource(Registry(workspace, since).open, selection)
-
-
-def read_sources(workspace: Path, settings: Settings) -> Set[str]:
-    """The names of the readers that know a session of a workspace. Blocks."""
-    if not settings.sessions:
-        return frozenset()
-    source = sessions_of(workspace)
-    try:
-        source.scan()
-        return {one.source for one in source.found() if one.sessions}
-    finally:
-        source.close()
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:

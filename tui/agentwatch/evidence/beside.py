@@ -23,6 +23,7 @@ from agentwatch.contracts.reading import read_and_open
 from agentwatch.evidence.claims import told_by
 from agentwatch.evidence.one_look import KINDS as TOLD_KINDS
 from agentwatch.kept import looks
+from agentwatch.kept.answers import LARGEST
 from agentwatch.kept.index import packed, unpacked
 from agentwatch.kept.keeping import is_young
 from agentwatch.sources.files.names import to_path
@@ -85,7 +86,7 @@ def _next(stream: IO[bytes]) -> bytes:
     if len(head) < _LENGTH.size:
         return b""
     (length,) = _LENGTH.unpack(head)
-    data = stream.read(length)
+    data = stream.read(length) if length <= LARGEST else b""
     return data if len(data) == length else b""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -167,7 +167,7 @@ class Documents:
     ) -> None:
         self.dating = dating or Dating()
         self.readings: Readings | None = None
-        """What is known of the files from before."""
+        """What is known of the files from before, until all have been looked at once."""
         self._root = root
         self._settings = settings
         self._read_document = read_document
@@ -224,6 +224,17 @@ class Documents:
         if path in self.files:
             refusal = FileRefusedError(NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=False)
             self._refuse(path, self.files[path], refusal, None)
+
+    def begin(self, paths: Sequence[str]) -> None:
+        """These files will be looked at first."""
+        if self.readings is not None:
+            self.readings.load(paths)
+
+    def end(self) -> None:
+        """All have been looked at, or no more will be."""
+        if self.readings is not None:
+            self.readings.end()
+            self.readings = None
 
     def drop(self, path: str) -> None:
         """The file is not there any more."""

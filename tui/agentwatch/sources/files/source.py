@@ -124,7 +124,7 @@ class FilesSource(Source):
         self._contents = ContentStore(self._root, text_bytes)
         recognise, self._dating = read_document or _recognise, Dating(committed)
         self._documents = Documents(self._root, self._settings, recognise, self._contents.put, self._dating)
-        self._documents.readings = self._readings = readings
+        self._documents.readings = readings
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
 
@@ -171,8 +171,7 @@ class FilesSource(Source):
         documents = self._documents
         catalogue = Catalogue(self._root, self._settings.pruned, documents)
         catalogue.scan()
-        if self._readings is not None:
-            self._readings.load([*catalogue.waiting])
+        documents.begin([*catalogue.waiting])
         observations: list[Observation] = documents.made()
         while True:
             while catalogue.waiting:
@@ -181,6 +180,7 @@ class FilesSource(Source):
                 break
             time.sleep(_RECHECK_SECONDS)
             catalogue.mark_due(math.inf)
+        documents.end()
         health = health_of("live", "Looked once", catalogue.problems, catalogue.directories, catalogue.files)
         return Batch(tuple(observations), health)
 

@@ -1,0 +1,195 @@
+"""Another process reads files, too: what is seen is the same, whatever becomes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.contracts.shapes import Reading
+from agentwatch.delegation.observation import Observation
+from agentwatch.evidence import beside
+from agentwatch.evidence.beside import Beside
+from agentwatch.evidence.claims import Told, told_in
+from agentwatch.evidence.one_look import OneLook
+from agentwatch.sources.files import readings as module
+from agentwatch.sources.files.readings import Readings
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.source import FilesSource
+from tests.homes import live_in
+from tests.unit.agents.documents import packet, returned
+
+FILES = 300
+SETTINGS = FilesSettings()
+PATIENCE = 20.0
+SLOW = 10
+"""The file that takes as long as another process takes to begin."""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    live_in(tmp_path, monkeypatch)
+    monkeypatch.setattr(module, "MANY", 10)
+    monkeypatch.setattr(module, "_MISSES", 3)
+    monkeypatch.setattr(module, "_has_two_cores", lambda: True)
+    made = tmp_path / "work"
+    made.mkdir()
+    for number in range(FILES // 2):
+        (made / f"t{number}.handoff.json").write_text(packet())
+        (made / f"t{number}.return.md").write_text(returned("SUCCESS"))
+    (made / "note\udcff.md").write_text("# Note\n")
+    (made / "bad.return.md").write_bytes(returned("SUCCESS").encode() + b"\xff")
+    time.sleep(0.06)
+    return made
+
+
+def arrives(made: Beside) -> None:
+    until = time.monotonic() + PATIENCE
+    while not made._arrived and made._process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+class Look:
+    """One look at a workspace, the processes that were begun for it, and what was read here."""
+
+    def __init__(self, root: Path, begin: Callable[..., Any] | None = Beside) -> None:
+        self.one_look = OneLook(root)
+        self.begun: list[Beside] = []
+        self.here: list[str] = []
+        self.told: dict[str, tuple[str, Told]] = {}
+
+        def beginning(*job: Any) -> Beside:
+            assert begin is not None
+            self.begun.append(begin(*job, tells=True))
+            return self.begun[-1]
+
+        def reader(text: str, path: str) -> Reading | None:
+            self.here.append(path)
+            if begin is Beside and len(self.here) == SLOW:
+                arrives(self.begun[0])
+            return self.one_look.read(text, path)
+
+        def take(name: str, text: str, told: Told) -> None:
+            self.told[name] = text, told
+
+        kept = Readings(
+            str(root), SETTINGS.pruned, SETTINGS.max_bytes, begin=None if begin is None else beginning, take=take
+        )
+        source = FilesSource(root, SETTINGS, read_document=reader, readings=kept)
+        self.observations: list[Observation] = list(source.scan().observations)
+        self.texts = [source.content(getattr(one, "digest", "")) for one in self.observations]
+
+
+@pytest.fixture
+def alone(root: Path) -> Iterator[Look]:
+    return Look(root, None)
+
+
+def test_two_read_and_see_the_same(root: Path, alone: Look) -> None:
+    both = Look(root)
+    assert both.observations == alone.observations
+    assert both.texts == alone.texts
+    assert len(both.here) < len(alone.here)
+    assert both.told
+    assert all(told == told_in(text, name) for name, (text, told) in both.told.items())
+    (begun,) = both.begun
+    assert begun._process.poll() is not None
+
+
+def test_a_process_that_cannot_be_begun_changes_nothing(root: Path, alone: Look) -> None:
+    def refused(*_job: Any, **_more: Any) -> Beside:
+        raise PermissionError(1, "Operation not permitted")
+
+    look = Look(root, refused)
+    assert (look.observations, look.here) == (alone.observations, alone.here)
+
+
+def stopped(*job: Any, **more: Any) -> Beside:
+    made = Beside(*job, **more)
+    made._process.send_signal(signal.SIGSTOP)
+    return made
+
+
+def killed(*job: Any, **more: Any) -> Beside:
+    made = Beside(*job, **more)
+    made._process.kill()
+    return made
+
+
+def killed_in_the_middle(*job: Any, **more: Any) -> Beside:
+    made = Beside(*job, **more)
+    arrives(made)
+    made._process.kill()
+    return made
+
+
+@pytest.mark.parametrize("begin", [stopped, killed, killed_in_the_middle])
+def test_a_process_that_ends_early_or_is_held_up_changes_nothing(
+    root: Path, alone: Look, begin: Callable[..., Beside]
+) -> None:
+    look = Look(root, begin)
+    assert look.observations == alone.observations
+    assert look.begun[0]._process.poll() is not None
+
+
+@pytest.mark.parametrize("said", [b"", b"\1", b"\5\0\0\0\0\0\0\0ab", b"\2\0\0\0\0\0\0\0ab", b"\xff" * 9], ids=repr)
+def test_a_process_that_says_something_else_changes_nothing(
+    root: Path, alone: Look, said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside, "_MAIN", f"import sys; sys.stdin.read(); sys.stdout.buffer.write({said!r})")
+    assert Look(root).observations == alone.observations
+
+
+def test_a_file_that_changes_after_it_was_read_beside_is_read_again(root: Path) -> None:
+    paths = [f"t{number}.return.md" for number in range(FILES // 4, FILES // 2)]
+
+    def waits(where: str, max_bytes: int, beginning: str, left: Sequence[str], **more: Any) -> Beside:
+        made = Beside(where, max_bytes, beginning, left, **more)
+        made._process.wait(PATIENCE)
+        for path in paths:
+            (root / path).write_text(returned("ERROR"))
+        return made
+
+    look = Look(root, waits)
+    seen = {one.path: one for one in Look(root, None).observations}
+    assert look.told
+    for one in look.observations:
+        # But for the time, and the place in the order.
+        assert getattr(one, "digest", None) == getattr(seen[one.path], "digest", None)
+
+
+def test_nobody_is_left_behind_when_the_first_is_killed(root: Path) -> None:
+    program = (
+        "import sys, time; from agentwatch.evidence.beside import Beside\n"
+        f"made = Beside({str(root)!r}, 1000000, '', ['t0.return.md'] * 200_000)\n"
+        "while not made._arrived: time.sleep(0.01)\n"
+        "print(made._process.pid, flush=True); time.sleep(60)\n"
+    )
+    first = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert first.stdout is not None
+    second = int(first.stdout.readline())
+    first.kill()
+    first.wait()
+    first.stdout.close()
+    until = time.monotonic() + PATIENCE
+    while _runs(second) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not _runs(second)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
