@@ -16,7 +16,8 @@ from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.observation import Observation
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources.files.catalogue import Catalogue
-from agentwatch.sources.files.documents import Committed, Dating, Documents, KnownFile, Reader
+from agentwatch.sources.files.dating import Committed, Dating
+from agentwatch.sources.files.documents import Documents, KnownFile, Reader
 from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.settings import FilesSettings
