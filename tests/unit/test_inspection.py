@@ -296,14 +296,14 @@ def test_in_a_storm_what_was_checked_before_waits_and_what_is_new_does_not(
     inspector._pace.spend(1_000.0)
     inspector.want(known)
     inspector.want([known[0]])
-    assert 0.0 < inspector._rest() <= 1.0
+    assert 0.0 < inspector._due_in() <= 1.0
     new = known[0]._replace(task_id="new")
     inspector.want([new])
-    assert inspector._rest() == 0.0
+    assert inspector._due_in() == 0.0
     taken = inspector._take()
     assert new in taken
     assert known[1] in taken
     assert known[0] not in taken
     monkeypatch.setattr(inspector, "_wanted_at", 0.0)
-    assert inspector._rest() <= 0.0
+    assert inspector._due_in() <= 0.0
     assert inspector._take()[-1] == known[0]

@@ -26,6 +26,7 @@ class Background(ABC, Generic[T]):
     def __init__(self) -> None:
         self._news = threading.Condition()
         self._stopped = False
+        self._rung = False
         self._thread: threading.Thread | None = None
 
     def start(self, emit: Callable[[T], None]) -> None:
@@ -40,6 +41,26 @@ class Background(ABC, Generic[T]):
             self._news.notify()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
+
+    def ring(self) -> None:
+        """Something may have changed where it looks. Any thread may call it."""
+        with self._news:
+            self._rung = True
+            self._news.notify()
+
+    @property
+    def _is_wanted(self) -> bool:
+        """Whether it is to go on at once; asked while `news` is held."""
+        return self._stopped
+
+    def _rest(self, least: float, most: float) -> bool:
+        """Wait until it is wanted, or something has rung after `least` seconds, or `most` have passed. Returns whether
+        something has rung."""
+        with self._news:
+            if not self._news.wait_for(lambda: self._is_wanted, least):
+                self._news.wait_for(lambda: self._is_wanted or self._rung, most - least)
+            rung, self._rung = self._rung, False
+            return rung
 
     @abstractmethod
     def _run(self, emit: Callable[[T], None]) -> None:

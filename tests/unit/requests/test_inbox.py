@@ -169,3 +169,18 @@ async def test_what_was_asked_while_it_was_watched_is_known_after_the_box_has_fo
     [known] = [one.request for one in again.tree.requests]
     assert known is not None
     assert (known.shown, known.stage, known.by) == (asked.shown, RequestStage.DELIVERED, "ada")
+
+
+def test_what_is_offered_is_told_at_once_and_by_no_clock(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentwatch.requests.source._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("agentwatch.requests.source._SELDOM_SECONDS", 1_000.0)
+    seen = SimpleQueue[Sequence[Observation]]()
+    inbox, asked = Inbox(place.box), request(place.workspace)
+    inbox.start(seen.put)
+    while not inbox.idle:
+        time.sleep(0.01)
+    try:
+        with place.box.offer(asked):
+            assert told(seen.get(timeout=30.0)) == [(asked.request_id, RequestStage.OFFERED)]
+    finally:
+        inbox.stop()

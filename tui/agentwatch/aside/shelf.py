@@ -18,12 +18,13 @@ from agentwatch.delegation.aside import Put
 from agentwatch.delegation.observation import Looked, Noted, Observation
 from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
 from agentwatch.errors import AgentwatchError
+from agentwatch.sources.files.bell import BELL
 
 _LARGEST: Final = 32 * 1024 * 1024
 _LONG: Final = 256 * 1024
 """Bytes from which a file may be worth writing anew."""
-_PAUSE_SECONDS: Final = 1.0
-"""Between two looks at the file."""
+_PAUSE_SECONDS: Final = (1.0, 60.0)
+"""Between two looks at the file: where nothing rings, and where the system tells when it is written."""
 _BATCH_SECONDS: Final = 1.0
 """Between two records of what was looked at."""
 _RETRY_SECONDS: Final = 10.0
@@ -295,6 +296,10 @@ class Shelf(Background[Sequence[Observation]]):
     # The thread
 
     def _run(self, emit: Emit) -> None:  # noqa: ARG002 - any thread tells
+        with BELL.heard([] if self.path is None else [self.path.parent], self.ring):
+            self._watch()
+
+    def _watch(self) -> None:
         due = 0.0
         while True:
             with self._news:
@@ -320,9 +325,12 @@ class Shelf(Background[Sequence[Observation]]):
             with self._news:
                 if is_last:
                     return
-                is_news = self._looked_at or self._over
-                if not self._stopped and (not is_news or time.monotonic() < due):
-                    self._news.wait(_PAUSE_SECONDS)
+                often, seldom = _PAUSE_SECONDS
+                if self._looked_at or self._over:
+                    self._news.wait_for(lambda: self._stopped, min(due - time.monotonic(), often))
+                elif not (self._stopped or self._rung):
+                    self._news.wait(seldom if BELL.works else often)
+                self._rung = False
 
 
 def _lines(data: bytes) -> list[bytes]:

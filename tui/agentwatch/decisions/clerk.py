@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -18,11 +19,13 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Decided, Observation, Unreadable
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
+from agentwatch.sources.files.bell import BELL
 
 _PAUSE_SECONDS: Final = 0.5
-_MIRROR_SECONDS: Final = 10.0
-"""Between two looks at everything: whether something waits to be delivered, was edited, or is forged. In between, only
-what the directories tell by their times is looked at."""
+_MIRROR_SECONDS: Final = (10.0, 60.0)
+"""Between two looks at everything: whether something waits to be delivered, was edited, or is forged; the second where
+all is delivered, and the system tells when something is written. In between, only what the directories tell by their
+times is looked at, and what has rung."""
 
 
 class Clerk(Background[Sequence[Observation]]):
@@ -117,8 +120,7 @@ class Clerk(Background[Sequence[Observation]]):
             news |= {(one.decision_id, one.at): one for one in answers if one.receipt.stage is not told.Stage.ACTED}
         if news.keys() - self._acted.keys():
             self._acted = news | self._acted
-            with self._news:
-                self._news.notify()
+            self.ring()
 
     def note_announced(self, decision_id: str, words: str) -> None:
         """Say of a decision that the session that waits for it was told. Any thread may call it."""
@@ -131,8 +133,17 @@ class Clerk(Background[Sequence[Observation]]):
             self._hurry = True
             self._news.notify()
 
+    @property
+    def _is_wanted(self) -> bool:
+        return self._stopped or self._hurry
+
     def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
-        mirror_at = 0.0
+        with BELL.heard(self.desk.places, self.ring):
+            self._watch(emit)
+
+    def _watch(self, emit: Callable[[Sequence[Observation]], None]) -> None:
+        mirrored_at = mirror_at = -math.inf
+        rung = False
         written: set[tuple[str, float]] = set()
         looked: tuple[int | None, ...] = ()
         while True:
@@ -147,11 +158,10 @@ class Clerk(Background[Sequence[Observation]]):
             now = time.monotonic()
             with self._news:
                 hurry, self._hurry = self._hurry, False
-            mirror = hurry or now >= mirror_at
-            if mirror:
-                mirror_at = now + _MIRROR_SECONDS
+            least, most = _MIRROR_SECONDS
+            mirror = hurry or now >= (min(mirror_at, mirrored_at + least) if rung else mirror_at)
             places = self.desk.changes()
-            if mirror or places != looked:
+            if mirror or rung or places != looked:
                 looked = places
                 observations = self.look(mirror=mirror)
                 try:
@@ -159,12 +169,15 @@ class Clerk(Background[Sequence[Observation]]):
                         emit(observations)
                 except RuntimeError:
                     return
+            is_heard = BELL.works and bool(self.desk.places)
+            if mirror:
+                mirrored_at, mirror_at = now, now + (most if is_heard and not self._mirror.pending else least)
+            elif rung:
+                mirror_at = min(mirror_at, mirrored_at + least)
             self.idle = True
-            with self._news:
-                if not self._stopped and not self._hurry:
-                    self._news.wait(_PAUSE_SECONDS)
-                if self._stopped:
-                    return
+            rung = self._rest(_PAUSE_SECONDS, mirror_at - now if is_heard else _PAUSE_SECONDS)
+            if self._stopped:
+                return
 
 
 def decision_of(

@@ -71,7 +71,7 @@ class Desk(OperatorDesk):
         self.lifetime = lifetime
         self.disk = disk
         own = workspace / dot_directory.NAME
-        self._directories = (
+        self.places = (
             self.ledger.directory,
             self.state / receipts.NAME,
             own / delivery.NAME,
@@ -156,10 +156,10 @@ class Desk(OperatorDesk):
 
     def changes(self) -> tuple[int | None, ...]:
         times: dict[Path, int] = {}
-        for directory in self._directories:
+        for directory in self.places:
             with suppress(OSError):
                 times[directory] = directory.lstat().st_mtime_ns
-        return tuple(map(times.get, self._directories))
+        return tuple(map(times.get, self.places))
 
     def acted(self, decision: Decision, by: str) -> None:
         since = written(datetime.fromtimestamp(decision.at, UTC))

@@ -6,7 +6,7 @@ What an operator says becomes a draft here, once; the desks differ in what becom
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -27,6 +27,8 @@ class OperatorDesk(Pen):
     state: Path
     """A directory of the operator's own, on this machine."""
     lifetime: timedelta | None
+    places: Sequence[Path] = ()
+    """The directories in which every change of it shows; none where it has to be asked."""
 
     @property
     @abstractmethod

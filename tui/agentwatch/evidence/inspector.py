@@ -36,7 +36,7 @@ _STORM_SECONDS: Final = 1.0
 waited for, and how long none has come when that is over."""
 
 _PAUSE_SECONDS: Final = (1.0, 120.0)
-_SHARE: Final = 0.001
+_SHARE: Final = 0.000_3
 """The part of one core that looking for changes may take: the pause grows with what a look costs. Returns with a false
 claim, which ask for somebody, have as much for themselves."""
 
@@ -179,7 +179,7 @@ class Inspector(Background[Sequence[Checks]]):
     def _run(self, emit: Callable[[Sequence[Checks]], None]) -> None:
         while True:
             with self._news:
-                while not self._stopped and (rest := self._rest()) > 0.0:
+                while not self._stopped and (rest := self._due_in()) > 0.0:
                     self._news.wait(rest)
                 if self._stopped:
                     return
@@ -201,7 +201,7 @@ class Inspector(Background[Sequence[Checks]]):
             with self._news:
                 self.idle = not self._wanted
 
-    def _rest(self) -> float:
+    def _due_in(self) -> float:
         """Seconds until there is something to do."""
         if not self._wanted:
             return min(self._next.values()) - time.monotonic()

@@ -11,8 +11,11 @@ from agentwatch.background import Background
 from agentwatch.delegation.observation import Observation, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import Box
+from agentwatch.sources.files.bell import BELL
 
 _PAUSE_SECONDS: Final = 0.5
+_SELDOM_SECONDS: Final = 60.0
+"""Between two looks at the box: while something is open or nothing rings, and while nothing happens."""
 _TIDY_SECONDS: Final = 3_600.0
 
 _ENDS: Final = {
@@ -68,6 +71,10 @@ class Inbox(Background[Sequence[Observation]]):
         return None if is_same else "it is not the one that you looked at: look at it again"
 
     def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
+        with BELL.heard([self.box.directory], self.ring):
+            self._watch(emit)
+
+    def _watch(self, emit: Callable[[Sequence[Observation]], None]) -> None:
         looked: tuple[int, int, int] | None = None
         is_first = True
         tidy_at = 0.0
@@ -84,9 +91,9 @@ class Inbox(Background[Sequence[Observation]]):
                 except RuntimeError:
                     return
             self.idle = True
-            with self._news:
-                if not self._stopped:
-                    self._news.wait(_PAUSE_SECONDS)
+            # That a holder has died rings for nobody.
+            looks = not BELL.works or any(one.is_open for one in self._told.values())
+            self._rest(_PAUSE_SECONDS, _PAUSE_SECONDS if looks else _SELDOM_SECONDS)
 
 
 def _plain(request: Request) -> Request:

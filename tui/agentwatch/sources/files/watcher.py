@@ -31,8 +31,12 @@ _FIRST_SLICE_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.02
 """Work between two looks at the events, so that they do not pile up behind a backlog."""
 
-_ROOT_SECONDS: Final = 1.0
-"""How often the root is looked at, since no event tells that another took its place, and how often counts are told."""
+_ROOT_SECONDS: Final = (1.0, 5.0)
+"""How often the root is looked at: where no event tells that it has gone, and where only the loss of a directory above
+tells none."""
+
+_COUNTS_SECONDS: Final = 1.0
+"""How often it is told how many files and directories there are."""
 
 _SOON_SECONDS: Final = 0.3
 _ACTIVE_SECONDS: Final = 1.0
@@ -219,6 +223,8 @@ class Watcher:
     def _note(self, changes: Changes, now: float, *, lost: bool, exact: bool) -> None:
         if changes.paths:
             self._changed_at = now
+            if "" in changes.paths:
+                self._root_at = now
             # What there was at first is not waited for; in a storm, a return that is read before its handoff would be
             # taken for an earlier one.
             self._catalogue.mark_changed(changes.paths, first=self._starting)
@@ -255,7 +261,7 @@ class Watcher:
     # The root
 
     def _check_root(self, now: float) -> None:
-        self._root_at = now + _ROOT_SECONDS
+        self._root_at = now + _ROOT_SECONDS[self._backend.exact and not self._trouble]
         try:
             status = os.lstat(self._root)
         except OSError as error:
@@ -310,7 +316,7 @@ class Watcher:
         now = time.monotonic()
         if not observations and self._told is not None:
             same = (health.mode, health.detail) == (self._told.mode, self._told.detail)
-            if health == self._told or (same and now < self._told_at + _ROOT_SECONDS):
+            if health == self._told or (same and now < self._told_at + _COUNTS_SECONDS):
                 return
         # Also at the end: what was looked at counts as known.
         self._told, self._told_at = health, now
