@@ -411,7 +411,7 @@ def test_a_root_whose_parent_was_exchanged_is_followed(root: Path) -> None:
 def test_a_removed_root_is_told_with_the_event_and_not_with_the_next_look(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentwatch.sources.files.watcher._ROOT_SECONDS", 1000.0)
+    monkeypatch.setattr("agentwatch.sources.files.watcher._ROOT_SECONDS", (1000.0, 1000.0))
     with watching(root) as receiver:
         root.rmdir()
         receiver.until(lambda it: it.mode == "degraded")

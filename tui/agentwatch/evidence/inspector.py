@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -204,7 +205,8 @@ class Inspector(Background[Sequence[Checks]]):
     def _due_in(self) -> float:
         """Seconds until there is something to do."""
         if not self._wanted:
-            return min(self._next.values()) - time.monotonic()
+            due = (self._next[which] for which, known in (("soon", self._soon), ("all", self._known)) if known)
+            return min(min(due, default=math.inf) - time.monotonic(), _PAUSE_SECONDS[1])
         if self._wanted.keys() - self._known.keys():
             return 0.0
         return min(self._pace.rest, self._wanted_at + _STORM_SECONDS - time.monotonic())

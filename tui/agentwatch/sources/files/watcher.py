@@ -1,7 +1,5 @@
-"""The work of the source's thread: events, sweeps, withheld files, and the root that comes and goes.
-
-A sweep compares everything known with the disk: soon after events, seldom while nothing happens, never too dear.
-"""
+"""The work of the source's thread: events, sweeps, withheld files, and the root that comes and goes. A sweep compares
+everything known with the disk: soon after events, seldom while nothing happens, never too dear."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ _RESTART_SECONDS: Final = 2.0
 _ACTIVE_SHARE: Final = 0.05
 _EXACT_SHARE: Final = 0.01
 _IDLE_SHARE: Final = 0.001
-_EXACT_IDLE_SHARE: Final = 0.000_2
+_EXACT_IDLE_SHARE: Final = 0.000_05
 _POLL_SHARE: Final = 0.02
 """The share of one core that sweeps may take: after events, after events of a backend that knows what it lost, while
 nothing happens, the same of such a backend, and where there are no events."""
