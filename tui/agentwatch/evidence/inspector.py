@@ -30,7 +30,7 @@ _ROUND: Final = 1_000
 
 _AGAIN: Final = 50
 """Returns that were checked before and are others now, in one round of a storm."""
-_STORM_SHARE: Final = 0.04
+_STORM_SHARE: Final = 0.03
 _STORM_CREDIT: Final = 0.5
 _STORM_SECONDS: Final = 1.0
 """The share of one core that checking them again may take while more of them come, the seconds of it that are not

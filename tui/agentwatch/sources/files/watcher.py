@@ -54,8 +54,8 @@ _POLL_SHARE: Final = 0.02
 """The share of one core that sweeps may take: after events, after events of a backend that knows what it lost, while
 nothing happens, the same of such a backend, and where there are no events."""
 
-_STORM_SHARE: Final = 0.15
-_STORM_CREDIT: Final = 2.0
+_STORM_SHARE: Final = 0.18
+_STORM_CREDIT: Final = 1.5
 _STORM_REST_SECONDS: Final = 0.4
 _STORM_OVER_SECONDS: Final = 1.0
 """The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
