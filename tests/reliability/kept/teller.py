@@ -31,6 +31,7 @@ def main() -> None:
     from agentwatch.cli import run
     from agentwatch.evidence.plumbing import ask_again
     from agentwatch.kept import index, keeping
+    from agentwatch.kept.noted import Looks
     from agentwatch.polls import polled
 
     index.WORTH = 1  # type: ignore[misc]
@@ -44,7 +45,7 @@ def main() -> None:
     index.Index.get = getting  # type: ignore[method-assign]
     begin, read, keep, looked = looks.begin, answers.read, keeping.keep, list[object]()
 
-    def beginning(noting: looks.Looks | None) -> None:
+    def beginning(noting: Looks | None) -> None:
         looked.append(noting)
         begin(noting)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.evidence.plumbing import ask_again
-from agentwatch.kept import answers, keeping, looks
+from agentwatch.kept import answers, keeping, looks, noted
 from agentwatch.kept.answers import HEAD, MAGIC, SEAL_BYTES
 from tests.homes import live_in
 
@@ -44,7 +44,7 @@ class Forged:
             KEY,
             b"AGENTWATCH_NOT_SET",
             b"\0" + os.fsencode(looked_at),
-            array("q", looks.sign_of(status)).tobytes(),
+            array("q", noted.sign_of(status)).tobytes(),
             answers.NOTHING,
             SAID,
             b"",
@@ -177,7 +177,7 @@ def test_what_is_kept_and_cannot_be_written_is_no_traceback() -> None:
 def test_a_pipe_in_place_of_a_file_of_the_system_holds_nobody_up(place: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (f"{tmp_path}/pipe", f"/proc/self/root{tmp_path}/pipe", f"/proc/..{tmp_path}/pipe"):
-        assert looks.bytes_at(path) is None
+        assert noted.bytes_at(path) is None
         forged = Forged(tmp_path / "looked-at")
         of([[[path, ""]], [], []])(forged)
         write(place, forged)

@@ -10,21 +10,22 @@ import pytest
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.kept import looks
+from agentwatch.kept.noted import Looks
 from agentwatch.sources.sessions import where
 from tests.homes import live_in
 from tests.unit.agents.documents import packet
 
 
 @pytest.fixture
-def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[looks.Looks]:
+def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Looks]:
     live_in(tmp_path, monkeypatch)
-    made = looks.Looks()
+    made = Looks()
     looks.begin(made)
     yield made
     looks.begin(None)
 
 
-def test_what_lies_on_this_machine_may_be_kept(tmp_path: Path, noted: looks.Looks) -> None:
+def test_what_lies_on_this_machine_may_be_kept(tmp_path: Path, noted: Looks) -> None:
     (tmp_path / "api.handoff.json").write_text(packet())
     scanned(tmp_path, Settings())
     assert noted.spoilt == ""
@@ -32,7 +33,7 @@ def test_what_lies_on_this_machine_may_be_kept(tmp_path: Path, noted: looks.Look
 
 
 def test_where_other_machines_write_nothing_is_kept(
-    tmp_path: Path, noted: looks.Looks, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, noted: Looks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The attributes of a file there are those of a while ago.
     monkeypatch.setattr(where, "is_of_this_system", lambda _: False)

@@ -169,7 +169,7 @@ def _same_others(told: bytes, ask: Ask) -> bool:
         return True
     import json
 
-    from agentwatch.kept.looks import SYSTEM, bytes_at, is_alive
+    from agentwatch.kept.noted import SYSTEM, bytes_at, is_alive
 
     held, processes, questions = json.loads(told)
     if not all(path.startswith(SYSTEM) for path, _ in held):

@@ -26,6 +26,7 @@ from typing import Any, Final, Generic, TypeVar
 from agentwatch.kept import looks
 from agentwatch.kept.answers import LARGEST, LONGEST, SEAL_BYTES, SECRET_BYTES, bytes_of, place_of, seal, secret_of
 from agentwatch.kept.keeping import prepare, put
+from agentwatch.kept.noted import sign_of
 
 WORTH: Final = 300
 """Values below which to find them out costs less than to keep them."""
@@ -207,10 +208,10 @@ def _code_now() -> str:
             place = os.path.join(root, directory)  # noqa: PTH118
             with os.scandir(place) as entries:
                 names = sorted(entry.name for entry in entries if entry.name.endswith(".py"))
-            signs += [(name, looks.sign_of(os.stat(f"{place}/{name}"))) for name in names]  # noqa: PTH116
+            signs += [(name, sign_of(os.stat(f"{place}/{name}"))) for name in names]  # noqa: PTH116
         for package in _PACKAGES:
             found = find_spec(package)
-            signs.append((found.origin, looks.sign_of(os.stat(found.origin))) if found and found.origin else "")  # noqa: PTH116
+            signs.append((found.origin, sign_of(os.stat(found.origin))) if found and found.origin else "")  # noqa: PTH116
     except (OSError, ValueError, ImportError):
         return ""
     return repr((root, sys.version, signs))

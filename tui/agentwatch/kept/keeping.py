@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 from agentwatch.kept import looks
 from agentwatch.kept.answers import CODES, HEAD, LARGEST, MAGIC, SECRET_BYTES, seal, secret_of, secret_place
-from agentwatch.kept.looks import Looks
+from agentwatch.kept.noted import Looks
 
 if TYPE_CHECKING:
     from agentwatch.kept.answers import Answer

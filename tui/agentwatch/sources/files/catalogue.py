@@ -11,13 +11,13 @@ import stat
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, islice
 from posixpath import basename, dirname
 from typing import Final
 
 from agentwatch.delegation.observation import Observation
+from agentwatch.sources.files.directories import Directories, Directory, paths_in
 from agentwatch.sources.files.documents import TICK_NS, Documents, KnownFile
 from agentwatch.sources.files.names import is_candidate, pruning, to_path
 from agentwatch.sources.files.read import BehindLinkError
@@ -31,16 +31,6 @@ _STEP: Final = 128
 _MOST_PROBLEMS: Final = 100
 
 _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-
-
-@dataclass(slots=True)
-class _Directory:
-    fingerprint: int
-    racy: bool
-    """It changed so shortly before it was listed that the next change may not show in its fingerprint."""
-    directories: set[str] | None = None
-    files: set[str] | None = None
-    """The names in it; None, because most directories hold either of them, and an empty set is large."""
 
 
 class Catalogue:
@@ -63,7 +53,7 @@ class Catalogue:
         self._documents = documents
         self._watch = watch
         self._unwatch = unwatch
-        self._directories: dict[str, _Directory] = {}
+        self._directories = Directories()
         self._queue: OrderedDict[str, bool] = OrderedDict()
         """What is to be looked at, in this order, and whether it has stood back already."""
         self.unlisted: dict[str, str] = {}
@@ -127,7 +117,7 @@ class Catalogue:
         for directory in {dirname(path) for path in paths} | (paths & self._directories.keys()):
             if directory in self._directories:
                 self.mark(directory)
-                for path in _in(directory, self._directories[directory].files or ()):
+                for path in paths_in(directory, self._directories[directory].files or ()):
                     if path in self._documents.files and self._documents.files[path].racy:
                         self.mark(path)
 
@@ -159,7 +149,7 @@ class Catalogue:
         for path, listing in self._walk(below):
             old_directories.discard(path)
             if isinstance(listing, FolderListing):
-                files = list(_in(path, listing.candidates))
+                files = list(paths_in(path, listing.candidates))
             elif path in self.unlisted:
                 # What was known in it may still be there: a look at each file says whether it can be reached.
                 files = [file for file in old_files if not path or file.startswith(f"{path}/")]
@@ -226,7 +216,7 @@ class Catalogue:
             if path not in self._documents.files and self._is_beyond(directory):
                 self._relist(directory, parent)
                 return
-            parent.files = _with(parent.files, name)
+            self._directories.add_file(path)
             self._look_at_file(path, status)
 
     def _look_at_file(self, path: str, status: os.stat_result) -> None:
@@ -248,7 +238,7 @@ class Catalogue:
             if parent is not None and self._is_beyond(dirname(path)):
                 self._relist(dirname(path), parent)
             elif parent is not None and not self._is_pruned(basename(path)):
-                parent.directories = _with(parent.directories, basename(path))
+                self._directories.add_directory(path)
                 self.scan(path)
             return
         # It may be another directory by now, even one with the same inode: then the watch died with the first one.
@@ -260,25 +250,25 @@ class Catalogue:
         """Whether a directory has become another workspace since it was listed."""
         return bool(directory) and self._is_another(self._absolute(directory))
 
-    def _relist(self, path: str, known: _Directory) -> None:
+    def _relist(self, path: str, known: Directory) -> None:
         try:
             listing = list_directory(self._absolute(path), self._is_pruned, self._is_another if path else None)
         except OSError as error:
             self._remember_failure(path, error)
-            for file in _in(path, known.files or ()):
+            for file in paths_in(path, known.files or ()):
                 self.mark(file)
             return
         self._remember(path, listing)
-        for directory in _in(path, (known.directories or set()) - listing.directories.keys()):
+        for directory in paths_in(path, (known.directories or set()) - listing.directories.keys()):
             self._drop_tree(directory)
-        for file in _in(path, (known.files or set()) - listing.candidates.keys()):
+        for file in paths_in(path, (known.files or set()) - listing.candidates.keys()):
             self._drop_file(file)
-        for directory, inode in zip(_in(path, listing.directories), listing.directories.values(), strict=True):
+        for directory, inode in zip(paths_in(path, listing.directories), listing.directories.values(), strict=True):
             if directory not in self._directories:
                 self.scan(directory)
             elif inode_in(self._directories[directory].fingerprint) != inode:
                 self.mark(directory)
-        for file, inode in zip(_in(path, listing.candidates), listing.candidates.values(), strict=True):
+        for file, inode in zip(paths_in(path, listing.candidates), listing.candidates.values(), strict=True):
             if file not in self._documents.files or inode_in(self._documents.files[file].fingerprint) != inode:
                 self.mark(file)
 
@@ -288,7 +278,7 @@ class Catalogue:
             if isinstance(listing, FolderListing):
                 self._remember(path, listing)
                 # Before the walk lists them: what appears in them from now on is an event or is listed.
-                for directory in _in(path, listing.directories):
+                for directory in paths_in(path, listing.directories):
                     self._watch(directory)
             else:
                 self._remember_failure(path, listing)
@@ -298,7 +288,7 @@ class Catalogue:
         self.unlisted.pop(path, None)
         racy = time.time_ns() - listing.changed_ns < TICK_NS
         directories, files = set(listing.directories) or None, set(listing.candidates) or None
-        self._directories[path] = _Directory(listing.fingerprint, racy, directories, files)
+        self._directories[path] = Directory(listing.fingerprint, racy, directories, files)
 
     def _remember_failure(self, path: str, error: OSError) -> None:
         now = self._fingerprint(path)
@@ -306,25 +296,19 @@ class Catalogue:
             self._drop_tree(path)
             return
         self.unlisted[path] = os.strerror(error.errno or 0)
-        known = self._directories.setdefault(path, _Directory(now, racy=True))
+        known = self._directories.setdefault(path, Directory(now, racy=True))
         known.fingerprint, known.racy = now, True
 
     # Forgetting
 
     def _drop_file(self, path: str) -> None:
-        parent = self._directories.get(dirname(path))
-        if parent is not None and parent.files is not None:
-            parent.files.discard(basename(path))
+        self._directories.discard_file(path)
         self._documents.drop(path)
 
     def _drop_directory(self, path: str) -> None:
-        if self._directories.pop(path, None) is None:
-            return
-        self.unlisted.pop(path, None)
-        self._unwatch(path)
-        parent = self._directories.get(dirname(path))
-        if parent is not None and parent.directories is not None:
-            parent.directories.discard(basename(path))
+        if self._directories.discard(path):
+            self.unlisted.pop(path, None)
+            self._unwatch(path)
 
     def _drop_tree(self, path: str) -> None:
         """The path is no longer there, nor anything below it."""
@@ -339,16 +323,7 @@ class Catalogue:
         """The known directories from one on, and the known files in them."""
         if not below:
             return set(self._directories), set(self._documents.files)
-        directories: set[str] = set()
-        files: set[str] = set()
-        pending = [below]
-        while pending:
-            path = pending.pop()
-            if path in self._directories:
-                directories.add(path)
-                files.update(_in(path, self._directories[path].files or ()))
-                pending.extend(_in(path, self._directories[path].directories or ()))
-        return directories, files
+        return self._directories.subtree(below)
 
     # The disk
 
@@ -361,15 +336,3 @@ class Catalogue:
             return fingerprint(os.lstat(self._absolute(path)))
         except OSError:
             return None
-
-
-def _in(directory: str, names: Iterable[str]) -> Iterator[str]:
-    """The paths of names in a directory, in their order; of a set in the order of the alphabet."""
-    ordered = sorted(names) if isinstance(names, set) else names
-    return (f"{directory}/{name}" for name in ordered) if directory else iter(ordered)
-
-
-def _with(names: set[str] | None, name: str) -> set[str]:
-    names = set() if names is None else names
-    names.add(name)
-    return names
