@@ -12,7 +12,8 @@ from typing import Any
 
 from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.commands.rules import every_rule
-from agentwatch.config import ROWS, Setting, Settings, field_of
+from agentwatch.config import Settings, field_of
+from agentwatch.config_rows import ROWS, Setting
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON, schema_of
 from tests.schemas import SCHEMAS
 

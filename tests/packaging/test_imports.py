@@ -46,14 +46,15 @@ def test_a_first_frame_waits_for_nothing_that_reads_documents_or_sessions() -> N
     assert loaded(f"{statements}\nassert 'json' not in sys.modules", *modules, "sqlite3", "pydantic") == set()
 
 
-def test_what_was_said_before_is_said_again_without_loading_what_has_said_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["tree"], ["wait", "shop.api", "--timeout=0"]], ids=["tree", "wait"])
+def test_what_was_said_before_is_said_again_without_loading_what_has_said_it(tmp_path: Path, words: list[str]) -> None:
     workspace = tmp_path / "shop"
     workspace.mkdir()
     (workspace / "api.handoff.json").write_text(packet(), "utf-8")
     run = (
         "import os\n"
         f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path / 'state')!r}}}\n"
-        f"sys.argv, sys.path = ['agentwatch', 'tree', {str(workspace)!r}], list(filter(None, sys.path))\n"
+        f"sys.argv, sys.path = ['agentwatch', *{words!r}, {str(workspace)!r}], list(filter(None, sys.path))\n"
         "from agentwatch.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: pass"
@@ -140,7 +141,15 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps(payload).encode()!r}))\n"
         "from agentwatch.cli import run\nassert run(['hook']) == 0"
     )
-    names = ("decisions.reader", "decisions.ledger", "delegation.tree", "sources.files.source", "commands.wait")
+    names = (
+        "commands.wait",
+        "decisions.ledger",
+        "decisions.reader",
+        "delegation.tree",
+        "evidence.inspector",
+        "sources.claude_code.claude_code_reader",
+        "sources.files.source",
+    )
     assert loaded(run, *HEAVY, *(f"agentwatch.{name}" for name in names)) == set()
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentwatch.disk import Directory, Disk, LockedError, NotRegularError, PrivateDirectory
+from agentwatch.disk import Directory, Disk, LockedError, NotRegularError
+from agentwatch.private_directory import PrivateDirectory
 
 
 def test_a_published_file_replaces_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import COMMANDS, run
-from agentwatch.config import ROWS, Settings, field_of
+from agentwatch.config import Settings, field_of
+from agentwatch.config_rows import ROWS
 from agentwatch.errors import UsageError
 from agentwatch.manual import page, print_page, topics, unwrapped
 from agentwatch.view.document import tree_document

@@ -103,7 +103,7 @@ class Directory:
     def make(cls, path: Path, disk: Disk = DISK) -> Directory:
         """Open a directory that only the user can enter, made where it is missing and kept by a power failure.
 
-        Syncs all that may be new: `PrivateDirectory` does so once.
+        Syncs all that may be new: a `PrivateDirectory` does so once.
         """
         made, nearest = [], path
         while not _is_there(nearest, disk):
@@ -342,25 +342,3 @@ def _is_there(path: Path, disk: Disk) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-class PrivateDirectory:
-    """A directory that only the user can enter, not there until something is put into it."""
-
-    def __init__(self, path: Path, disk: Disk = DISK) -> None:
-        self.path: Final = path
-        self._disk = disk
-        self._is_made = False
-
-    def open(self) -> Directory:
-        """Raises FileNotFoundError where it was never made, OSError for the rest."""
-        return Directory.open(self.path, self._disk)
-
-    def make(self) -> Directory:
-        """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
-        if self._is_made:
-            with suppress(FileNotFoundError):
-                return self.open()
-        directory = Directory.make(self.path, self._disk)
-        self._is_made = True
-        return directory

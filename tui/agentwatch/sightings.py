@@ -19,7 +19,6 @@ from agentwatch.config import Settings
 from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.identity import slot
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.evidence.inspector import Inspector
 from agentwatch.history import schema
 from agentwatch.kept import answers, looks
 from agentwatch.place import is_there, state_directory
@@ -104,6 +103,9 @@ def _look(workspace: Path, settings: Settings, task_id: str, load: Load, *, insp
 
 def _check(monitor: Monitor, task_id: str) -> None:
     """Check the claims of one task of a monitor that has looked."""
+    # A hook checks nothing.
+    from agentwatch.evidence.inspector import Inspector
+
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
     checks = inspector.check(inspector.news_of(tree, [task_id]))
     tree.take_all([one.observed(0, tree.now) for one in checks])

@@ -30,7 +30,7 @@ from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import come_back, is_shown, shown, step_away
-from agentwatch.sources.claude_code.claude_code_reader import NAME
+from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
 from agentwatch.sources.files.documents import Reader
 from agentwatch.sources.files.source import FilesSource

@@ -28,8 +28,9 @@ from typing import Any, Final, NamedTuple
 from agentwatch.decisions.errors import DecisionError, reason, remedy
 from agentwatch.decisions.record import Record, time_of, written
 from agentwatch.delegation.decision import Receipt, Stage
-from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
+from agentwatch.disk import DISK, Directory, Disk
 from agentwatch.dot_directory import make_dot_directory, open_dot_directory
+from agentwatch.private_directory import PrivateDirectory
 
 NAME: Final = "receipts"
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.decisions.record import time_of
-from agentwatch.disk import DISK, Disk, PrivateDirectory
+from agentwatch.disk import DISK, Disk
+from agentwatch.private_directory import PrivateDirectory
 
 NAME: Final = "refused"
 

@@ -22,10 +22,11 @@ from typing import Final, Self
 
 from agentwatch.decisions.errors import RecordError, reason, remedy
 from agentwatch.delegation.request import ENDED, Request, RequestStage
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, PrivateDirectory, sign_of
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, sign_of
 from agentwatch.errors import AgentwatchError
 from agentwatch.kept import looks
 from agentwatch.place import leads_through, state_directory, workspace_id
+from agentwatch.private_directory import PrivateDirectory
 from agentwatch.requests.offered import LARGEST, parse, to_bytes
 from agentwatch.text import quoted
 

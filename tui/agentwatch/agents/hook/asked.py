@@ -12,7 +12,7 @@ from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Given, Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.requests.reading import given_as, read
-from agentwatch.sources.claude_code.claude_code_reader import NAME
+from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import ASKS, HookCall
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 

@@ -16,7 +16,7 @@ from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, task_of
 from agentwatch.delegation.standing import state_of
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.sources.claude_code.claude_code_reader import NAME
+from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.conversation import NOTHING
 from agentwatch.sources.claude_code.frames import cut_short
 from agentwatch.sources.claude_code.frames import handed_back as words_handed_back

@@ -8,3 +8,8 @@ The program writes that it waits, and not which agent asks. So that is inferred:
 just before, or the only one without a result. If there are several, the session asks: a wrong name would be worse than
 none.
 """
+
+from typing import Final
+
+NAME: Final = "claude-code"
+"""What its runs call the program."""

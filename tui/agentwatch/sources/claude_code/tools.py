@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.sources.sessions.fields import (
@@ -18,7 +18,9 @@ from agentwatch.sources.sessions.fields import (
     todos_in,
     todos_of,
 )
-from agentwatch.sources.sessions.processes import Wait
+
+if TYPE_CHECKING:
+    from agentwatch.sources.sessions.processes import Wait
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 """Tools that do nothing but ask; a use of any other may need a permission."""

@@ -11,7 +11,8 @@ from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.opencode.runs import Maker
-from agentwatch.sources.opencode.session import OVER, Dialogue, Standing, judge, judge_call, waits_for
+from agentwatch.sources.opencode.session import Dialogue
+from agentwatch.sources.opencode.standing import OVER, Standing, judge, judge_call, waits_for
 from agentwatch.sources.opencode.tables import SessionRow, Tables
 from agentwatch.sources.sessions.reader import Change, changes_between
 

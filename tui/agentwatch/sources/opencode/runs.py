@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.sources.opencode.records import ToolCall, Turn, output_in, prompt_in, text_in
-from agentwatch.sources.opencode.session import Dialogue, Standing, standing_of, turn_order
+from agentwatch.sources.opencode.session import Dialogue, turn_order
+from agentwatch.sources.opencode.standing import Standing, standing_of
 from agentwatch.sources.opencode.tables import RecordRow, Tables
 from agentwatch.sources.sessions.fields import todos_of
 from agentwatch.sources.sessions.reader import Texts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -14,9 +13,10 @@ from typing import Final, TypeVar
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.observation import Observation, Ran
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.run import Run
 from agentwatch.kept import looks
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
+from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.selection import Selection
@@ -39,18 +39,8 @@ _LIVELY_SECONDS: Final = 10.0
 _QUIET_SECONDS: Final = 2.0
 """The least pause after that where no session works: each worktree of a repository has a thread that looks."""
 
-_GLANCE_SECONDS: Final = 0.04
-"""Between two glances at the files of the sessions that work: what they write is read as soon as it is there."""
-
-_GLANCE_SHARE: Final = 0.005
-"""The part of one core that these may take."""
-
 _REST: Final = 4.0
 """How often as long as such reading took it rests before the next."""
-
-_AT_WORK_SECONDS: Final = 900.0
-_MOST_AT_WORK: Final = 256
-"""Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
 
 _SEARCH_SECONDS: Final = 5.0
 """Between two searches for stores that were not there before."""
@@ -306,68 +296,6 @@ def _holds_records(place: str) -> bool:
         return False
     except OSError:
         return True
-
-
-class AtWork:
-    """The files in which sessions that work are written, and who reads them."""
-
-    def __init__(self) -> None:
-        self._pause = _GLANCE_SECONDS
-        self._places: dict[tuple[str, str], str] = {}
-        """By reader and run, where it is written; the last to change are the last."""
-        self._stamps: dict[str, tuple[int, int] | None] = {}
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._places)
-
-    @property
-    def pause(self) -> float:
-        """Seconds until the next glance; there is no need for one while nobody works."""
-        return self._pause if self._places else math.inf
-
-    def take(self, reader: str, key: str, run: Run | None, now: float) -> None:
-        """A run is like this now."""
-        self._places.pop((reader, key), None)
-        if run is None or run.state is not RunState.WORKING or run.process_gone:
-            return
-        if run.updated_at > now - _AT_WORK_SECONDS:
-            self._places[reader, key] = run.place
-            if len(self._places) > _MOST_AT_WORK:
-                del self._places[next(iter(self._places))]
-
-    def glance(self) -> set[str]:
-        """The readers of the files that were written since the glance before."""
-        began = time.perf_counter()
-        before, self._stamps = self._stamps, {}
-        written: set[str] = set()
-        for (reader, _), place in self._places.items():
-            for path in _files_of(place):
-                if path not in self._stamps:
-                    self._stamps[path] = _stamp(path)
-                if path in before and before[path] != self._stamps[path]:
-                    written.add(reader)
-        self._pause = max(_GLANCE_SECONDS, (time.perf_counter() - began) / _GLANCE_SHARE)
-        return written
-
-
-def _files_of(place: str) -> tuple[str, ...]:
-    """What to look at for a run: a database is written in its log first, a directory by a file in it, and beside a
-    transcript, or below its name, lie those of the agents that it asks."""
-    above, _, name = place.rpartition("/")
-    if name.endswith(".db"):
-        return place, f"{place}-wal"
-    if "." not in name:
-        return place, f"{place}/progress.md"
-    return place, above, f"{place.removesuffix('.jsonl')}/subagents"
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116  twenty times a second
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 class KeptSessions(Source):
