@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agentwatch.contracts.findings import LIMIT, LIMIT_OF_ONE_RULE
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Reading, Severity
+from agentwatch.contracts.signatures import contract_of, may_follow
 from agentwatch.contracts.validation import Contracted
 from tests.unit.contracts.documents import (
     FAILURE,
@@ -148,6 +149,28 @@ def test_any_change_of_an_object_is_read_without_an_error(text: str, name: str, 
 @given(mutated_texts(), st.sampled_from(NAMES), st.booleans())
 def test_any_change_of_a_text_is_read_without_an_error(text: str, name: str, embedded: bool) -> None:
     check(text, name, embedded=embedded)
+
+
+@given(st.sampled_from(JSON_BASES), st.sampled_from(NAMES), st.booleans(), st.data())
+def test_what_is_turned_away_unparsed_has_no_signature(
+    document: dict[str, Any], name: str, embedded: bool, data: st.DataObject
+) -> None:
+    kept = data.draw(st.sets(st.sampled_from(sorted(document))))
+    top = {key: value for key, value in document.items() if key in kept}
+    top |= data.draw(st.sampled_from([{}, {"status": "revised"}, {"handoff_packet": top}]))
+
+    assert may_follow(json.dumps(top), name) or contract_of(top, name, embedded=embedded) is None
+
+
+@pytest.mark.parametrize("document", JSON_BASES)
+def test_keys_written_in_escapes_are_those_keys(document: dict[str, Any]) -> None:
+    text = json.dumps(document)
+    reading = read_document(text, "odd.json")
+    for key in document:
+        text = text.replace(f'"{key}":', '"' + "".join(f"\\u{ord(letter):04x}" for letter in key) + '":')
+
+    assert reading is not None
+    assert read_document(text, "odd.json") == reading
 
 
 @given(st.sampled_from(TEXTS), st.data())

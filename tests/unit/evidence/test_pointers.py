@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Verdict
+from agentwatch.evidence.asked import CITED, Demands, assertions_of
 from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.pointers import pointers
 from agentwatch.evidence.shapes import ClaimKind
@@ -70,3 +74,19 @@ def test_any_bullet_is_read_without_an_error(text: str) -> None:
 def test_any_text_is_read_without_an_error(text: str, path: str, constraint: str) -> None:
     claims_of(text, path, constraint, path)
     claims_of(returned(created=[path], evidence=[text]), "a.return.md", text, "a.handoff.json")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "a.md", "/", ".", "./", "../", "-", "_", " ", "`", "repo://", "\n", "é"]), max_size=8
+    ),
+    st.sampled_from(["a", "a.md", "a/a.md", "é/a"]),
+)
+def test_a_path_is_cited_where_it_is_no_part_of_a_longer_one(parts: list[str], path: str) -> None:
+    cited = "".join(parts)
+    before = r"(?:(?<![\w./-])|(?<![\w./-])\./|(?<=repo://))"
+    stands_there = re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", cited) is not None
+
+    (demanded,) = assertions_of(Demands(evidence=(path,)), [cited], Outcome.COMPLETED, cited, [])
+
+    assert (demanded.settled == (Verdict.VERIFIED, CITED)) is stands_there

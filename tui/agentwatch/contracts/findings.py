@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import intern
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.rules import RULES
@@ -88,7 +89,8 @@ class Judgement:
                 left_out += 1
                 continue
             rule = RULES[rule_id]
-            message = rule.message.format(**facts) if facts else rule.message.format()
+            # Without facts it is the same wherever the rule is broken: one string for all documents.
+            message = rule.message.format(**facts) if facts else intern(rule.message.format())
             made.append(Finding(rule_id, rule.severity, message, line or line_of(location)))
         if left_out or len(made) > LIMIT:
             made.sort(key=lambda finding: finding.severity is not Severity.ERROR)

@@ -12,7 +12,7 @@ from agentwatch.contracts.rows import Table, row
 from agentwatch.contracts.rules import Rule, makers
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.validation import Contracted, Whole, is_blank, validated
-from agentwatch.contracts.wording import brief, briefs
+from agentwatch.contracts.wording import brief, briefs, shared
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
@@ -257,10 +257,10 @@ def _summary_of(report: Report, top: dict[str, Any]) -> Return:
     outcome = Outcome(metadata.status) if metadata.status else None
     return Return(
         contract=Contract.REPORT_CONTRACT,
-        reported_state=brief(status) if isinstance(status, str) else None,
+        reported_state=shared(brief(status)) if isinstance(status, str) else None,
         outcome=outcome,
         task_id=metadata.task_id or None,
-        agent=metadata.agent_name or None,
+        agent=shared(metadata.agent_name),
         error_message=brief(metadata.error_message),
         retry_hint=None,
         blockers=briefs(report.blockers or blocked_by(top)),

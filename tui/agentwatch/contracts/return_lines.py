@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.markdown_source import Bullet, KeyLine, Spans, bullet, entry, heading, is_rule, unfenced
-from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.return_paths import (
+    BARE_PATH,
+    IS_PATH,
+    LIKE_NONE,
+    LOOKS_LIKE_PATH,
+    NO_FILES,
+    append,
+    is_remark,
+    put_path,
+    split_deliverable,
+)
 from agentwatch.contracts.return_sections import FILE_KEYS, LIST_KEYS, STATUS_KEYS, TEXT_KEYS
 from agentwatch.text import folded
 
@@ -22,14 +32,6 @@ if TYPE_CHECKING:
 _ATTESTED: Final = (*TEXT_KEYS, *LIST_KEYS)
 _REQUIRED: Final = ("state", "summary", "retry_recommended", *TEXT_KEYS, *FILE_KEYS)
 _OF_RULES: Final = ("-", "*", "_")
-_NONE: Final = "(none)"
-_LIKE_NONE: Final = frozenset({_NONE, "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)"})
-_NO_FILES: Final = re.compile(
-    r"(?=\W{0,2}(?:there (?:are|is|was|were) )?(?:no|none|nothing|n/a|not applicable)(?:[\s.,:;)]|\Z))"
-    r"(?!.*(?:[\\/](?!a\b)|\w\.\w|\b(?:apart|besides?|but|except|only|other)\b))",
-    re.IGNORECASE,
-)
-"""A sentence that there are no files; one that names a file, or an exception, is none."""
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
 _WORD_KEYS: Final = ("state", "retry_recommended")
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
@@ -37,20 +39,7 @@ _KNOWN: Final = "|".join(STATUS_KEYS[:5])
 _KEY_IN_SHORT: Final = re.compile(rf"[\s,;|]({_KNOWN})\s{{0,3}}:")
 _KEY_IN_LONG: Final = re.compile(rf"[,;|]\s{{0,3}}({_KNOWN})\s{{0,3}}:\s")
 _ANY_KEY: Final = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 _LABEL: Final = re.compile(r"\s*(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z")
-_SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>)\s|:\s")
-_DRESS: Final = re.compile(r"(?:\[[ xX-]\][ \t]+)?(?:(\*\*|\*)(?=[^*\s])(.+?)\1(?!\*))?", re.DOTALL)
-_TICKED: Final = re.compile(r"`([^`]+)`(.*)\Z", re.DOTALL)
-_LINK: Final = re.compile(r"\[[^\]]*\]\(<?([^()<>]+)>?\)(.*)\Z", re.DOTALL)
-_QUOTED: Final = re.compile(r"(?:[\"\u201c]([^\"\u201d]+)[\"\u201d]|'([^']+)')(.*)\Z", re.DOTALL)
-_LOOKS_LIKE_PATH: Final = re.compile(r"[^\s]+\Z|.*[/\\].*|.*\.[A-Za-z0-9]{1,8}\Z", re.DOTALL)
-_PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_.-]*[./][A-Za-z0-9_./-]*\Z")
-_IS_PATH: Final = re.compile(r"\S*(?:[/\\]|\.[A-Za-z0-9])\S*\Z")
-_BARE_PATH: Final = re.compile(
-    r"\s*`?(?!</?\w|\w+://)[^\s`>|]*(?:[/\\]|\.[A-Za-z0-9])[^\s`]*`?(?:\s+(?:\u2014|\u2013|--?|\u2192|=>)\s|\s*\Z)"
-)
-_MORE_THAN_A_PATH: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|[:,;]\s|\s\([^()]{0,200}\)\Z")
 
 
 @dataclass(slots=True)
@@ -181,47 +170,28 @@ def read_deliverables(
         if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
             judgement.add_in("RET034", index)
         elif item is None:
-            if _BARE_PATH.match(text):
+            if BARE_PATH.match(text):
                 judgement.add_in("RET024", index, value=shown(text.strip()))
             elif not _is_no_text(text):
                 judgement.add_in("RET031", index)
         else:
             any_bullet = True
             indent = item.indent
-            if _NO_FILES.match(item.text):
+            if NO_FILES.match(item.text):
                 continue
-            path, description = _split_deliverable(item.text)
-            if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
+            path, description = split_deliverable(item.text)
+            if item.text.rstrip("*_").endswith(":") and not IS_PATH.match(path):
                 # The label of the bullets below it.
                 judgement.add_in("RET031", index)
                 indent = None
                 continue
-            if not _LOOKS_LIKE_PATH.match(path):
+            if not LOOKS_LIKE_PATH.match(path):
                 judgement.add_in("RET033", index, value=shown(path))
             elif not description:
                 judgement.add_in("RET032", index)
             if len(found) < MAX_ENTRIES:
                 found.append({"path": path, "description": description} if description else {"path": path})
     return found, any_bullet
-
-
-def _undressed(text: str) -> str:
-    """A bullet's text without a checkbox and the emphasis of its first words."""
-    match = _DRESS.match(text) if text[:1] in "[*" else None
-    return (match[2] or "") + text[match.end() :] if match else text
-
-
-def _split_deliverable(text: str) -> tuple[str, str]:
-    text = _undressed(text)
-    marked = (_TICKED.match(text) or _LINK.match(text)) if text[:1] in "`[" else None
-    if marked is not None:
-        return marked[1].strip(), _SEPARATOR.sub("", marked[2], count=1).strip(" \t:\u2014\u2013-")
-    match = _SEPARATOR.search(text)
-    if match is None:
-        # The contract names no separator: `src/api.py (the API)` has a path and a description.
-        path, _, rest = text.partition(" ")
-        return (path.rstrip(":"), rest.strip(" \t:\u2014\u2013-")) if _IS_PATH.match(path) else (text.rstrip(":"), "")
-    return text[: match.start()].strip(" "), text[match.end() :].strip()
 
 
 def read_evidence(lines: list[str], spans: Spans, judgement: Judgement) -> tuple[list[str], bool]:
@@ -233,7 +203,7 @@ def read_evidence(lines: list[str], spans: Spans, judgement: Judgement) -> tuple
         item = _item(text)
         if item is not None:
             any_bullet = True
-            if folded(item.text) not in _LIKE_NONE and len(found) < MAX_ENTRIES:
+            if folded(item.text) not in LIKE_NONE and len(found) < MAX_ENTRIES:
                 found.append(item.text)
         elif text.strip() and not _is_no_text(text) and not (text[:1] in " \t" and found):
             judgement.add_in("RET041", index)
@@ -264,21 +234,21 @@ def read_attestation(lines: list[str], spans: Spans, judgement: Judgement) -> At
         elif item is not None and current is not None:
             indent = item.indent if indent is None else min(item.indent, indent)
             below = item.indent > indent + 1
-            if current in FILE_KEYS and (below or (apart and attested.lists[current])) and _is_remark(item.text, below):
+            if current in FILE_KEYS and (below or (apart and attested.lists[current])) and is_remark(item.text, below):
                 judgement.add_in("RET061", index)
             elif current in FILE_KEYS:
-                _put_path(attested.lists[current], current, item, index, judgement)
-            elif current in attested.lists and not below and folded(item.text) not in _LIKE_NONE:
-                _append(attested.lists[current], item.text)
+                put_path(attested.lists[current], current, item, index, judgement)
+            elif current in attested.lists and not below and folded(item.text) not in LIKE_NONE:
+                append(attested.lists[current], item.text)
         elif _is_no_text(text) or _LABEL.match(text):
             apart = apart or not is_rule(text)
         elif item is None and _ANY_KEY.match(text):
             # Another key, not of the contract, and with it the list that begins here.
             apart = True
             current = "" if text.rstrip().endswith(":") else current
-        elif current in FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and attested.lists[current]):
+        elif current in FILE_KEYS and BARE_PATH.match(text) and not (after_blank and attested.lists[current]):
             judgement.add_in("RET024", index, value=shown(text.strip()))
-            _append(attested.lists[current], text.strip().strip("`"))
+            append(attested.lists[current], text.strip().strip("`"))
         else:
             if current in FILE_KEYS and not attested.lists[current]:
                 texts.setdefault(current, (text.strip(), index))
@@ -333,66 +303,10 @@ def _put_attested(attested: Attested, name: str, value: str, index: int, judgeme
     if value:
         if name in FILE_KEYS:
             judgement.add_in("RET056", index, key=name)
-            if folded(value) not in _LIKE_NONE:
+            if folded(value) not in LIKE_NONE:
                 for part in re.split(r"\s*[,;]\s*", value.strip("[]")):
-                    _append(attested.lists[name], part.strip("`'\" "))
+                    append(attested.lists[name], part.strip("`'\" "))
         else:
             judgement.add_in("RET062", index)
-            _append(attested.lists[name], value)
+            append(attested.lists[name], value)
     return name
-
-
-def _is_remark(text: str, below: bool) -> bool:
-    """Whether a bullet behind the words of a list, or `below` another bullet, is no entry of that list."""
-    if folded(text) in _LIKE_NONE:
-        return False
-    text = _undressed(text)
-    marked = _marked_path(text)
-    if marked is not None:
-        return bool(marked[1].strip())
-    words = text.split() or [""]
-    if below:
-        return _IS_PATH.match(text) is None
-    return len(words) > 1 and not (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1]))
-
-
-def _marked_path(text: str) -> tuple[str, str] | None:
-    """(the path in backticks, a link or quotes with which a text begins, the rest); None where it begins otherwise."""
-    match = _TICKED.match(text) or _LINK.match(text) or _QUOTED.match(text)
-    if match is None:
-        return None
-    return next(filter(None, match.groups()[:-1])).strip(), match.groups()[-1]
-
-
-def _put_path(entries: list[str], key: str, item: Bullet, index: int, judgement: Judgement) -> None:
-    text = item.text
-    if folded(text) in _LIKE_NONE or _NO_FILES.match(text):
-        # An entry all the same, so that the list does not count as empty.
-        entries.append("")
-        if folded(text) != _NONE:
-            judgement.add_in("RET060", index, key=key)
-        return
-    if item.marker == "-" and _PLAIN_PATH.match(text) and not why_not_relative(text):
-        _append(entries, text)
-        return
-    path = _undressed(text)
-    marked = _marked_path(path)
-    more = _MORE_THAN_A_PATH.search(path)
-    dressed = path != text or marked is not None or item.marker != "-"
-    if marked is not None:
-        path, more = marked[0], re.search(r"\S", marked[1])
-    elif more is not None:
-        path = path[: more.start()]
-    if more is not None:
-        judgement.add_in("RET058", index, key=key, value=shown(text))
-    elif dressed:
-        judgement.add_in("RET060", index, key=key)
-    reason = why_not_relative(path)
-    if reason is not None:
-        judgement.add_in("RET059", index, key=key, value=shown(path), reason=reason)
-    _append(entries, path)
-
-
-def _append(entries: list[str], text: str) -> None:
-    if len(entries) < MAX_ENTRIES:
-        entries.append(text)

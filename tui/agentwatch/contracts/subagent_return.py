@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from sys import intern
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agentwatch.contracts import wording
@@ -213,14 +214,14 @@ def summary_of(
     metadata = returned.metadata or _NO_METADATA
     errors = returned.errors or []
     first = errors[0] if errors else _NO_ERROR
-    path = tuple(metadata.delegation_path or ())
+    path = tuple(map(intern, metadata.delegation_path or ()))
     said = [error.recoverable for error in errors if error.recoverable is not None]
     return Return(
         contract=contract,
-        reported_state=wording.brief(reported),
+        reported_state=wording.shared(wording.brief(reported)),
         outcome=outcome,
         session_id=metadata.session_id or None,
-        agent=metadata.agent_type or (path[-1] if path else None),
+        agent=wording.shared(metadata.agent_type) or (path[-1] if path else None),
         delegation_path=path,
         summary=wording.brief(returned.summary),
         error_code=wording.brief(first.type),
