@@ -224,7 +224,7 @@ def _with_todos(
         judgement.first_line = first_line + item
         todos = read_checklist(_bounded(behind[item:], judgement), judgement, alone=False)
         model = model.model_copy(update={"todos": todos})
-        document = replace(document, todos=todos)
+        document = handoff.summary_of(model)
     return Opened(Reading(document, judgement.findings(source.line_of), source.complete and closed), model)
 
 

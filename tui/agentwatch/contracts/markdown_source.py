@@ -19,6 +19,7 @@ _MARKS_OR_SPACE: Final = _MARKS | {" "}
 _DECORATIONS: Final = ("*", "_", "`")
 _DEEPEST: Final = 6
 _INDENT: Final = 3
+_TOO_FAR: Final = " " * 4
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
 _KEY: Final = re.compile(
     r"[ \t]*(?:(?P<bullet>[-*+])[ \t]+)?(?P<open>\*\*|__|[*_`])?(?P<key>[A-Za-z](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?)"
@@ -116,7 +117,7 @@ def _marked(lines: list[str], start: int) -> Iterator[tuple[int, str, str]]:
     """(index, fence open before it, fence open behind it) of each line that begins as a heading or a fence does."""
     fence = ""
     for index, line in enumerate(lines):
-        if line[:1] in _MARKS_OR_SPACE and index >= start:
+        if line[:1] in _MARKS_OR_SPACE and line[:4] != _TOO_FAR and index >= start:
             mark = line.lstrip(" ")[:1]
             if mark in _MARKS:
                 before, fence = fence, fence if mark == "#" else after_fence(line, fence)

@@ -107,7 +107,8 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
 
     `embedded`: it stands in what a subagent returned, where less tells a return than in a file among others.
     """
-    named = contract_by_name(name) if is_json(name) else None
+    last = _last_part(name)
+    named = _contract_called(last) if last.endswith(_JSON) else None
     if named is not None and named is not Contract.RETURN_META:
         contract = _named_contract_of(top, named)
         # Programs of all kinds call their reports so: without a key of one, what is in it decides.
@@ -116,10 +117,9 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
     schema = top.get("$schema")
     if (isinstance(schema, str) and _SCHEMAS in schema) or isinstance(top.get("properties"), dict):
         return None
-    last = _last_part(name)
     if last.endswith(_SCHEMA) and _SCHEMA_FILE.search(last):
         return None
-    is_meta = named is Contract.RETURN_META or is_meta_file(name)
+    is_meta = _is_meta_file(last)
     if not is_meta and isinstance(top.get("objectives"), list):
         # A progress file: it has a status and a session as a return has.
         return None
@@ -167,12 +167,7 @@ def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
 
 def contract_by_name(name: str) -> Contract | None:
     """The contract that a file must follow by its name, even where its content cannot be read; else None."""
-    last = _last_part(name)
-    if last.endswith(_ENDINGS):
-        stem, *ending = last.rsplit(".", 2)
-        if stem:
-            return _NAMES[".".join(ending)]
-    return Contract.RETURN_META if is_meta_file(name) else None
+    return _contract_called(_last_part(name))
 
 
 def is_json(name: str) -> bool:
@@ -180,16 +175,23 @@ def is_json(name: str) -> bool:
     return folded(name[-len(_JSON) :]) == _JSON
 
 
-def is_meta_file(name: str) -> bool:
-    """Whether a file of this name is of the return-meta family."""
-    last = _last_part(name)
-    # Nearly no name asks for the pattern.
-    may_be = "-" in last and ("return" in last or "handoff" in last) and "schema" not in last
-    return may_be and _META_FILE.match(name.rpartition("/")[2]) is not None
-
-
 def _last_part(name: str) -> str:
     return folded(name.rpartition("/")[2])
+
+
+def _contract_called(last: str) -> Contract | None:
+    if last.endswith(_ENDINGS):
+        stem, *ending = last.rsplit(".", 2)
+        if stem:
+            return _NAMES[".".join(ending)]
+    return Contract.RETURN_META if _is_meta_file(last) else None
+
+
+def _is_meta_file(last: str) -> bool:
+    """Whether a file of this name is of the return-meta family."""
+    # Nearly no name asks for the pattern.
+    may_be = "-" in last and ("return" in last or "handoff" in last) and "schema" not in last
+    return may_be and _META_FILE.match(last) is not None
 
 
 def _is_packet(top: dict[str, Any], name: str) -> bool:

@@ -104,7 +104,7 @@ def judge_required(raw: dict[str, Any], schema: Schema, judgement: Judgement) ->
                 if container.get(key) is None:
                     missing += _without(key, rule, container, place.at(*index), schema)
             for key, rule in place.not_empty:
-                if is_blank(container.get(key)):
+                if isinstance(value := container.get(key), str) and not value.strip():
                     empty.append((rule, place.at(*index, key), {}))
             for key, rule in place.entries:
                 entries = container.get(key)
