@@ -116,6 +116,15 @@ def _handed(one: _Prepared, state: Round) -> Handed:
     return Handed(at, max(at, disk.ctime_ns / _NANOSECONDS))
 
 
+def _key(claim: Claim) -> tuple[object, ...]:
+    """What two claims of one return have alike that claim the same."""
+    return claim.kind, claim.path, claim.lines
+
+
+def _verified(claims: tuple[Claim, ...]) -> dict[tuple[object, ...], Claim]:
+    return {_key(one): one for one in claims if one.verdict is Verdict.VERIFIED}
+
+
 def _look(paths: frozenset[str], traces: Mapping[str, object]) -> Look | None:
     return tuple(traces[path] for path in sorted(paths)) if paths <= traces.keys() else None
 
@@ -130,7 +139,8 @@ class Checker:
         self._git_seconds = git_seconds
         self._disk = Disk(self._workspace)
         self._history = GitHistory()
-        self._verified: set[tuple[str, str, str, tuple[int, int] | None]] = set()
+        self._verified: dict[str, tuple[Claim, ...]] = {}
+        """By the digest of a return, claims of it: those that were verified at any time, and what else it claims."""
         self._lines: dict[str, tuple[tuple[int, int, int, int], int]] = {}
 
     def check(self, requests: Sequence[Request]) -> list[Result]:
@@ -216,6 +226,7 @@ class Checker:
         changed = state.changed_since(handed.at) if one.assertions else None
         during = state.changed_during(handed.at, request.returned_at)
         claims: list[Claim] = []
+        before = _verified(self._verified.get(request.digest, ()))
         for assertion, place in zip(one.assertions, one.places, strict=True):
             if assertion.kind is ClaimKind.CONSTRAINT and assertion.settled is None:
                 made = [place_of(path, self._workspace) for path in assertion.made]
@@ -233,23 +244,28 @@ class Checker:
                 if place is not None:
                     moved = state.moved.get((number, place.relative or ""))
                     sight = self._sight(assertion, place, moved, state, handed.at)._replace(cleared=request.gone)
-                claims.append(self._kept(request, verdicts.judge(assertion, sight, handed), moved))
+                claim = verdicts.judge(assertion, sight, handed)
+                if claim.verdict is Verdict.UNVERIFIABLE and moved is not None and _key(claim) in before:
+                    # It stays so when the file moves, though its new place tells less of it.
+                    words = f"moved since, to {moved}: it was verified before"
+                    claim = claim._replace(verdict=Verdict.VERIFIED, detail=words)
+                claims.append(claim)
         watched = {*one.relatives, *(place for (of, _), place in state.moved.items() if of == number)}
         missing = (path for path in one.relatives if state.facts[path].kind is FileKind.MISSING)
         if state.view is not None and any((number, path) not in state.moved for path in missing):
             # A file may be moved first, and git told of it later; and another branch may have it.
             watched.add(os.path.relpath(f"{state.view.repository.git_directory}/index", self._workspace))
         unsaid = request.proof.unsaid(request.returned_text) if request.proof is not None else ()
-        return Result(tuple(claims), frozenset(watched), during, state.without_git, unsaid)
+        found = tuple(claims)
+        self._note_verified(request.digest, found)
+        return Result(found, frozenset(watched), during, state.without_git, unsaid)
 
-    def _kept(self, request: Request, claim: Claim, moved: str | None) -> Claim:
-        """What was verified stays so when the file moves, though its new place tells less of it."""
-        key = request.digest, claim.kind, claim.path, claim.lines
-        if claim.verdict is Verdict.VERIFIED:
-            self._verified.add(key)
-        elif claim.verdict is Verdict.UNVERIFIABLE and moved is not None and key in self._verified:
-            return claim._replace(verdict=Verdict.VERIFIED, detail=f"moved since, to {moved}: it was verified before")
-        return claim
+    def _note_verified(self, digest: str, claims: tuple[Claim, ...]) -> None:
+        """Keep what was verified of a return at any time; as a rule that is what was found last, which others keep."""
+        now, before = _verified(claims), _verified(self._verified.get(digest, ()))
+        lost = [before[key] for key in before.keys() - now.keys()]
+        if now or lost:
+            self._verified[digest] = (*claims, *lost) if lost else claims
 
     def _sight(
         self, assertion: Assertion, place: ClaimedPlace, moved: str | None, state: Round, handed_off_at: float | None
