@@ -222,7 +222,8 @@ def indented(value: object) -> str:
     if core is not None:  # where it is loaded already, it takes a sixth of the time of `json`, which indents in Python
         with suppress(ValueError):  # half a character
             text: str = core.to_json(value, indent=2).decode()
-            return _BEYOND_ASCII.sub(_escape, text)
+            is_plain = text.isascii() and "\x7f" not in text
+            return text if is_plain else _BEYOND_ASCII.sub(_escape, text)
     import json
 
     return json.dumps(value, indent=2)

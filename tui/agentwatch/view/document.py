@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
 
 from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Verdict
@@ -23,6 +23,8 @@ from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
 
 if TYPE_CHECKING:
     from agentwatch.view.documents import tasks
+
+_Word = TypeVar("_Word", bound=str)
 
 SCHEMA_VERSION: Final[Literal[1]] = 1
 
@@ -83,6 +85,11 @@ def tree_document(
     return document
 
 
+def bare(word: _Word) -> _Word:
+    """A word of an enumeration as a mere string, which is written as JSON in a tenth of the time."""
+    return cast("_Word", str.__str__(word))
+
+
 def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[tasks.Problem]:
     return [{"source": source, "place": place, "message": message} for source, place, message in problems]
 
@@ -91,7 +98,7 @@ def finding_document(placed: PlacedFinding) -> tasks.Finding:
     finding = placed.finding
     return {
         "rule": finding.rule,
-        "severity": finding.severity,
+        "severity": bare(finding.severity),
         "message": finding.message,
         "path": placed.path,
         "line": finding.line,
@@ -113,19 +120,19 @@ def task_document(
     return {
         "task_id": task.task_id,
         "parent_id": task.parent_id,
-        "parent_basis": task.parent_basis,
+        "parent_basis": bare(task.parent_basis),
         "depth": depth,
-        "group": None if task.parent_id is not None else group_of(task, tree.now, tree.history_before),
+        "group": None if task.parent_id is not None else bare(group_of(task, tree.now, tree.history_before)),
         "title": task.title,
         "agent": task.agent,
         "host": task.host or None,
-        "state": task.state,
-        "known_state": task.known_state,
+        "state": bare(task.state),
+        "known_state": bare(task.known_state),
         "lost_since": iso(task.lost_since),
         "a2a_state": a2a_state(task),
         "a2a_status": a2a_status(task),
         "reported_state": task.reported_state,
-        "contract": task.contract,
+        "contract": task.contract and bare(task.contract),
         "objective": task.packet.objective if task.packet else None,
         "progress": {"done": task.progress[0], "total": task.progress[1]} if task.progress else None,
         "inferred": task.inferred,
@@ -165,7 +172,7 @@ def task_document(
         "blockers": list(result.blockers) if result else [],
         "findings": [finding_document(placed) for placed in task.findings],
         "claims": [
-            {"kind": claim.kind, "path": claim.path, "verdict": claim.verdict, "detail": claim.detail}
+            {"kind": bare(claim.kind), "path": claim.path, "verdict": bare(claim.verdict), "detail": claim.detail}
             for claim in task.claims
         ],
         "unsaid": [{"kind": deed.kind, "what": deed.what, "at": iso(deed.call.at)} for deed in task.unsaid],
@@ -184,18 +191,18 @@ def _runtime(task: Task) -> tasks.Runtime:
     return {
         "model_reported": model,
         "model_recorded": of_model.known,
-        "model": of_model.agreement,
+        "model": bare(of_model.agreement),
         "mode_reported": mode,
         "mode_asked": of_mode.known,
-        "mode": of_mode.agreement,
+        "mode": bare(of_mode.agreement),
     }
 
 
 def _decision(decision: Decision) -> tasks.Decided:
     return {
         "decision_id": decision.decision_id,
-        "action": decision.action,
-        "receipt": decision.receipt.stage,
+        "action": bare(decision.action),
+        "receipt": bare(decision.receipt.stage),
         "claimed": decision.receipt.claimed,
         "claimed_by": decision.receipt.taken_by or None,
     }
@@ -204,7 +211,7 @@ def _decision(decision: Decision) -> tasks.Decided:
 def _attempt(task: Task, attempt: Attempt) -> tasks.Attempt:
     return {
         "number": attempt.number,
-        "state": attempt.state,
+        "state": bare(attempt.state),
         "session_id": attempt.session_id,
         "handoff_path": attempt.handoff.path if attempt.handoff else None,
         "handoff_sha256": attempt.handoff.digest if attempt.handoff else None,

@@ -135,7 +135,7 @@ def iso(at: float | None) -> str | None:
     if at is None:
         return None
     try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")[:19] + "Z"
     except (ValueError, OverflowError, OSError):
         return None
 
