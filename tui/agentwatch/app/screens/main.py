@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
+_WITHOUT_TASKS: Final = 2.0
+"""Seconds after which the details are loaded, though no task is there yet."""
 _SELDOM: Final = 60.0
 """Seconds after which everything is drawn that may read differently, whatever is known of it."""
 _OLD: Final = 3_600.0
@@ -62,6 +64,7 @@ class MainScreen(FilteredScreen):
         super().__init__(monitor, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
         self._empty = Empty(monitor)
+        self._has_begun_details = False
         self._told: set[str] = set()
         self._said = 0
         """How many sentences were said when the screen was drawn last."""
@@ -103,7 +106,13 @@ class MainScreen(FilteredScreen):
         # Not so where the operator has left already.
         if left.is_attached:
             left.mount(self._empty, self.filter_bar)
-            self.run_worker(self._add_details())
+            self.set_timer(_WITHOUT_TASKS, self._begin_details)
+
+    def _begin_details(self) -> None:
+        """Load the details, once: behind the first task, which would wait for them."""
+        if not self._has_begun_details:
+            self._has_begun_details = True
+            self.call_after_refresh(self.run_worker, self._add_details)
 
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
@@ -153,6 +162,8 @@ class MainScreen(FilteredScreen):
         super().refresh_tasks(event)
         if self.task_tree.cursor_group is not None:
             self.show_details()
+        if self._monitor.tree.tasks or self._monitor.health.mode != "starting":
+            self._begin_details()
 
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
