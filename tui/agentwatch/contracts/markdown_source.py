@@ -35,7 +35,7 @@ _CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", r
 _LONGEST: Final = 2_000
 """Characters of a line in which comments are looked for."""
 _SHORT: Final = 40
-_KEPT: Final = 1_000
+_KEPT: Final = 500
 """Short lines that are known for the next document: nearly all returns have the same headers and keys."""
 _LOOK_AHEAD: Final = 50
 """Lines that a comment behind words may run on."""

@@ -26,7 +26,13 @@ from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.markdown_source import Fence, fences, lines_of, uncommented
 from agentwatch.contracts.return_sections import open_returns, tail_of, unframed
 from agentwatch.contracts.shapes import Contract, Handoff, Opened, Outcome, Return
-from agentwatch.contracts.signatures import contract_by_name, contract_of, is_json, leading_contract_of
+from agentwatch.contracts.signatures import (
+    contract_by_name,
+    contract_of,
+    is_json,
+    leading_contract_of,
+    may_follow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -252,6 +258,8 @@ def _leading_object(text: str, name: str) -> Opened | None:
 
 def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
     """Each object among prose that is one of ours, with the index of its first line."""
+    if not may_follow(text, name):
+        return
     position = failures = line = counted = 0
     for _ in range(_OBJECTS):
         match = _OBJECT.search(text, position)

@@ -58,7 +58,10 @@ _STATE_KEYS: Final = frozenset(
         "state_references",
     }
 )
-_TOLD_BY: Final = ("task_id", "status", "metadata", "findings", "objective", "handoff_schema")
+_TOLD_BY: Final = tuple(
+    f'"{key}"'
+    for key in ("task_id", "status", "metadata", "report_metadata", "findings", "objective", "handoff_schema")
+)
 """One of these stands in every text of a contract whose file's name does not say it."""
 METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
