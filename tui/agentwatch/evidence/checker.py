@@ -152,8 +152,8 @@ class Checker:
             asked = thread.submit(self._look_at_git, times)
             prepared = [self._prepare(request) for request in requests]
             paths = set[str]().union(*(one.relatives for one in prepared))
-            # Before anything is looked at: a file that changes meanwhile looks different the next time.
-            traces = {path: trace(f"{self._workspace}/{path}") for path in paths}
+            # Before anything is looked at: a file that changes meanwhile looks different the next time, if any.
+            traces = {path: trace(f"{self._workspace}/{path}") for path in paths if self._one_look is None}
             paths |= {one.handoff for one in prepared if one.handoff is not None}
             paths |= {place.slashed for one in prepared for place in one.places if place and place.slashed is not None}
             facts = self._disk.look(paths)
@@ -227,6 +227,7 @@ class Checker:
         during = state.changed_during(handed.at, request.returned_at)
         claims: list[Claim] = []
         before = _verified(self._verified.get(request.digest, ()))
+        sights: dict[tuple[ClaimedPlace, tuple[int, int] | None], verdicts.Sight] = {}
         for assertion, place in zip(one.assertions, one.places, strict=True):
             if assertion.kind is ClaimKind.CONSTRAINT and assertion.settled is None:
                 made = [place_of(path, self._workspace) for path in assertion.made]
@@ -243,7 +244,11 @@ class Checker:
                 moved, sight = None, None
                 if place is not None:
                     moved = state.moved.get((number, place.relative or ""))
-                    sight = self._sight(assertion, place, moved, state, handed.at)._replace(cleared=request.gone)
+                    # One file is claimed in several ways.
+                    if (sight := sights.get(seen := (place, assertion.lines))) is None:
+                        sight = sights[seen] = self._sight(
+                            assertion, place, moved, state, handed.at, cleared=request.gone
+                        )
                 claim = verdicts.judge(assertion, sight, handed)
                 if claim.verdict is Verdict.UNVERIFIABLE and moved is not None and _key(claim) in before:
                     # It stays so when the file moves, though its new place tells less of it.
@@ -268,10 +273,17 @@ class Checker:
             self._verified[digest] = (*claims, *lost) if lost else claims
 
     def _sight(
-        self, assertion: Assertion, place: ClaimedPlace, moved: str | None, state: Round, handed_off_at: float | None
+        self,
+        assertion: Assertion,
+        place: ClaimedPlace,
+        moved: str | None,
+        state: Round,
+        handed_off_at: float | None,
+        *,
+        cleared: bool,
     ) -> verdicts.Sight:
         if place.relative is None:
-            return verdicts.Sight(place, MISSING)
+            return verdicts.Sight(place, MISSING, cleared=cleared)
         path = moved or place.relative
         disk = state.facts[path]
         known = state.git_facts(path, handed_off_at)
@@ -284,8 +296,10 @@ class Checker:
         if assertion.lines is not None and disk.kind is FileKind.REGULAR:
             count, uncounted = self._count(path, disk, state)
         slashed = state.facts.get(place.slashed) if place.slashed is not None else None
-        sight = verdicts.Sight(place, disk, known, without_git, state.failed, count, uncounted, slashed, moved)
-        return sight._replace(elsewhere=state.elsewhere.words(path, handed_off_at))
+        words = state.elsewhere.words(path, handed_off_at)
+        return verdicts.Sight(
+            place, disk, known, without_git, state.failed, count, uncounted, slashed, moved, words, cleared
+        )
 
     def _is_nested(self, path: str, state: Round) -> bool:
         """The path lies in another repository, below the workspace."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}://")
@@ -49,6 +50,7 @@ class ClaimedPlace(NamedTuple):
         return place_of(self.relative.replace("\\", "/"), "/").relative
 
 
+@lru_cache(4_096)
 def place_of(path: str, workspace: str) -> ClaimedPlace:
     """Judge a claimed path. `workspace` is absolute and resolved."""
     path = path.strip()
