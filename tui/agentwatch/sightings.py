@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -95,19 +95,19 @@ def _look(workspace: Path, settings: Settings, task_id: str, load: Load, *, insp
         monitor = load(workspace, settings, **wishes)
         task = monitor.tree.tasks.get(task_id)
     if inspects:
-        _check(monitor, task_id)
+        check_claims(monitor, [task_id])
     # The look has told until when it holds.
     looks.holds(math.inf)
     return Sighted(task, monitor.problems)
 
 
-def _check(monitor: Monitor, task_id: str) -> None:
-    """Check the claims of one task of a monitor that has looked."""
+def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
+    """Check what some tasks claim, of a monitor that has looked and inspects nothing. Blocks."""
     # A hook checks nothing.
     from agentwatch.evidence.inspector import Inspector
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
-    checks = inspector.check(inspector.news_of(tree, [task_id]))
+    checks = inspector.check(inspector.news_of(tree, task_ids))
     tree.take_all([one.observed(0, tree.now) for one in checks])
     tree.settle()
 

@@ -25,6 +25,7 @@ from agentwatch.delegation.task import State, Task, Version
 from agentwatch.errors import UsageError
 from agentwatch.history.keeper import recall_text
 from agentwatch.monitor import Monitor
+from agentwatch.sightings import check_claims
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
@@ -36,7 +37,7 @@ _ASKS = "Passphrase of the key that signs decisions: "
 
 
 Look = Callable[..., Monitor]
-"""Looks once at the workspace, with the desk; `inspects` says whether claims are held against the evidence."""
+"""Looks once at the workspace, with the desk; `inspects` and `dates` as `composition.scanned` has them."""
 
 
 def decide(
@@ -121,9 +122,14 @@ def _loaded(task_id: str, look: Look) -> tuple[Monitor, Task]:
     task = monitor.tree.tasks.get(task_id)
     has_fitter = task is not None and any(one.over for attempt in task.attempts for one in attempt.decisions)
     if task is not None and (task.own_state in _CLAIMS_SUCCESS or has_fitter):
-        # Whether it may be retried, or has to be accepted, depends on whether what it or its fitter claims is true.
-        monitor = look(inspects=True)
-        task = monitor.tree.tasks.get(task_id)
+        # Whether it may be retried, or has to be accepted, depends on whether what it or its fitter claims is true, and
+        # that on when its handoff was given. A host has told it already.
+        monitor = look(inspects=False, dates=True)
+        tasks = monitor.tree.tasks
+        if not monitor.host:
+            fitters = (one.task_id for one in tasks.values() if one.packet and one.packet.restores == task_id)
+            check_claims(monitor, [task_id, *fitters])
+        task = tasks.get(task_id)
     if task is None:
         unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
         raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
