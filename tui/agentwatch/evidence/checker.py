@@ -6,6 +6,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _NANOSECONDS: Final = 1_000_000_000
 _LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a file whose lines are counted."""
+_FEW: Final = 10
+"""Requests up to which a thread beside costs more than it saves."""
 _COUNTED: Final = 20_000
 """Files whose number of lines is remembered."""
 
@@ -148,8 +152,12 @@ class Checker:
         if not requests:
             return []
         times = [request.handed_off_at for request in requests if request.handed_off_at is not None]
-        with ThreadPoolExecutor(1) as thread:
-            asked = thread.submit(self._look_at_git, times)
+        with ExitStack() as stack:
+            if len(requests) > _FEW:
+                # To ask git takes as long as to read the requests.
+                asked = stack.enter_context(ThreadPoolExecutor(1)).submit(self._look_at_git, times).result
+            else:
+                asked = partial(self._look_at_git, times)
             prepared = [self._prepare(request) for request in requests]
             paths = set[str]().union(*(one.relatives for one in prepared))
             # Before anything is looked at: a file that changes meanwhile looks different the next time, if any.
@@ -157,7 +165,7 @@ class Checker:
             paths |= {one.handoff for one in prepared if one.handoff is not None}
             paths |= {place.slashed for one in prepared for place in one.places if place and place.slashed is not None}
             facts = self._disk.look(paths)
-            view, without_git, failed = asked.result()
+            view, without_git, failed = asked()
         if view is not None:
             facts |= self._disk.look(view.differing.difference(facts))
         state = Round(facts, view, without_git, failed, self._disk)

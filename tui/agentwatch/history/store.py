@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.observation import Gone, Observation, Requested, Seen
 from agentwatch.history.database import Database, UnusableError, is_damage, open_database, transaction
-from agentwatch.history.keeping import superseded
 from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
 from agentwatch.history.read_only import Snapshot, open_snapshot
 from agentwatch.history.recording import Note, Recorder
+from agentwatch.history.room import superseded
 from agentwatch.history.shapes import parsed, request_of
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile

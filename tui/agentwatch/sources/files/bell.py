@@ -100,9 +100,9 @@ class Bell:
 
 def _open() -> Backend:
     # Not everywhere, so it is loaded where it is.
-    from agentwatch.sources.files.inotify_backend import InotifyBackend
+    from agentwatch.sources.files.inotify_backend import WHOLE, InotifyBackend
 
-    return InotifyBackend("/", _concerns)
+    return InotifyBackend("/", _concerns, WHOLE)
 
 
 def _concerns(name: str) -> bool:

@@ -34,9 +34,11 @@ _DONT_FOLLOW: Final = 0x0200_0000
 _EXCL_UNLINK: Final = 0x0400_0000
 _ISDIR: Final = 0x4000_0000
 
+WHOLE: Final = _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+"""Without what is still being written."""
 # Nothing that reading causes: our own look must not be an event.
-_CHANGES: Final = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
-_MASK: Final = _CHANGES | _DELETE_SELF | _MOVE_SELF | _ONLYDIR | _DONT_FOLLOW | _EXCL_UNLINK
+_CHANGES: Final = WHOLE | _MODIFY | _ATTRIB
+_MASK: Final = _DELETE_SELF | _MOVE_SELF | _ONLYDIR | _DONT_FOLLOW | _EXCL_UNLINK
 
 _HEADER: Final = struct.Struct("iIII")
 """wd, mask, cookie, length of the name; the name follows, padded with NUL."""
@@ -60,11 +62,13 @@ _libc.inotify_rm_watch.argtypes = (ctypes.c_int, ctypes.c_int)
 
 
 class InotifyBackend(Backend):
-    """inotify on exactly the given directories. `concerns` tells of a file's name whether it is of interest."""
+    """inotify on exactly the given directories. `concerns` tells of a file's name whether it is of interest, `changes`
+    what may happen to it."""
 
     exact = True
 
-    def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate) -> None:
+    def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate, changes: int = _CHANGES) -> None:
+        self._mask = _MASK | changes
         self._concerns = concerns
         self._root = os.fsencode(root)
         self._prefix = self._root if self._root.endswith(b"/") else self._root + b"/"
@@ -85,7 +89,7 @@ class InotifyBackend(Backend):
     def watch(self, path: str) -> None:
         # Not the root with a slash at its end: that would follow it where it is a link by now.
         name = self._prefix + os.fsencode(path) if path else self._root
-        watch: int = _libc.inotify_add_watch(self._descriptor, name, _MASK)
+        watch: int = _libc.inotify_add_watch(self._descriptor, name, self._mask)
         if watch < 0:
             error = _last_error()
             if error.errno in _LIMITS:

@@ -38,7 +38,8 @@ _COUNTS_SECONDS: Final = 1.0
 
 _SOON_SECONDS: Final = 0.3
 _ACTIVE_SECONDS: Final = 1.0
-"""After an event its directory, and then everything, is compared with the disk: in a burst, events get lost."""
+"""After an event its directory, and then everything, is compared with the disk: in a burst, events get lost, and not
+every backend knows of it."""
 
 _BURST: Final = 1_000
 _STALL_SECONDS: Final = 1.0
@@ -47,12 +48,11 @@ _STALL_SECONDS: Final = 1.0
 _RESTART_SECONDS: Final = 2.0
 
 _ACTIVE_SHARE: Final = 0.05
-_EXACT_SHARE: Final = 0.01
 _IDLE_SHARE: Final = 0.001
 _EXACT_IDLE_SHARE: Final = 0.000_05
 _POLL_SHARE: Final = 0.02
-"""The share of one core that sweeps may take: after events, after events of a backend that knows what it lost, while
-nothing happens, the same of such a backend, and where there are no events."""
+"""The share of one core that sweeps may take: after events, while nothing happens, the same of a backend that knows
+what it lost, and where there are no events."""
 
 _STORM_SHARE: Final = 0.18
 _STORM_CREDIT: Final = 1.5
@@ -89,14 +89,13 @@ class _Sweeps:
     def running(self) -> bool:
         return self._running is not None
 
-    def ask(self, at: float, *, exact: bool = False) -> None:
-        """Something happened: sweep then, or as soon as the cost of the last sweep allows.
-        `exact`: a backend reported it that would know if there had been more."""
-        share = _EXACT_SHARE if exact else _ACTIVE_SHARE
-        self.next_at = min(self.next_at, max(at, self._ended_at + self._cost / share))
+    def ask(self, at: float) -> None:
+        """Something happened: sweep then, or as soon as the cost of the last sweep allows."""
+        self.next_at = min(self.next_at, max(at, self._ended_at + self._cost / _ACTIVE_SHARE))
 
     def advance(self, *, polls: bool, exact: bool = False) -> None:
-        """Begin a sweep that is due, and do a slice of it. `polls`: nothing else finds changes; `exact`: as `ask`."""
+        """Begin a sweep that is due, and do a slice of it. `polls`: nothing else finds changes; `exact`: there are
+        events, and it would be known if some were lost."""
         longest = _EXACT_LONGEST_SECONDS if exact else _LONGEST_SECONDS
         now = time.monotonic()
         if self._running is None:
@@ -226,8 +225,8 @@ class Watcher:
             # What there was at first is not waited for; in a storm, a return that is read before its handoff would be
             # taken for an earlier one.
             self._catalogue.mark_changed(changes.paths, first=self._starting)
-            self._sweeps.ask(now + _ACTIVE_SECONDS, exact=exact)
             if not exact:
+                self._sweeps.ask(now + _ACTIVE_SECONDS)
                 if not self._touched:
                     self._touched_at = now + _SOON_SECONDS
                 self._touched.update(changes.paths)
