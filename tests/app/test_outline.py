@@ -286,6 +286,16 @@ def test_a_chunked_list_is_a_list(steps: list[tuple[bool, int, int]]) -> None:
             assert [row.task_id for row in rows.slice(at, at + 40)] == plain[at : at + 40]
 
 
+def test_a_filter_that_was_never_on_is_left_without_making_the_rows_anew() -> None:
+    tree = finished_and_open()
+    outline = Outline(tree, lambda: NOW)
+    outline.begin()
+    assert outline.show_only(None) == []
+    assert outline.show_only({"open"})
+    assert outline.show_only(None)
+    assert outline.show_only(None) == []
+
+
 def test_rows_that_are_taken_away_hold_each_other_no_more() -> None:
     rows, one = Rows(), Row("a", None, 0)
     rows.insert(0, [one, Row("b", None, 0, chain=("c",))])

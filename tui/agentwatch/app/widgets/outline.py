@@ -159,6 +159,8 @@ class Outline(PlacedRows):
 
     def show_only(self, shown: set[str] | None) -> list[Splice]:
         """Show these tasks only (each with its ancestors); None shows all again, folded as before."""
+        if shown is None and self._shown is None:
+            return []
         if shown is None or self._shown is None:
             self._folded_in_filter = set()
         self._shown = shown
