@@ -53,7 +53,8 @@ def monitor_of(
             note_first_watch(state_directory(workspace), first)
         return shelf_of(workspace if remembers else None, settings)
 
-    readings = readings_of(workspace, settings)
+    # The history keeps what a screen has seen.
+    readings = readings_of(workspace, settings, keeps=False)
     source = source_of(workspace, settings, selection, sessions, dates=True, readings=readings)
     history_before = _history_before(workspace, settings, first) if remembers else float("-inf")
     return Monitor(

@@ -55,12 +55,14 @@ def source_of(
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 
 
-def readings_of(workspace: Path, settings: Settings, one_look: OneLook | None = None) -> Readings:
+def readings_of(
+    workspace: Path, settings: Settings, one_look: OneLook | None = None, *, keeps: bool = True
+) -> Readings:
     """What was read in the files of a workspace before, and is read now by another process for this look."""
     where = os.path.realpath(workspace), _pruned(settings), settings.max_bytes
     if one_look is None:
-        return Readings(*where, begin=_read_beside)
-    return Readings(*where, begin=partial(_read_beside, tells=True), take=one_look.take)
+        return Readings(*where, begin=_read_beside, keeps=keeps)
+    return Readings(*where, begin=partial(_read_beside, tells=True), take=one_look.take, keeps=keeps)
 
 
 def _read_beside(root: str, max_bytes: int, beginning: str, paths: Sequence[str], *, tells: bool = False) -> Beside:

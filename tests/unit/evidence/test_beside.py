@@ -111,6 +111,23 @@ def test_a_process_that_cannot_be_begun_changes_nothing(root: Path, alone: Look)
     assert (look.observations, look.here) == (alone.observations, alone.here)
 
 
+def test_there_is_one_at_a_time(root: Path) -> None:
+    first = Beside(str(root), SETTINGS.max_bytes, "", ["t0.return.md"])
+    with pytest.raises(BlockingIOError):
+        Beside(str(root), SETTINGS.max_bytes, "", ["t0.return.md"])
+    first.end()
+    first.end()
+    Beside(str(root), SETTINGS.max_bytes, "", ["t0.return.md"]).end()
+
+
+def test_where_none_can_be_begun_the_next_one_may(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(root / "nothing"))
+        with pytest.raises(FileNotFoundError):
+            Beside(str(root), SETTINGS.max_bytes, "", ["t0.return.md"])
+    Beside(str(root), SETTINGS.max_bytes, "", ["t0.return.md"]).end()
+
+
 def stopped(*job: Any, **more: Any) -> Beside:
     made = Beside(*job, **more)
     made._process.send_signal(signal.SIGSTOP)

@@ -39,17 +39,28 @@ _CHUNK: Final = 100
 _ALL_KINDS: Final = (*KINDS, Known, ReadBeside, *TOLD_KINDS)
 _ENDED_SECONDS: Final = 1.0
 
+_at_once: Final = threading.Lock()
+"""Is held while there is one: the workspaces of one screen do not begin one each."""
+
 
 class Beside:
     """Reads files of one workspace in a process of its own; see `Readings`."""
 
     def __init__(self, root: str, max_bytes: int, beginning: str, paths: Sequence[str], *, tells: bool = False) -> None:
-        """`tells`: also what evidence needs of the documents. Raises OSError where no process can be started."""
+        """`tells`: also what evidence needs of the documents. Raises OSError where no process can be started, or one
+        runs."""
+        if not _at_once.acquire(blocking=False):
+            raise BlockingIOError
         words = [sys.executable, "-I", "-S", "-c", _MAIN, _NAME, *filter(None, sys.path)]
-        with looks.unnoted():
-            self._process = subprocess.Popen(  # noqa: S603  our own program
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
+        try:
+            with looks.unnoted():
+                self._process = subprocess.Popen(  # noqa: S603  our own program
+                    words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
+        except OSError:
+            _at_once.release()
+            raise
+        self._has_ended = False
         self._arrived: deque[bytes] = deque()
         job = packed((root, max_bytes, beginning, list(paths), tells), ())
         threading.Thread(target=self._exchange, args=(job,), name="agentwatch-beside", daemon=True).start()
@@ -64,6 +75,10 @@ class Beside:
 
     def end(self) -> None:
         """No more is wanted."""
+        if self._has_ended:
+            return
+        self._has_ended = True
+        _at_once.release()
         self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDED_SECONDS)

@@ -80,7 +80,7 @@ class Readings:
     no larger files read. Readers were told the names of the files with `beginning` before them.
 
     Where many files have to be read, another process that `begin` gives does so, too. `take` is told of each document
-    that it read: the name and the text, and what it told of it.
+    that it read: the name and the text, and what it told of it. Who does not keep what is read leaves nothing.
     """
 
     def __init__(
@@ -92,10 +92,12 @@ class Readings:
         *,
         begin: Begin | None = None,
         take: Callable[[str, str, Any], None] = lambda *_: None,
+        keeps: bool = True,
     ) -> None:
         self._index = Index[str, Known]("files", (root, sorted(pruned), max_bytes, beginning), (Known, *KINDS))
         self._begin = None if begin is None else partial(begin, root, max_bytes, beginning)
         self._take = take
+        self._keeps = keeps
         self._paths: Sequence[str] = ()
         self._looks = self._misses = 0
         self._other: Other | None = None
@@ -118,13 +120,13 @@ class Readings:
         return self._read_by_other(path, fingerprint) if self._other is not None else None
 
     def text_of(self, path: str) -> str | None:
-        """The text of a file that was found, where the other process has just read it."""
-        read = self._beside.get(path)
+        """The text of a file that was just found, where the other process has read it."""
+        read = self._beside.pop(path, None)
         return None if read is None else read.text
 
     def note(self, path: str, text: FileText, reading: Reading | None, looked_ns: int) -> None:
         """A file was read, after `looked_ns` (since the epoch)."""
-        if not is_young(text.changed_ns, text.mtime_ns, looked_ns / _SECOND):
+        if self._keeps and not is_young(text.changed_ns, text.mtime_ns, looked_ns / _SECOND):
             self._index.put(path, Known(text.fingerprint, text.digest, text.findings, reading))
 
     def save(self) -> None:
@@ -155,7 +157,8 @@ class Readings:
             return None
         # All behind it has been read by now.
         self._other.end()
-        self._index.put(path, found.known)
+        if self._keeps:
+            self._index.put(path, found.known)
         if found.told is not None:
             self._take(to_path(path), found.text, found.told)
         return found.known
