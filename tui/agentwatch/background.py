@@ -95,8 +95,9 @@ class Pace:
 
 def let_others_work() -> None:
     """Rest, for a while at most, as long as another thread has work: of two, each gets half of the interpreter, and the
-    screen would wait twice as long. A command has no other thread, and other programs are not waited for."""
-    if threading.active_count() == 1:
+    screen would wait twice as long. A command works in the main thread, for which nobody waits, and other programs are
+    not waited for."""
+    if threading.current_thread() is threading.main_thread():
         return
     for _ in range(_RESTS):
         began = time.perf_counter()
