@@ -141,6 +141,9 @@ class Sums:
                 self._add(self._tasks[task_id].parent_id, delta)
         if (delta := self._waiting.pop(None, None)) is not None:
             delta.add_to(self.totals)
+        # All are taken out. To look through what was large once takes as long as ever, until it is cleared.
+        self._waiting.clear()
+        self._turned.clear()
 
     def _sum(self, node: Task, delta: Delta) -> Delta | None:
         """Add to the sums of a task. Returns what is new for the one above it."""
