@@ -190,11 +190,11 @@ def test_a_variable_counts_if_it_was_read(
     assert shop.ask(TREE)[1] is again
 
 
-def test_what_is_kept_is_for_the_user_alone_and_not_much(shop: Shop) -> None:
-    for number in range(40):
+def test_what_is_kept_is_for_the_user_alone(shop: Shop) -> None:
+    for number in range(3):
         shop.ask(["tree", "--json", *["--fail"] * number])
     kept = list((state_directories() / "answers").iterdir())
-    assert 1 < len(kept) <= 33
+    assert len(kept) > 1
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
 
 

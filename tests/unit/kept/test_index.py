@@ -156,6 +156,20 @@ def test_after_a_day_or_before_it_was_made_nothing_is_known(monkeypatch: pytest.
     assert known() == {}
 
 
+def test_what_is_written_again_and_again_is_known_for_a_day_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    for hours, is_known in ((0, False), (10, True), (20, True), (30, False)):
+        monkeypatch.setattr(time, "time", lambda hours=hours: now + hours * 3_600)
+        made = loaded()
+        assert (made.get("a") is not None) == is_known, hours
+        if not hours:
+            made.put("a", ALL["a"])
+        # So much is new that all is written again.
+        for number in range(20):
+            made.put(f"{hours} {number}", number)
+        made.save()
+
+
 def test_too_much_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "LARGEST", 100)
     keep(ALL)

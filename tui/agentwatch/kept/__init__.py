@@ -21,10 +21,10 @@ Why it is so:
   agents write there and hides the secret lets them forge nothing; `doctor -- CMD` tries whether they can write there.
   Who can read the secret as well says what they like there, but has nothing run: git is asked one question, which is
   put together in code, files are read below /proc and /sys only, and no control character is printed.
-- A change through a shared mapping (`mmap`) may move no time of a file until the system writes it back, after half a
-  minute; on tmpfs, never. To digest every document is what is to be spared. To keep nothing that is so young would cost
-  just those calls that follow each other, and temporary workspaces lie on tmpfs. Nobody is known to write documents in
-  this way, so it is left at that. No answer is older than a day.
+- A change through a shared mapping (`mmap`) may move no time of a file: none, while the page is not written back yet,
+  and on tmpfs never. To digest every document is what is to be spared. To keep nothing that is so young would cost just
+  those calls that follow each other, and temporary workspaces lie on tmpfs. So who does it may hide what a file says,
+  for a day at most: no answer, and nothing in the index, gets older. What a decision binds is read from the file.
 - Where agents work, some file changes all the time. So what was read in each file, and what each return claims, lies in
   an `index`, beside the answers and sealed as they are. A file is not opened while it has the attributes that it had
   when it was read, if it was not too young then; all else is computed as ever, so that the result is the same. Nobody

@@ -188,14 +188,14 @@ def _same_others(told: bytes, ask: Ask) -> bool:
 
 
 def key_of(arguments: Sequence[str], *, speaks: bool = True) -> bytes:
-    """Everything that the caller gives: two calls with the same key are the same question. Where one that `speaks` is
-    called, and how its streams write, belongs to it, too."""
+    """Everything that the caller gives: two calls with the same key are the same question. Where and by what name one
+    that `speaks` is called, and how its streams write, belongs to it, too."""
     who = sys.executable, sys.version, tuple(sys.flags), sys.path, os.getuid(), os.geteuid()
     if not speaks:
         return repr((list(arguments), who)).encode("utf-8", "surrogateescape")
     streams = [one is not None and (one.isatty(), one.encoding) for one in (sys.stdin, sys.stdout, sys.stderr)]
     here = os.getcwd()  # noqa: PTH109
-    return repr((list(arguments), who, here, streams)).encode("utf-8", "surrogateescape")
+    return repr((sys.argv[0], list(arguments), who, here, streams)).encode("utf-8", "surrogateescape")
 
 
 def place_of(key: bytes) -> str:

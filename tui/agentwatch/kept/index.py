@@ -60,6 +60,7 @@ class Index(Generic[K, V]):
         self._seal = b""
         """Of the file with all values that was loaded."""
         self._began = 0.0
+        """Since when the oldest of what is known holds, at the latest."""
         self._all: dict[K, V] = {}
         self._later: dict[K, V] = {}
         """What has come since that file was written, and what is new."""
@@ -79,9 +80,10 @@ class Index(Generic[K, V]):
             self._key, self._began = blake2b(said, digest_size=SEAL_BYTES).digest(), time.time()
             found = self._read(self._place, _FIRST)
             if found is not None:
-                self._seal, self._all = found
+                # However often it is written anew: nothing in it gets older than a day.
+                self._began, self._seal, self._all = found
                 more = self._read(self._more, self._seal)
-                self._later = {} if more is None else more[1]
+                self._later = {} if more is None else more[2]
 
     def get(self, key: K) -> V | None:
         if not self._key:
@@ -113,7 +115,8 @@ class Index(Generic[K, V]):
     def _more(self) -> str:
         return f"{self._place}+"
 
-    def _read(self, place: str, first: bytes) -> tuple[bytes, dict[K, V]] | None:
+    def _read(self, place: str, first: bytes) -> tuple[float, bytes, dict[K, V]] | None:
+        """(since when it holds, its seal, the values) of a file, None where it holds nothing."""
         data, secret = memoryview(bytes_of(place)), secret_of(place)
         found, sealed = bytes(data[:SEAL_BYTES]), data[SEAL_BYTES:]
         # Before a byte of it means anything.
@@ -127,7 +130,7 @@ class Index(Generic[K, V]):
             values = unpacked(sealed[_HEAD.size :], self._kinds)
         except (OSError, ValueError):
             return None
-        return (found, values) if isinstance(values, dict) else None
+        return (begins, found, values) if isinstance(values, dict) else None
 
     def _write(self, place: str, first: bytes, values: Mapping[K, V]) -> None:
         data, secret = packed(values, self._kinds), secret_of(place)

@@ -18,7 +18,8 @@ from agentwatch.kept.noted import Looks
 if TYPE_CHECKING:
     from agentwatch.kept.answers import Answer
 
-_MOST_FILES: Final = 32
+_MOST_FILES: Final = 512
+"""An orchestrator waits for many tasks in turn, each of which has its own."""
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _COARSE_NS: Final = 2_500_000_000
 _FINE_NS: Final = 50_000_000
@@ -74,7 +75,7 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
     noted.note_now(ZONE, follows=True)
     noted.leave_out_implied()
     signs = [sign for known in (noted.themselves, noted.followed) for sign in known.values()]
-    if any(is_young(*sign[:2], began) for sign in signs if sign[1]):
+    if any(is_young(*sign[:2], began) for sign in signs if any(sign[1:])):
         return
     import json
 

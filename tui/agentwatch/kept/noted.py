@@ -7,6 +7,7 @@ import io
 import math
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, Final
 
@@ -194,9 +195,16 @@ class Looks:
         """Leave out what is not there in a directory that was listed: should it come, the directory changes."""
         for known in (self.themselves, self.followed):
             for path in [path for path, sign in known.items() if sign == _MISSING]:
-                above = path.rpartition("/")[0]
-                if any(paths.get(above, _PASSED)[1] for paths in (self.themselves, self.followed)):
+                if self._is_listed(path.rpartition("/")[0]):
                     del known[path]
+
+    def _is_listed(self, directory: str) -> bool:
+        """Whether the sign of a directory is known. That of a link to it tells nothing of what comes and goes in it."""
+        if self.followed.get(directory, _PASSED)[1]:
+            return True
+        with suppress(OSError):
+            return self.themselves.get(directory, _PASSED)[1] != 0 and S_ISDIR(_lstat(directory).st_mode)
+        return False
 
     def forget(self, descriptor: int) -> None:
         self._directories.pop(descriptor, None)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentwatch.contracts.shapes import Document, Outcome, Return
+from agentwatch.kept import looks
 
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
@@ -82,6 +83,7 @@ class Dating:
             return written if now - written < LATE else now
         is_first_look = self._looked_at is None
         if self._looked_at is not None and written < self._looked_at:
+            looks.spoil("a file that was put there counts from this look on")
             written = now
         answer = document if isinstance(document, Return) else None
         is_working = answer is not None and answer.outcome is Outcome.WORKING

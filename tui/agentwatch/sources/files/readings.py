@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from agentwatch.contracts.shapes import (
@@ -20,6 +21,7 @@ from agentwatch.contracts.shapes import (
     TodoList,
     TodoStatus,
 )
+from agentwatch.kept import looks
 from agentwatch.kept.index import Index
 from agentwatch.kept.keeping import is_young
 from agentwatch.sources.files.names import to_path
@@ -97,6 +99,7 @@ class Readings:
         self._index = Index[str, Known]("files", (root, sorted(pruned), max_bytes, beginning), (Known, *KINDS))
         self._begin = None if begin is None else partial(begin, root, max_bytes, beginning)
         self._take = take
+        self._root = root
         self._keeps = keeps
         self._paths: Sequence[str] = ()
         self._looks = self._misses = 0
@@ -131,8 +134,13 @@ class Readings:
 
     def save(self) -> None:
         """All has been looked at: leave it for the next one."""
+        from agentwatch.sources.sessions.where import is_of_this_system  # a first frame needs nothing of it
+
         self.end()
-        self._index.save()
+        with looks.unnoted():
+            # What another machine has written there may show in the attributes of a file only a minute later.
+            if self._keeps and is_of_this_system(Path(self._root)):
+                self._index.save()
 
     def end(self) -> None:
         """No more files have to be read."""
