@@ -14,6 +14,7 @@ from textual.containers import Horizontal, Vertical
 
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.once import once
 from agentwatch.app.screens.detailed import PERIOD
 from agentwatch.app.screens.filtered import FilteredScreen
 from agentwatch.app.widgets.empty import Empty
@@ -106,7 +107,7 @@ class MainScreen(FilteredScreen):
         # Not so where the operator has left already.
         if left.is_attached:
             left.mount(self._empty, self.filter_bar)
-            self.set_timer(_WITHOUT_TASKS, self._begin_details)
+            once(self, _WITHOUT_TASKS, self._begin_details)
 
     def _begin_details(self) -> None:
         """Load the details, once: behind the first task, which would wait for them."""
