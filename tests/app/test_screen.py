@@ -16,6 +16,7 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.pages import NoticesScreen
 from agentwatch.app.screens.task import TaskScreen
+from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.app.widgets.tree_view import TreeView
 from agentwatch.config import Settings
@@ -194,11 +195,30 @@ async def test_an_empty_workspace_says_what_it_looks_for_and_where() -> None:
         assert isinstance(s.app.screen, MainScreen)
 
 
-@pytest.mark.parametrize("key", ["t", "/", "s"])
+@pytest.mark.parametrize("key", ["t", "s"])
 async def test_where_there_is_no_task_a_key_that_needs_one_says_so(key: str) -> None:
     async with stage([]) as s:
         await s.press(key)
         await s.until(lambda: "There is no task yet." in s.text())
+
+
+async def test_a_filter_can_be_written_where_there_is_no_task() -> None:
+    async with stage([]) as s:
+        await s.press(*"/ship")
+        assert s.main.sought.text == "ship"
+        assert isinstance(s.app.focused, FilterInput)
+        s.source.push(shop().take())
+        await s.until(lambda: "Ship the new checkout" in s.text() and "1 found" in s.text())
+
+
+async def test_the_timeline_can_be_opened_before_the_first_task_is_there() -> None:
+    async with stage([], health=Health("starting", "reading the workspace")) as s:
+        await s.press("t")
+        await s.until(lambda: isinstance(s.app.screen, TimelineScreen))
+        s.source.push(shop().take())
+        await s.until(lambda: "NEEDS YOU" in s.text() and getattr(s.app.screen, "task_id", None))
+        await s.press("t")
+        await s.until(lambda: s.app.screen is s.main and s.cursor)
 
 
 async def test_a_filter_can_be_written_before_the_first_task_is_there() -> None:

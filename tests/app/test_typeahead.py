@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 from tests.app.deciding import FAILED, office
+from tests.app.scenes import monitor_of
 from tests.app.stage import Stage, stage
 from textual import events
 from textual.keys import key_to_character
 from textual.widgets import Input
 
 from agentwatch.app import task_commands
+from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.pages import HelpScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.filter_bar import FilterInput
+from agentwatch.sources.health import Health
 
 SLASH = "slash"
 
@@ -40,6 +43,22 @@ async def test_a_filter_gets_the_letters_behind_its_slash(size: tuple[int, int])
         await s.until(lambda: s.main.filter_bar.sought.text == "api")
         assert isinstance(s.app.focused, FilterInput)
         assert isinstance(s.app.screen, MainScreen)
+
+
+async def test_what_is_typed_before_the_first_frame_is_heard_behind_it() -> None:
+    class Hurried(AgentwatchApp):
+        def on_mount(self) -> None:
+            for key in (SLASH, *"api"):
+                self.post_message(events.Key(key, key_to_character(key)))
+
+    monitor, _ = monitor_of(health=Health("starting", "reading the workspace"))
+    app = Hurried(monitor)
+    async with app.run_test() as pilot:
+        main = app.screen
+        assert isinstance(main, MainScreen)
+        while main.sought.text != "api":
+            await pilot.pause(0.01)
+        assert isinstance(app.focused, FilterInput)
 
 
 async def test_what_comes_behind_a_kept_filter_is_for_the_tree() -> None:

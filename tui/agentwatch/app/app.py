@@ -205,6 +205,10 @@ class AgentwatchApp(TaskCommands):
         else:
             await super().on_event(event)
 
+    @on(MainScreen.Complete)
+    def _hear_what_was_typed(self) -> None:
+        self._typeahead.begin()
+
     @on(Answered)
     async def _take_answer(self, answer: Answered) -> None:
         await self._typeahead.take_answer(answer)

@@ -53,7 +53,8 @@ class Typeahead:
         self._hear = hear
         self._waiting: deque[Typed] = deque()
         self._awaited: Answered | None = None
-        self._holds = 0
+        self._holds = 1
+        """How many things open that need a moment: at first the first screen."""
         self._timer: Timer | None = None
         self._has_said = False
         """Whether the operator knows that such keys are not taken: it is said once."""
@@ -76,6 +77,11 @@ class Typeahead:
         answer = self._awaited
         if answer is not None and screen is not answer.screen:
             screen.call_after_refresh(self._app.call_later, self._end, answer)
+
+    def begin(self) -> None:
+        """The first screen is there, and hears what was typed before."""
+        self._holds -= 1
+        self._app.call_later(self._go_on)
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -56,14 +56,14 @@ class FilteredScreen(DetailedScreen[None]):
     def action_filter(self) -> None:
         if self._is_in_details and self.details is not None and "live.search" in self.details.offered:
             self.details.action_search()
-        # While the first look goes on, tasks may come: without the field, what is typed would be commands.
-        elif (self._monitor.health.mode == "starting" or self._has_tasks()) and self.filter_bar.is_attached:
+        # Tasks or not: without the field, what is typed would be commands.
+        elif self.filter_bar.is_attached:
             self.filter_bar.write()
 
     def on_paste(self, event: events.Paste) -> None:
         """A filter that is pasted, slash and all, is as good as a typed one."""
         line = next(iter(event.text.splitlines()), "")
-        if line.startswith("/") and self._monitor.tree.tasks and self.filter_bar.is_attached:
+        if line.startswith("/") and self.filter_bar.is_attached:
             self.filter_bar.write(line[1:])
 
     def action_filter_state(self, step: int) -> None:

@@ -11,6 +11,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
@@ -61,6 +62,9 @@ class MainScreen(FilteredScreen):
     MainScreen.-empty Empty { display: block; }
     """
 
+    class Complete(Message):
+        """All that keys may be for is there."""
+
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__(monitor, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
@@ -101,13 +105,14 @@ class MainScreen(FilteredScreen):
         self.set_interval(PERIOD, self._show_ages)
         self.call_after_refresh(self._add_rest)
 
-    def _add_rest(self) -> None:
+    async def _add_rest(self) -> None:
         """Mount what the first frame does not wait for."""
         left = self.query_one("#left")
         # Not so where the operator has left already.
         if left.is_attached:
-            left.mount(self._empty, self.filter_bar)
+            await left.mount(self._empty, self.filter_bar)
             once(self, _WITHOUT_TASKS, self._begin_details)
+            self.post_message(self.Complete())
 
     def _begin_details(self) -> None:
         """Load the details, once: behind the first task, which would wait for them."""
@@ -268,7 +273,8 @@ class MainScreen(FilteredScreen):
         """The same tasks over time."""
         from agentwatch.app.screens.timeline import TimelineScreen  # not for the first frame
 
-        if self._has_tasks():
+        # While the first look goes on, they may come; what is typed behind the key is for the timeline.
+        if not self._monitor.is_settled or self._has_tasks():
             timeline = TimelineScreen(self._monitor, self._clock, self.task_tree)
             timeline.header.counted = self.header.counted
             self.app.push_screen(timeline, self._return_from_page)
