@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned, todos, tree_of
 
-from agentwatch.contracts.shapes import Contract
+from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
@@ -259,3 +263,123 @@ def test_a_return_that_is_only_touched_stays_what_it_was(*, remembers: bool) -> 
     tree = tree_of([*seen, failed._replace(seq=9, at=9_000.0)], remembers=remembers)
     assert states(tree, "a") == [(1, "failed")]
     assert (tree.tasks["a"].updated_at, tree.tasks["a"].ended_at) == (failed.at, failed.at)
+
+
+def of_session(outcome: str, **more: object) -> Return:
+    return returned(outcome, Contract.SUBAGENT_RETURN, **{"session_id": "command", **more})
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+@pytest.mark.parametrize("number", [None, 2])
+@pytest.mark.parametrize("handed_to", [None, "command"])
+@pytest.mark.parametrize("contract", [Contract.SUBAGENT_RETURN, Contract.RETURN_META, Contract.RETURN_FORMAT])
+def test_a_session_that_goes_through_all_attempts_ends_each_of_them(
+    *, remembers: bool, number: int | None, handed_to: str | None, contract: Contract
+) -> None:
+    see = Recorder().seen
+    result = returned("failed", contract, session_id="command")
+    observations = [
+        see("a.handoff.json", handoff("a", session_id=handed_to)),
+        see("a.return.json", result),
+        see("a.handoff.json", handoff("a", attempt=number, mode="code", session_id=handed_to)),
+        see("a.return.json", result),
+    ]
+    tree = tree_of(observations, remembers=remembers)
+    assert states(tree, "a") == [(1, "failed"), (2, "failed")]
+    assert tree.asking() == [tree.tasks["a"]]
+    corrected = see("a.return.json", replace(result, outcome=Outcome.COMPLETED))
+    tree.apply(corrected)
+    assert states(tree, "a") == [(1, "failed"), (2, "completed")], "the same attempt goes on"
+    cold = tree_of([observations[2], corrected])
+    assert cold.tasks["a"].state == tree.tasks["a"].state
+
+
+def test_a_session_that_goes_on_without_another_handoff_is_the_same_attempt() -> None:
+    see = Recorder().seen
+    observations = [see("a.handoff.json", handoff("a")), see("a.return.json", of_session("failed"))]
+    tree = tree_of([*observations, see("a.return.json", of_session("completed"))])
+    assert states(tree, "a") == [(1, "completed")]
+
+
+def test_a_session_that_answers_in_a_file_of_its_own_for_each_attempt_ends_each_of_them() -> None:
+    see = Recorder().seen
+    observations = [
+        see("x/one.handoff.json", handoff("a")),
+        see("x/one.return.json", of_session("failed", task_id="a")),
+        see("x/two.handoff.json", handoff("a", attempt=2)),
+        see("x/two.return.json", of_session("completed", task_id="a")),
+    ]
+    tree = tree_of(observations)
+    assert states(tree, "a") == [(1, "failed"), (2, "completed")]
+    assert rules(tree, "a") == []
+
+
+@pytest.mark.parametrize("first", [None, "working"])
+def test_a_session_answers_the_latest_of_attempts_that_have_no_result(first: str | None) -> None:
+    see = Recorder().seen
+    observations = [see("a.handoff.json", handoff("a", session_id="command"))]
+    if first is not None:
+        observations.append(see("a.return.json", of_session(first)))
+    observations.append(see("a.handoff.json", handoff("a", attempt=2, session_id="command")))
+    tree = tree_of([*observations, see("a.return.json", of_session("failed"))])
+    assert states(tree, "a") == [(1, first or "submitted"), (2, "failed")]
+
+
+def test_a_return_that_gets_its_session_only_when_it_is_whole_ends_the_second_attempt() -> None:
+    see = Recorder().seen
+    observations = [
+        see("a.handoff.json", handoff("a")),
+        see("a.return.json", of_session("failed")),
+        see("a.handoff.json", handoff("a", attempt=2)),
+        see("a.return.json", of_session("failed", session_id=None), BROKEN)._replace(incomplete=True),
+        see("a.return.json", of_session("blocked")),
+    ]
+    assert states(tree_of(observations), "a") == [(1, "failed"), (2, "blocked")]
+
+
+@pytest.mark.parametrize("handed_to", [None, "command"])
+def test_a_return_that_was_written_before_the_next_handoff_stays_with_its_session(handed_to: str | None) -> None:
+    see = Recorder().seen
+    observations = [
+        see("a.handoff.json", handoff("a", session_id=handed_to)),
+        see("a.return.json", of_session("failed")),
+        again := see("a.handoff.json", handoff("a", attempt=2, session_id=handed_to)),
+        see("a.return.json", of_session("blocked"))._replace(at=again.at - 0.5),
+    ]
+    assert states(tree_of(observations), "a") == [(1, "blocked"), (2, "submitted")]
+
+
+def test_a_return_of_another_session_than_that_of_its_handoff_can_be_corrected() -> None:
+    see = Recorder().seen
+    observations = [
+        see("a.handoff.json", handoff("a")),
+        see("a.return.json", of_session("failed")),
+        see("a.handoff.json", handoff("a", attempt=2, session_id="s2")),
+        see("a.return.json", of_session("completed")),
+    ]
+    tree = tree_of(observations)
+    assert states(tree, "a") == [(1, "failed"), (2, "invalid")]
+    assert rules(tree, "a") == ["LNK006"]
+    tree.apply(see("a.return.json", of_session("completed", session_id="s2")))
+    assert states(tree, "a") == [(1, "failed"), (2, "completed")]
+    assert rules(tree, "a") == []
+
+
+said = st.tuples(st.sampled_from(["failed", "blocked", "completed"]), st.sampled_from([None, "command"]), st.booleans())
+
+
+@given(st.lists(st.lists(said, max_size=3), min_size=1, max_size=4), st.booleans())
+def test_what_comes_after_a_handoff_is_of_its_attempt_whatever_was_remembered(
+    attempts: list[list[tuple[str, str | None, bool]]], remembers: bool
+) -> None:
+    see = Recorder().seen
+    observations, expected = [], []
+    for number, returns in enumerate(attempts, 1):
+        observations.append(see("a.handoff.json", handoff("a", attempt=number)))
+        for outcome, session, in_markdown in returns:
+            contract = Contract.RETURN_FORMAT if in_markdown else Contract.SUBAGENT_RETURN
+            observations.append(see("a.return.json", returned(outcome, contract, session_id=session)))
+        expected.append((number, returns[-1][0] if returns else "submitted"))
+    assert states(tree_of(observations, remembers=remembers), "a") == expected
+    handed, *answers = observations[-1 - len(attempts[-1]) :]
+    assert states(tree_of([handed, *answers[-1:]]), "a")[-1] == expected[-1], "as who sees only what is there now"

@@ -386,3 +386,16 @@ def test_a_child_that_goes_on_after_a_retry_and_fails_in_the_same_words_asks_aga
     assert mark_of(tree.tasks["a"]) == mark, "a mere touch is nothing new"
     late = tree_of([handed, result, failed_again, retried], remembers=remembers)
     assert late.tasks["a"].attempt == 2, "in whatever order it is known"
+
+
+def test_what_a_session_corrects_after_it_was_sent_on_is_of_the_attempt_that_goes_on() -> None:
+    record = Recorder()
+    first, second, third = (returned(outcome, session_id="command") for outcome in ("failed", "blocked", "completed"))
+    handed, bad = record.seen("a.handoff.json", handoff("a")), record.seen("a.return.json", first)
+    decision = failed()[2]
+    known = replace(decision, return_sha256=bad.digest, handoff_sha256=handed.digest)
+    read = replace(known, receipts=(*known.receipts, Receipt(Stage.READ, 1_010.0)))
+    again = [record.seen("a.return.json", one)._replace(at=1_020.0) for one in (second, third)]
+    tree = tree_of([handed, bad, decided(read), *again])
+    states = [(one.number, one.state) for one in tree.tasks["a"].attempts]
+    assert states == [(1, State.FAILED), (2, State.COMPLETED)]

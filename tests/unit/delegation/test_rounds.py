@@ -203,6 +203,24 @@ def test_a_child_that_writes_its_return_into_a_file_is_retried_in_its_session() 
     assert task.started_at == 120.0
 
 
+@pytest.mark.parametrize("decided", [False, True])
+def test_a_child_that_names_one_session_in_all_its_return_files_is_retried_in_its_own(*, decided: bool) -> None:
+    """The session that a return names covers a whole command; its store knows the child by another."""
+    record = Recorder()
+    failed, completed = (returned(outcome, session_id="command") for outcome in ("failed", "completed"))
+    files = [
+        record.seen("a.handoff.json", handoff("a"))._replace(digest=PACKET.digest, at=105.0),
+        bad := record.seen("a.return.json", failed)._replace(at=114.0),
+        record.seen("a.handoff.json", handoff("a", attempt=2))._replace(at=118.0),
+        record.seen("a.return.json", completed)._replace(at=124.0),
+    ]
+    words = message(None)
+    told = [decision(Message(0.0, bad.digest, ""), 117.0)] if decided else []
+    tree = tree_of([*files, *ran(child((PARENT, words), (PARENT, words))), *told])
+    assert attempts(tree) == [ONE, TWO]
+    assert [one.run and one.run.started_at for one in tree.tasks["a"].attempts] == [110.0, 120.0]
+
+
 def test_the_handoff_that_the_orchestrator_wrote_for_the_retry_is_that_of_the_attempt_in_the_session() -> None:
     record = Recorder()
     amended = record.seen("a-2.handoff.json", handoff("a", attempt=2, decision_id="d1"))

@@ -105,14 +105,29 @@ class Attempts:
         returned = attempt.returned
         if document.attempt is not None:
             return attempt
-        if (known := self.of_session(document.session_id)) is not None:
-            return known
         is_same_file = not self._is_rival(returned, version)
+        if not self._is_open(attempt, version) and (known := self._known(version, document)) is not None:
+            return known
         if returned is None or (is_same_file and returned.digest == version.digest):
             return attempt
         other_session = document.session_id is not None and attempt.session_id is not None
         restarted = document.outcome is Outcome.WORKING and not is_early(returned) and attempt.result is not None
         return self.numbered(attempt.number + 1) if other_session or (restarted and is_same_file) else attempt
+
+    def _is_open(self, attempt: Attempt, version: Version) -> bool:
+        """Whether the latest attempt takes a return of any session: a session may go through all attempts of a task.
+
+        What is written after a handoff answers it, and so does what completes a file that named no session.
+        """
+        if attempt.returned is None:
+            return not _is_older(version, attempt)
+        return attempt.session_id is None and not self._is_rival(attempt.returned, version)
+
+    def _known(self, version: Version, document: Return) -> Attempt | None:
+        """The last attempt of the session of a return, but for one that was handed off after that was written."""
+        session = document.session_id
+        mine = [one for one in self.all if session is not None and session in (one.session_id, _handed_to(one))]
+        return max((one for one in mine if not _is_older(version, one)), key=lambda one: one.number, default=None)
 
     def _sent_on(self, attempt: Attempt, version: Version) -> Decision | None:
         """The decision because of which a return file was rewritten, None where that is not known."""
@@ -132,6 +147,16 @@ class Attempts:
     def _is_rival(self, before: Version | None, version: Version) -> bool:
         """Whether two files claim the same place. A file that is gone was followed by the other, or renamed to it."""
         return before is not None and before.path != version.path and not self.is_gone(before.path)
+
+
+def _is_older(version: Version, attempt: Attempt) -> bool:
+    """Whether a return was written before an attempt that nothing has answered was handed off."""
+    return attempt.returned is None and attempt.started_at is not None and version.at < attempt.started_at
+
+
+def _handed_to(attempt: Attempt) -> str | None:
+    """The session that the packet of an attempt names."""
+    return attempt.packet.session_id if attempt.packet is not None else None
 
 
 def go_on(before: Attempt, attempt: Attempt) -> Attempt:

@@ -110,7 +110,9 @@ def _following(attempts: Attempts, attempt: Attempt, run: Run, number: int) -> A
     if stated > attempt.number and all(one.run is None for one in attempts.all if one.number == stated):
         return attempts.numbered(stated)
     waiting = [one for one in attempts.all if one.number > attempt.number and one.run is None]
-    mine = [one for one in waiting if one.session_id in (None, run.session_id)]
+    # A return may name the session of a whole command, which is not what the store calls the child.
+    named = attempt.result.session_id if attempt.result is not None else None
+    mine = [one for one in waiting if one.session_id in (None, run.session_id, named)]
     return min(mine, key=lambda one: one.number, default=None) or attempts.following()
 
 
