@@ -100,6 +100,12 @@ def final(tmp_path: Path) -> Path:
 # The documents
 
 
+def test_no_document_says_that_it_is_of_another_day() -> None:
+    for told in session_documents():
+        if isinstance(told.reading.document, Return):
+            assert told.reading.document.stated_at is None, told.path
+
+
 def test_every_document_keeps_its_contract_but_the_one_that_is_meant_to_break_it() -> None:
     broken = {}
     for told in session_documents():
