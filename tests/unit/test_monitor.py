@@ -197,3 +197,14 @@ async def test_a_monitor_is_settled_once_all_that_was_there_at_first_is_taken_in
     await next_update(updates)
     assert monitor.is_settled
     await updates.aclose()  # type: ignore[attr-defined]
+
+
+async def test_it_is_not_live_before_the_first_look_is_in_the_tree() -> None:
+    monitor, source = watched()
+    source.emit(batch(Recorder().seen("a.json", handoff("a"))))
+    first = asyncio.ensure_future(anext(monitor.updates()))
+    shown = set()
+    while not first.done():
+        shown.add((monitor.health.mode, len(monitor.tree.tasks)))
+        await asyncio.sleep(0)
+    assert shown | {(monitor.health.mode, len(monitor.tree.tasks))} == {("starting", 0), ("live", 1)}

@@ -131,6 +131,22 @@ async def test_what_happened_while_nobody_watched_is_seen_at_the_next_start(work
     assert [attempt.session_id for attempt in monitor.tree.tasks[CODER].attempts] == ["sess_1", "sess_2"]
 
 
+async def test_nothing_of_the_past_is_shown_before_all_of_it_is_known(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [meta(status, f"sess_{session}") for session in range(3) for status in ("in_progress", "partial")]
+    await lived_through(workspace, *texts, meta("implemented", "sess_3"))
+    monkeypatch.setattr("agentwatch.monitor.SLICE_SECONDS", 0.0)
+    monitor = monitor_of(workspace)
+    shown = set()
+    async with aclosing(monitor.updates()) as updates:
+        async for _ in updates:
+            shown.add(sum(len(task.attempts) for task in monitor.tree.tasks.values()))
+            if monitor.is_settled:
+                break
+    assert shown == {4}
+
+
 async def test_what_has_not_changed_is_not_read_again(workspace: Path) -> None:
     (workspace / "README.md").write_text("# no handoff")
     (workspace / "b.handoff.json").write_text(packet("b"))

@@ -17,7 +17,7 @@ from agentwatch.delegation.observation import Observation, Requested, Tick
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.place import state_directory
-from agentwatch.sources.health import Batch
+from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
 from agentwatch.view.words import older_words
 from agentwatch.watched import Watched, rules_of
@@ -50,7 +50,7 @@ class Update(NamedTuple):
 
 
 class _Turn(Enum):
-    """Between observations that wait: a tree is made anew of what follows, up to the end."""
+    """Between observations that wait: a tree is made anew of what follows, up to the end, where it takes its place."""
 
     BEGIN = auto()
     END = auto()
@@ -109,13 +109,12 @@ class Monitor(Watched):
         self._inspector: Inspector | None = None
         if inspects:
             self._inspector = Inspector(workspace, self.content, one_look, self.transcript, self._holds)
-        self._has_recalled = False
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox
         self._open_codex = open_codex
         self._since = self._left_out_since = since
         """None once that is done, and where nothing is left out."""
-        self._pending: deque[Observation | _Turn] = deque()
+        self._pending: deque[Observation | _Turn | Health] = deque()
         self._next: DelegationTree | None = None
         """The tree that is being made anew, to take the place of the other."""
         self._latest_seq = 0
@@ -147,13 +146,13 @@ class Monitor(Watched):
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
 
-        def queue(observations: Iterable[Observation | _Turn]) -> None:
-            self._pending.extend(observations)
+        def queue(given: Iterable[Observation | _Turn | Health]) -> None:
+            self._pending.extend(given)
             arrived.set()
 
         def take(batch: Batch) -> None:
-            self.health = batch.health
             queue((_Turn.BEGIN, *batch.observations, _Turn.END) if batch.anew else batch.observations)
+            queue((batch.health,))  # it is not live before that is in the tree
 
         def observed(batch: Batch) -> None:
             # In the source's thread: what it has told counts as known, whether the loop still takes it or not.
@@ -172,14 +171,10 @@ class Monitor(Watched):
             if self._open_shelf is not None:
                 # Before anything is there to ask: what is put aside never does so for a moment.
                 self.shelf = await asyncio.to_thread(self._open_shelf)
-                queue(await asyncio.to_thread(self.shelf.begin))
+                self._take_all(await asyncio.to_thread(self.shelf.begin))
                 self.shelf.start(on_loop(queue))
             if self._remembers:
-                self._keeper = await asyncio.to_thread(self._make_keeper)
-                recalled = await asyncio.wrap_future(self._keeper.start())
-                self._source.remember(recalled.files, recalled.looked_at)
-                self._has_recalled = True
-                queue(recalled.observations)
+                await self._recall()
             self._source.start(observed)
             if self._inspector is not None:
                 self._inspector.start(on_loop(lambda checks: queue(self._checked(checks))))
@@ -187,8 +182,7 @@ class Monitor(Watched):
             if self.clerk is not None:
                 self.clerk.start(on_loop(queue))
                 if self.settings.opencode_url:
-                    # Most have no such server.
-                    from agentwatch.decisions.herald import Announcer, Herald
+                    from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
 
                     state = state_directory(self.workspace)
                     announcer = Announcer(self.settings.opencode_url, self.workspace, state)
@@ -204,6 +198,19 @@ class Monitor(Watched):
         finally:
             # The end of an event loop cancels once more what still ends: the thread goes on all the same.
             await asyncio.shield(loop.run_in_executor(None, self._stop))
+
+    async def _recall(self) -> None:
+        """Make a tree of the history. Nothing of it is shown before all is known: the past would look like now."""
+        import asyncio
+
+        past, self.health = self._new_tree(), self.health._replace(detail="reading the history")
+        if recalled := await self._remember(past):
+            if (tap := self.tap) is not None:
+                for observation in recalled:
+                    tap(observation)
+                    await asyncio.sleep(0)
+            self._next = past
+            self._pending.appendleft(_Turn.END)  # what was put aside meanwhile comes behind it
 
     def _stop(self) -> None:
         for part in (self._codex, self.clerk, self.inbox, self._inspector, self._source, self.shelf):
@@ -233,8 +240,7 @@ class Monitor(Watched):
                     update = self._apply_slice() if has_news or self._pending else self._tick()
                     if has_news or update.changed:
                         yield update
-                        # The event loop goes round before anybody else has a turn.
-                        await asyncio.sleep(0)
+                        await asyncio.sleep(0)  # the event loop goes round before anybody else has a turn
                 if not self._pending:
                     break
 
@@ -286,11 +292,6 @@ class Monitor(Watched):
             for observation in observations:
                 self.tap(observation)
 
-    def _apply(self, observation: Observation) -> None:
-        (self._next or self.tree).take(observation)
-        if self.tap is not None:
-            self.tap(observation)
-
     def _turn(self, turn: _Turn) -> set[str]:
         """Begin a tree anew, or let it take the place of the other. Returns the tasks that may be different then."""
         if turn is _Turn.BEGIN or self._next is None:
@@ -316,12 +317,16 @@ class Monitor(Watched):
         structure, end = self.tree.structure, time.monotonic() + SLICE_SECONDS
         other = set[str]()
         while self._pending:
-            observation = self._pending.popleft()
-            if isinstance(observation, _Turn):
-                other |= self._turn(observation)
+            given = self._pending.popleft()
+            if isinstance(given, Health):
+                self.health = given
+            elif isinstance(given, _Turn):
+                other |= self._turn(given)
             else:
-                self._latest_seq = max(self._latest_seq, observation.seq)
-                self._apply(observation)
+                self._latest_seq = max(self._latest_seq, given.seq)
+                (self._next or self.tree).take(given)
+                if self.tap is not None:
+                    self.tap(given)
             if time.monotonic() >= end:
                 break
         changed = other | self.tree.apply(Tick(self._latest_seq, self._clock()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +76,7 @@ class Watched:
         self._open_desk = open_desk
         self._remembers = remembers
         self._keeper: Keeper | None = None
+        self._has_recalled = False
         self._codex: CodexClient | None = None
         self._herald: Herald | None = None
         self._forgotten: str | None = None
@@ -197,6 +198,16 @@ class Watched:
         from agentwatch.history.keeper import Keeper
 
         return Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
+
+    async def _remember(self, tree: DelegationTree) -> Sequence[Observation]:
+        """Have the tree take in the history, and the source know the files that were known. Returns what is in it."""
+        import asyncio
+
+        self._keeper = await asyncio.to_thread(self._make_keeper)
+        recalled = await asyncio.wrap_future(self._keeper.start(tree))
+        self._source.remember(recalled.files, recalled.looked_at)
+        self._has_recalled = True
+        return recalled.observations
 
     def _make_clerk(self) -> Clerk | None:
         if self._open_desk is None:

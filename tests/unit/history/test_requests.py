@@ -97,7 +97,7 @@ def test_each_end_is_recorded_once_as_the_tree_has_it(tmp_path: Path) -> None:
     recorded: list[Observation] = []
 
     keeper = Keeper(tmp_path, lambda _: None)
-    keeper.start().result()
+    keeper.start(DelegationTree()).result()
     keeper.keep = recorded.extend  # type: ignore[method-assign]
     keeper.keep_requests(tree.requests_of("s1"), 2_000.0)
     keeper.keep_requests(tree.requests_of("s1"), 2_001.0)
@@ -191,6 +191,6 @@ def test_the_end_is_told_also_where_nothing_else_speaks_of_its_session() -> None
 
 def test_what_comes_after_the_end_is_left_for_the_next_start(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path, lambda _: None)
-    keeper.start().result()
+    keeper.start(DelegationTree()).result()
     keeper.stop()
     keeper.keep([])

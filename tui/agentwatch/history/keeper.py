@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from agentwatch.background import let_others_work
 from agentwatch.delegation.observation import Observation, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.database import last_written
 from agentwatch.history.errors_file import Failure, append, failures
 from agentwatch.history.store import History
@@ -68,6 +70,7 @@ class Keeper:
         """What errors.json is still to get. It is written whole: what comes meanwhile is written together."""
         self._unrecorded: deque[Observation] = deque()
         self._trouble: str | None = None
+        self._stopped = False
         self._history = History(workspace)
         # One thread, so that everything is recorded in its order.
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="agentwatch-history")
@@ -77,9 +80,10 @@ class Keeper:
         """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
         return self._history.notice or self._trouble
 
-    def start(self) -> Future[Recalled]:
-        """Open the history, soon. Returns what is in it."""
-        return self._worker.submit(self._open)
+    def start(self, tree: DelegationTree) -> Future[Recalled]:
+        """Open the history, soon, and have the tree take it in; nobody else looks at that meanwhile. Returns what is in
+        it."""
+        return self._worker.submit(self._open, tree)
 
     def text(self, digest: str) -> str | None:
         """A text that was recorded, None where it is not (any more). Any thread may call it."""
@@ -114,16 +118,20 @@ class Keeper:
 
     def stop(self) -> None:
         """Record what was given, and give the file back. Blocks."""
+        self._stopped = True
         self._worker.submit(self._history.close)
         self._worker.shutdown()
 
-    def _open(self) -> Recalled:
+    def _open(self, tree: DelegationTree) -> Recalled:
         looked_at = last_written(state_directory(self._workspace))
         history = self._history
         history.begin()
         observations = history.observations()
         asked = (one.request for one in observations if isinstance(one, Requested))
         self._ended = {one.request_id: _end(one) for one in asked if one is not None}
+        # Who leaves meanwhile does not wait for it.
+        tree.take_all(takewhile(lambda _: not self._stopped, observations))
+        tree.settle()
         return Recalled(observations, history.files(), history.notice, looked_at)
 
     def _record(self) -> None:
