@@ -57,6 +57,7 @@ def slot(path: str) -> Slot:
     return directory, _PREFIX.sub("", _SUFFIX.sub("", name))
 
 
+@lru_cache(maxsize=64)  # of one file, it is asked for of each of its versions
 def variant(path: str) -> str | None:
     """What a file of the return-meta family adds to its name: "" for the plain name, None outside the family."""
     return _variant(_EXTENSION.sub("", basename(path)))

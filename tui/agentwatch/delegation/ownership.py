@@ -5,6 +5,7 @@ An index, so that a new file asks only about the files that it can change.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from posixpath import dirname
 from sys import intern
 
@@ -101,6 +102,7 @@ class Ownership:
         return {*others} if len(group) <= 2 and len(others) == 1 else set()
 
 
+@lru_cache(maxsize=64)  # of one file, it is asked for of each of its versions
 def _directory(path: str) -> str:
     """The directory that a file lies in; interned, for many lie in one."""
     return intern(dirname(path))
