@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
 from operator import attrgetter
 from typing import Final
 
@@ -206,10 +208,12 @@ class Files:
         """Give each version of a file to its task again. Returns the tasks that this concerns."""
         concerned: set[str] = set()
         first = self._settled.get(path, 0)
+        owner_of = cache(partial(self._owner, path))  # the same for all versions, of which there may be many
         for index, version in enumerate(self._versions[path][first:], first):
             stated = identity.own_id(version.document)
             if stated is None or stated != self._keys[path][index]:
-                concerned |= self._give(path, index, version, self._task_of(version, self._keys[path][:index]))
+                task_id = self._task_of(version, self._keys[path][:index], owner_of)
+                concerned |= self._give(path, index, version, task_id)
         for lost in self._moved.get(path, ()):
             concerned |= self._hand_on(lost, path)
         return concerned
@@ -229,15 +233,20 @@ class Files:
         self._keys[path] = (*keys[:index], key, *keys[index + 1 :])
         return concerned
 
-    def _task_of(self, version: Version, before: tuple[str | None, ...]) -> str | None:
-        """The task that a version speaks of; `before` are those of the earlier versions of its file."""
-        document, path = version.document, version.path
+    def _owner(self, path: str, by_stem: bool) -> str | None:
+        return self._ownership.owner(path, by_stem=by_stem) or self._former.owner(path, by_stem=by_stem)
+
+    def _task_of(
+        self, version: Version, before: tuple[str | None, ...], owner_of: Callable[[bool], str | None]
+    ) -> str | None:
+        """The task that a version speaks of; `before` are those of the earlier versions of its file, `owner_of` says
+        which its handoff is of."""
+        document = version.document
         if (task_id := identity.own_id(document)) is not None:
             return task_id
         if not isinstance(document, Handoff):
             by_stem = not document.recognised
-            owner = self._ownership.owner(path, by_stem=by_stem) or self._former.owner(path, by_stem=by_stem)
-            if owner is not None:
+            if (owner := owner_of(by_stem)) is not None:
                 return owner
             if by_stem:
                 # What the file spoke of before it still speaks of; without that it is no task.
