@@ -256,6 +256,7 @@ async def test_ctrl_c_closes_what_lies_over_the_screen_and_not_the_program(key: 
 async def test_a_workspace_that_is_still_read_does_not_say_that_it_is_empty() -> None:
     async with stage([], health=Health("starting", "reading the workspace")) as s:
         await s.until(lambda: "Looking through /home/kim/shop" in s.text())
+        assert "reading the workspace" in s.text()
         s.source.push(shop().take(), Health("live", ""))
         await s.until(lambda: "checkout" in s.text())
         assert s.app.focused is s.tree

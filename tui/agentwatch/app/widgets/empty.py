@@ -40,16 +40,17 @@ class Empty(Static):
     def refresh_text(self) -> None:
         """Say it for the present state of the monitor and the present width."""
         wide = self.app.size.width >= _WIDE
-        mode, problems = self._monitor.health.mode, self._monitor.health.problems
-        if self._said == (mode, wide, problems):
+        mode, detail, problems = (health := self._monitor.health).mode, health.detail, health.problems
+        if self._said == (mode, detail, wide, problems):
             return
-        self._said = (mode, wide, problems)
+        self._said = (mode, detail, wide, problems)
         if mode == "replay":
             self.update(Content.styled("There was no delegation at this moment of the recording.", "bold"))
             return
         watched = shown(self._monitor.watched, 500)
         if mode == "starting":
-            self.update(Content.assemble(("Looking through ", "bold"), (watched, "bold"), " …"))
+            looking = Content.assemble(("Looking through ", "bold"), (watched, "bold"), " …")
+            self.update(Content("\n\n").join((looking, Content.styled(shown(detail, 300), "$text-muted"))))
             return
         lines = [
             Content.styled("No delegation here yet." if not problems else "No delegation can be seen.", "bold"),
