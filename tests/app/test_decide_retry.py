@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from textual.widgets import Input, TextArea
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs import document as document_module
+from agentwatch.app.dialogs import frame
 from agentwatch.app.dialogs.document import Document
+from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Mitigation
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import Action, Stage
 
 
 def document(s: Office) -> Document:
@@ -42,18 +44,53 @@ async def test_a_retry_is_recorded_with_the_amended_handoff(tmp_path: Path) -> N
         assert packet["notes"] == ["Operator: use v3", "Hint of attempt 1: Raise the time-out."]
         assert (packet["attempt"], packet["decision_id"]) == (2, record.decision_id)
         assert "Retry “shop.api”: recorded, delivered." in s.toasts
-        assert (
-            "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up."
-            in s.toasts
-        )
         assert (s.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json").exists()
 
 
-async def test_where_agents_are_told_of_agentwatch_the_toast_names_no_remedy(tmp_path: Path) -> None:
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Awaitable[None]]]:
+    """What the dialogs do a while after a decision was recorded."""
+    those: list[Callable[[], Awaitable[None]]] = []
+    monkeypatch.setattr(frame, "once", lambda _app, _seconds, callback: those.append(callback))
+    return those
+
+
+async def test_a_decision_that_nobody_has_read_a_while_later_names_a_remedy(
+    tmp_path: Path, later: list[Callable[[], Awaitable[None]]]
+) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.record()
+        assert "Retry “shop.api”: recorded, delivered." in s.toasts
+        assert "No decision was read" not in s.toasts
+        await later[0]()
+        told = "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up."
+        await s.until(lambda: told in s.toasts)
+
+
+async def test_of_a_decision_that_was_read_nothing_is_said_of_nobody_reading_it(
+    tmp_path: Path, later: list[Callable[[], Awaitable[None]]]
+) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.record()
+        decision_id = s.entries()[0].record.decision_id
+        ReceiptBook(s.workspace, tmp_path / "state" / "shop").mark(decision_id, Stage.READ, "agentwatch wait")
+        await s.until(lambda: "◉ read" in s.text())
+        await later[0]()
+        await s.pilot.pause()
+        assert "No decision was read" not in s.toasts
+
+
+async def test_where_agents_are_told_of_agentwatch_no_remedy_is_named(
+    tmp_path: Path, later: list[Callable[[], Awaitable[None]]]
+) -> None:
     async with office(tmp_path) as s:
         (s.workspace / "CLAUDE.md").write_text("Wait with `agentwatch wait`.", "utf-8")
         await s.open("r")
         await s.record()
+        await later[0]()
+        await s.pilot.pause()
         assert "Retry “shop.api”: recorded, delivered." in s.toasts
         assert "No decision was read" not in s.toasts
 

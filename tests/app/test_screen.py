@@ -150,6 +150,18 @@ async def test_the_header_keeps_who_needs_you_at_every_width(width: int) -> None
         await s.until(lambda: s.text().splitlines()[0].endswith("3 need you"))
 
 
+async def test_the_header_keeps_its_mark_in_its_place_when_something_begins_to_need_you() -> None:
+    scene = Scene()
+    scene.returned("a", Outcome.WORKING, ago=1.0)
+    scene.handoff("b", "Wait")
+    async with stage(scene=scene, size=(62, 20)) as s:
+        before = s.line("agentwatch")
+        s.scene.returned("b", Outcome.FAILED, ago=0.0)
+        s.source.push(s.scene.take())
+        await s.until(lambda: "1 needs you" in s.line("agentwatch"))
+        assert s.line("agentwatch").index("●") == before.index("●")
+
+
 async def test_the_header_gives_up_the_programs_name_before_that_of_the_workspace() -> None:
     async with stage(size=(76, 24)) as s:
         header = s.text().splitlines()[0]
@@ -242,10 +254,18 @@ async def test_a_filter_that_is_left_before_the_first_task_is_there_leaves_the_k
         await s.until(lambda: s.app.focused is s.tree)
 
 
-@pytest.mark.parametrize("key", ["question_mark", "exclamation_mark", "ctrl+p"])
-async def test_ctrl_c_closes_what_lies_over_the_screen_and_not_the_program(key: str) -> None:
+@pytest.mark.parametrize("key", ["question_mark", "exclamation_mark", "t"])
+async def test_ctrl_c_leaves_the_program_from_every_page(key: str) -> None:
     async with stage() as s:
         await s.press(key)
+        await s.until(lambda: s.app.screen is not s.main)
+        await s.press("ctrl+c")
+        await s.until(lambda: s.app._exit)
+
+
+async def test_ctrl_c_closes_the_palette_and_not_the_program() -> None:
+    async with stage() as s:
+        await s.press("ctrl+p")
         await s.until(lambda: s.app.screen is not s.main)
         await s.press("ctrl+c")
         await s.until(lambda: s.app.screen is s.main)

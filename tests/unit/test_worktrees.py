@@ -13,6 +13,7 @@ import pytest
 
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
+from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.projects import slug
 from agentwatch.sources.worktrees import (
@@ -302,6 +303,10 @@ async def test_a_worktree_that_holds_what_was_checked_out_has_no_row(shop: Path)
         await until(lambda: monitor.title == "shop/ + 1 worktree")
 
 
+def gone(monitor: Monitor) -> int:
+    return sum(notice.startswith("x is not watched any more") for notice in monitor.notices)
+
+
 async def test_worktrees_that_come_and_go_are_taken_in_and_told(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from agentwatch import monitors
     from agentwatch.composition import watched
@@ -317,7 +322,15 @@ async def test_worktrees_that_come_and_go_are_taken_in_and_told(shop: Path, monk
         assert ("shop", "shop.form") not in keys(monitor)
         git(shop, "worktree", "remove", "--force", str(inner))
         await until(lambda: len(monitor.tree.roots) == 1)
-        assert [notice for notice in monitor.notices if notice.startswith("x is not watched any more")]
+        assert gone(monitor) == 1
+        inner = add(shop, ".claude/worktrees/x")
+        rested(inner)
+        fill(inner, "form")
+        await until(lambda: ("x", "shop.form") in keys(monitor))
+        assert gone(monitor) == 0
+        git(shop, "worktree", "remove", "--force", str(inner))
+        await until(lambda: len(monitor.tree.roots) == 1)
+        assert gone(monitor) == 1
         assert monitor.health.mode == "live"
 
 

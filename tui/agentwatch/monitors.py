@@ -234,6 +234,8 @@ class Monitors(Monitor):
     def _open(self, place: Place) -> _Part:
         monitor = self._open_one(place)
         part = self._parts[place.workspace] = _Part(place, monitor)
+        if (gone := _gone(place)) in self.complaints:
+            self.complaints.remove(gone)
         if not place.waits:
             self._show(part)
         return part
@@ -282,7 +284,7 @@ class Monitors(Monitor):
         if part.scope is None:
             return set()
         if not part.place.host:
-            self.complaints.append(f"{part.place.name} is not watched any more: {part.place.workspace} was removed")
+            self.complaints.append(_gone(part.place))
         elif part.monitor.tree.tasks:
             self.complaints.append(f"{part.place.name} is not relayed any more")
         return self.tree.drop(part.scope)
@@ -302,6 +304,11 @@ class Monitors(Monitor):
 def has_row(task: Task) -> bool:
     """Whether a workspace that only comes with others has a row, because of this task."""
     return bool(task.alive_at) and not task.past
+
+
+def _gone(place: Place) -> str:
+    """What is told of a workspace that is not there any more, for as long as it is not."""
+    return f"{place.name} is not watched any more: {place.workspace} was removed"
 
 
 def _why(part: _Part) -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class _Palette(CommandPalette):
-    """The palette of commands, which ctrl+c closes as it closes every other dialog."""
+    """The palette of commands, which ctrl+c closes as it closes every dialog."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False)]
 

@@ -25,6 +25,7 @@ from textual.widgets import Input
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.dialogs.fields import LABEL, Choice, Facts, Row, Standing, Unlock, line_input
 from agentwatch.app.dialogs.forms import Form
+from agentwatch.app.once import once
 from agentwatch.app.typeahead import Arming
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions.errors import DecisionError, QueuedError
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from agentwatch.decisions.face import OperatorDesk
 
 _PERIOD: Final = 1.0
+_REMARK_SECONDS: Final = 5.0
+"""After which an agent that waits has read what was decided: before, nothing is said of nobody reading it."""
 _WIDE: Final = 110
 """Cells from which foreign words stand beside what is handed on."""
 _TALL: Final = 24
@@ -165,7 +168,7 @@ class Dialog(ModalScreen[End | Action]):
         return "records this decision; nothing is recorded before"
 
     async def remark(self) -> str:
-        """What to warn of once it is recorded and delivered, a sentence; blank for nothing."""
+        """What to warn of a while after it was recorded and delivered, a sentence; blank for nothing."""
         return ""
 
     def is_useless(self, command_id: str) -> bool:
@@ -306,16 +309,20 @@ class Dialog(ModalScreen[End | Action]):
         finally:
             self._recording = False
         if decided is not None:
-            remark = "" if decided.undelivered else await self.remark()
-            doubt = clean(decided.doubt or "", 500)
-            words = "\n".join(filter(None, (self.outcome(decided), doubt, remark)))
-            if decided.doubt is None and decided.undelivered is None and not remark:
+            words = "\n".join(filter(None, (self.outcome(decided), clean(decided.doubt or "", 500))))
+            if decided.doubt is None and decided.undelivered is None:
                 self.app.notify(words, markup=False, timeout=4)
             else:
                 self.app.notify(words, severity="warning", markup=False, timeout=12)
+            if decided.undelivered is None:
+                once(self.app, _REMARK_SECONDS, self._say_remark)
             self.dismiss(End.DECIDED)
         else:
             self.look()
+
+    async def _say_remark(self) -> None:
+        if remark := await self.remark():
+            self.app.notify(remark, severity="warning", markup=False, timeout=12)
 
     async def _decide(self) -> DecisionMade | None:
         """Record it; None if something is missing. Raises DecisionError."""

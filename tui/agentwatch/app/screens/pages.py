@@ -34,11 +34,11 @@ _SHOWN: Final = 200
 
 
 class PageScreen(ModalScreen[None]):
-    """Shows the blocks that `write` makes, of safe text, under a title of ours. Escape closes it."""
+    """Shows the blocks that `write` makes, of safe text, under a title of ours. Escape closes it, ctrl+c all."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", show=False),
-        Binding("ctrl+c", "copy_or_dismiss", show=False),
+        Binding("ctrl+c", "copy_or_quit", show=False),
     ]
     ACTIONS: ClassVar[dict[str, str]] = {
         "help": "dismiss",
@@ -77,7 +77,8 @@ class PageScreen(ModalScreen[None]):
         self._fill(event.size.width)
 
     async def on_key(self, event: events.Key) -> None:
-        pressed = {event.key, event.character}
+        # That leaves agentwatch: of the keys that leave it, the others only close.
+        pressed = {event.key, event.character} - {"ctrl+c", "\x03"}
         for command_id, action in self.ACTIONS.items():
             if not pressed.isdisjoint(command_of(self.app, command_id).keys.split(" ")):
                 event.stop()
@@ -97,12 +98,12 @@ class PageScreen(ModalScreen[None]):
         lines = lay_out(self._write(), min(width, _WIDTH) - _EDGES)
         self.query_one("#page-text", Static).update(Content("\n").join(line.content for line in lines))
 
-    async def action_copy_or_dismiss(self) -> None:
-        """Copy what is selected with the mouse, else close."""
+    async def action_copy_or_quit(self) -> None:
+        """Copy what is selected with the mouse, else leave agentwatch."""
         try:
             self.action_copy_text()
         except SkipAction:
-            await self.action_dismiss()
+            await self.app.action_quit()
 
     def action_scroll(self, direction: str) -> None:
         """Scroll a line, as in the tree."""

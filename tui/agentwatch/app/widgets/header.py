@@ -34,6 +34,8 @@ _ORDER: Final = (
 )
 _GAP: Final = 2
 """Cells at the right of the counts that stay free."""
+_ROOMY: Final = 100
+"""Cells from which the mark stands as far from the workspace's name as the counts do from each other."""
 _WORDY: Final = 180
 """Cells from which each count has its word: narrower, the words would come and go with the counts."""
 
@@ -160,7 +162,8 @@ class Header(LineWidget):
         folder = shown(self._monitor.title)
         parts = [Part(" agentwatch", palette.strong), Part("  ", palette.muted)] if detail.program else [Part(" ")]
         parts.append(Part(clip(folder, max(width // 5, 8)), palette.muted))
-        parts += [Part("   " if detail.wide else "  "), *self._health(detail, palette)]
+        # By the room alone: the mark stays where it is when the gaps behind it become tight.
+        parts += [Part("   " if detail.program and width >= _ROOMY else "  "), *self._health(detail, palette)]
         self._reason_at = len(parts)
         if self._monitor.settings.read_only and detail.health:
             parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
