@@ -79,3 +79,22 @@ def test_who_does_not_read_holds_nobody_up_and_gets_what_has_room(pipes: list[in
         writer.send(bytes(1_000_000))
     writer.stop(0)
     os.close(pipes[0])
+
+
+def test_what_waits_when_it_is_stopped_never_gets_into_the_file_that_takes_the_number() -> None:
+    here, there = os.pipe()
+    writer = Writer(there)
+    writer.send(bytes(1_000_000))
+    writer.stop(0)
+    os.close(there)
+    # The next file that is opened has the number.
+    other, again = os.pipe()
+    numbers = [other, again]
+    assert there in numbers
+    with os.fdopen(here, "rb") as pipe:
+        assert pipe.read() == GREETING + framed(bytes(1_000_000))
+    os.set_blocking(other, False)
+    with pytest.raises(BlockingIOError):
+        os.read(other, 1)
+    for one in numbers:
+        os.close(one)

@@ -63,7 +63,8 @@ class Writer:
     """Writes messages in a thread of its own. Who sends never waits; what has no room is dropped."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        # One of its own: who closes the other may have its number taken by another file before the thread has ended.
+        self._descriptor = os.dup(descriptor)
         self._news = threading.Condition()
         self._waiting: deque[bytes] = deque([GREETING])
         self._size = 0
@@ -87,6 +88,16 @@ class Writer:
         self._thread.join(seconds)
 
     def _run(self) -> None:
+        try:
+            self._write()
+        except OSError:
+            with self._news:
+                self._is_over = True
+        finally:
+            os.close(self._descriptor)
+
+    def _write(self) -> None:
+        """Write what comes, to the end. Raises OSError where nobody reads it any more."""
         while True:
             with self._news:
                 while not self._waiting and not self._is_over:
@@ -97,13 +108,8 @@ class Writer:
                 self._waiting.clear()
                 self._size = 0
             view = memoryview(data)
-            try:
-                while view:
-                    view = view[os.write(self._descriptor, view) :]
-            except OSError:
-                with self._news:
-                    self._is_over = True
-                return
+            while view:
+                view = view[os.write(self._descriptor, view) :]
 
 
 class StdioEnd(RelayEnd):
