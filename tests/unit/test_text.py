@@ -179,6 +179,13 @@ def test_json_is_indented_and_plain_ascii_whatever_writes_it(is_loaded: bool, mo
     assert json.loads(indented(1e16)) == 1e16  # "1e16" or "1e+16": JSON knows both
 
 
+def test_a_long_list_is_written_by_the_library_though_nobody_has_loaded_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pydantic_core", raising=False)
+    long = {"tasks": [{"path": "\u202ea\x7f", "number": number} for number in range(2_000)]}
+    assert indented(long) == json.dumps(long, indent=2)
+    assert "pydantic_core" in sys.modules
+
+
 def test_a_text_is_whole_and_what_is_far_behind_blanks_is_near() -> None:
     pieces = list(whole("ls\n" + " \n" * 58 + "x" * 9_000 + " " * 3_000 + "; rm -rf ~\n\nend"))
     assert pieces[:2] == [("ls", True, False), ("<58 empty lines>", True, True)]
