@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from agentwatch.kept.answers import key_of, place_of, read
+from agentwatch.kept.answers import key_of, place_of, read, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +32,7 @@ def polled(arguments: Sequence[str], run: Callable[[], int], ask: Ask) -> int:
         return run()
     kept = read(place, key, ask)
     if kept is not None:
-        for stream, said in ((sys.stdout, kept[1]), (sys.stderr, kept[2])):
-            stream.flush()
-            stream.buffer.write(said)
-            stream.flush()
+        write(kept)
         return _UNASKED if _IS_UNASKED in kept[1] else _PENDING
     from agentwatch.kept.keeping import noted
 

@@ -68,7 +68,7 @@ def answered(arguments: Sequence[str], run: Callable[[], int], ask: Ask) -> int:
         from agentwatch.kept.keeping import noted
 
         return noted(place, key, run)
-    _write(kept)
+    write(kept)
     return kept[0]
 
 
@@ -226,7 +226,7 @@ def bytes_of(place: str) -> bytes:
         os.close(descriptor)
 
 
-def _write(answer: Answer) -> None:
+def write(answer: Answer) -> None:
     """Write it as it was written. Raises BrokenPipeError."""
     for stream, data in ((sys.stdout, answer[1]), (sys.stderr, answer[2])):
         if data:
