@@ -13,8 +13,11 @@ from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Tick
 from agentwatch.history.log import StateChanges, line
 from agentwatch.monitor import Monitor
+from agentwatch.report.account import account_of
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
+from agentwatch.view.document import tree_document
+from agentwatch.view.order import Order
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned, todos
 
 
 @pytest.fixture
@@ -71,6 +74,25 @@ def test_what_is_found_is_counted_among_all_tasks_also_those_of_history(
     monitor.tree.apply(Tick(9, 1.5e9))
     print_tree(monitor, as_json=False, fail=False, where="state:failed")
     assert "1 found of 2 tasks (2 of history); 0 need you" in capsys.readouterr().out
+
+
+def test_as_many_tasks_are_counted_as_rows_are_printed(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+    see = Recorder().seen
+    monitor.tree.apply(see("7_x/.return-meta.json", meta("failed", "orchestrator", "plan", "planner")))
+    lines = printed(monitor, capsys)
+    assert (len(lines), lines[-1]) == (2, "1 task: 1 failed; 1 need you")
+    order = Order(monitor.tree)
+    order.take(monitor.tree.tasks, monitor.tree.now)
+    assert [(tally.tasks, +tally.present) for tally in order.tallies.values() if tally.runs] == [
+        (1, {"failed": 1, "asking": 1})
+    ]
+    print_tree(monitor, as_json=False, fail=False, where="state:failed")
+    assert "1 found of 1 task:" in capsys.readouterr().out
+    summary = tree_document(monitor.tree, "/w")["summary"]
+    assert (summary["tasks"], summary["by_state"], summary["past"]) == (1, {"failed": 1}, 0)
+    account = account_of(monitor.tree, (), workspace="/w", now=2e9)
+    assert [(line.depth, line.title) for line in account.rows] == [(0, "7_x · planner")]
+    assert account.verdict.startswith("1 task, none done. 1 failed.")
 
 
 def test_a_stale_task_says_for_how_long_and_what_is_known_of_its_process(

@@ -308,10 +308,11 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, tick
         if tick is not None:
             tree.apply(Tick(99, 1_000.0 + tick))
     seen = set()
+    rows = [task for task in tree.tasks.values() if not (task.inferred and len(task.children) == 1)]
     for task, _ in tree.preorder():
         assert task.task_id not in seen
         seen.add(task.task_id)
-        below = [other for other in tree.tasks.values() if task.task_id in tree.ancestors(other.task_id)]
+        below = [other for other in rows if task.task_id in tree.ancestors(other.task_id)]
         assert (task.below.tasks if task.below else 0) == len(below)
         assert (task.below.states if task.below else {}) == Counter(other.state for other in below)
         waiting = Counter(other.waits_as for other in below if other.needs_operator)
@@ -324,8 +325,8 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, tick
         if task.inferred:
             assert task.past == (0.0 < alive_at < LINE)
     assert seen == tree.tasks.keys()
-    assert tree.totals.tasks == len(tree.tasks)
-    assert tree.totals.states == Counter(task.state for task in tree.tasks.values())
+    assert tree.totals.tasks == len(rows)
+    assert tree.totals.states == Counter(task.state for task in rows)
     assert tree.totals.stale == sum(task.stale and not task.past for task in tree.tasks.values())
     contradicted = sum(task.contradicted for task in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.CONTRADICTED, 0) == contradicted

@@ -105,6 +105,17 @@ def test_nothing_is_inferred_where_the_packet_names_the_parent() -> None:
     assert outline(tree) == ["a working", "  b completed"]
 
 
+def test_a_name_that_shares_the_row_of_the_task_below_it_is_not_counted() -> None:
+    recorder = Recorder()
+    tree = tree_of([recorder.seen("j/.return-meta-a.json", meta("failed", "orchestrator", "plan", "planner"))])
+    assert (len(tree.tasks), tree.totals.tasks, tree.totals.states) == (3, 1, {"failed": 1})
+    tree.apply(recorder.seen("j/.return-meta-b.json", meta("completed", "orchestrator", "plan", "checker")))
+    # `plan` has a row of its own now, and `orchestrator` shares it.
+    assert (len(tree.tasks), tree.totals.tasks, tree.totals.states) == (4, 3, {"failed": 2, "completed": 1})
+    tree.apply(recorder.gone("j/.return-meta-b.json"))
+    assert (len(tree.tasks), tree.totals.tasks, tree.totals.states) == (3, 1, {"failed": 1})
+
+
 def test_inferred_tasks_go_when_nobody_names_them_any_more() -> None:
     recorder = Recorder()
     tree = tree_of([recorder.seen("j/.return-meta.json", meta("completed", "orchestrator", "planner"))])

@@ -42,7 +42,7 @@ def test_without_a_format_it_is_markdown_on_standard_output(
 ) -> None:
     assert run(["report", str(workspace)]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("## Agent session: `shop`\n\n18 tasks, ")
+    assert out.startswith("## Agent session: `shop`\n\n16 tasks, ")
     assert err == ""
 
 

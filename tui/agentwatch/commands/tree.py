@@ -12,7 +12,7 @@ from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, indented, say
-from agentwatch.view.chains import chain_name
+from agentwatch.view.chains import chain_name, end_of_chain
 from agentwatch.view.document import tree_document
 from agentwatch.view.lasting import document_lasts, words_last
 from agentwatch.view.order import Order, preorder
@@ -61,7 +61,8 @@ def print_tree(
                 say(f"{group.upper()}  {order.words(group, tree.now)[0]}")
             for line in told:
                 say(line)
-        say(_summary(monitor, left_out, None if found is None else len(found.matches)))
+        rows = None if found is None else {end_of_chain(tree.tasks, task_id) for task_id in found.matches}
+        say(_summary(monitor, left_out, None if rows is None else len(rows)))
     complain_of(monitor.problems)
     if query or monitor.host or tree.left_out:
         looks.spoil("what is asked for depends on the time, or on another machine")

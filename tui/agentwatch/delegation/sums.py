@@ -36,14 +36,14 @@ def sums_of(tasks: Iterable[Task]) -> Below:
     """The sums over some tasks, each counted for itself."""
     sums = Below()
     for task in tasks:
-        kind = _kind(task)
-        sums.counts[kind] = sums.counts.get(kind, 0) + 1
+        if (kind := _kind(task)) is not UNCOUNTED:
+            sums.counts[kind] = sums.counts.get(kind, 0) + 1
         sums.tokens += task.tokens or 0
     return sums
 
 
-_UNCOUNTED: Final = Counted(State.SUBMITTED)
-"""Of a task that has just come to its place."""
+UNCOUNTED: Final = Counted(State.SUBMITTED)
+"""Of a task that has just come to its place, and of one that is a name in the row of the one below it."""
 
 _shared: Final = lru_cache(maxsize=1024)(Counted)
 """One for all tasks that count as the same, so whether a task counts as something else is a look."""
@@ -51,6 +51,8 @@ _shared: Final = lru_cache(maxsize=1024)(Counted)
 
 def _kind(task: Task) -> Counted:
     """As what a task counts as it is now."""
+    if task.shares_row:
+        return UNCOUNTED
     state, verdict = task.state, task.verdict
     if verdict is not Verdict.CONTRADICTED and state is not State.COMPLETED:
         verdict = None
@@ -82,7 +84,7 @@ class Sums:
 
     def insert(self, task: Task, parent_id: str | None) -> None:
         """Hang a task, with all that is below it, under a parent, or make it a root."""
-        task.parent_id, task.counted = parent_id, _UNCOUNTED
+        task.parent_id, task.counted = parent_id, UNCOUNTED
         siblings = self._siblings(task)
         if siblings and self._key(siblings[-1]) > self._key(task.task_id):
             insort(siblings, task.task_id, key=self._key)
@@ -91,12 +93,14 @@ class Sums:
         if task.below is not None:
             self._add(parent_id, Delta.over(task.below))
         self.touched.add(task.task_id)
+        self._recount(parent_id)
         self.count(task)
 
     def remove(self, task: Task) -> None:
         """Take a task, with all that is below it, from its place."""
         siblings = self._siblings(task)
         del siblings[self._position(task, siblings)]
+        self._recount(task.parent_id)
         self._add(task.parent_id, Delta.without(task))
         self.touched.add(task.task_id)
         self._turned.pop(task.task_id, None)
@@ -169,9 +173,10 @@ class Sums:
         """Count a task as it is now, together with what is new from below."""
         kind, tokens = _kind(task), task.tokens or 0
         if kind is not task.counted:
-            if task.counted is not _UNCOUNTED and task.counted is not None:
+            if task.counted is not UNCOUNTED and task.counted is not None:
                 delta.count(task.counted, -1)
-            delta.count(kind, 1)
+            if kind is not UNCOUNTED:
+                delta.count(kind, 1)
             task.counted = kind
         delta.tokens += tokens - task.counted_tokens
         if task.updated_at < task.counted_at:
@@ -180,6 +185,12 @@ class Sums:
             delta.active_at = max(delta.active_at, task.updated_at)
         task.counted_tokens, task.counted_at = tokens, task.updated_at
         return delta
+
+    def _recount(self, task_id: str | None) -> None:
+        """With other children, a task that is only named may have a row of its own, or none."""
+        task = None if task_id is None else self._tasks[task_id]
+        if task is not None and task.inferred and task.counted is not None:
+            self._turned[task.task_id] = None
 
     def _key(self, task_id: str) -> tuple[int, str]:
         """By what siblings are in order; it stays as it is while a task is in its place."""
@@ -230,7 +241,7 @@ class Delta:
         sums = task.below or Below()
         delta = cls.over(sums, -1)
         delta.active_at, delta.lost_at = 0.0, max(task.counted_at, sums.active_at)
-        if task.counted is not _UNCOUNTED and task.counted is not None:
+        if task.counted is not UNCOUNTED and task.counted is not None:
             delta.count(task.counted, -1)
         delta.tokens -= task.counted_tokens
         return delta

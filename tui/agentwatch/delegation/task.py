@@ -230,6 +230,11 @@ class Task:
         return max(self.updated_at, self.below.active_at if self.below else 0.0) or None
 
     @property
+    def shares_row(self) -> bool:
+        """It is only named, with one task below it: the row of that one stands for both, and counts as one."""
+        return self.inferred and not self.workspace and len(self.children) == 1
+
+    @property
     def needs_operator(self) -> bool:
         return self.ask is not None
 

@@ -19,6 +19,7 @@ from agentwatch.delegation.sums import sums_of
 from agentwatch.delegation.task import PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChange
+from agentwatch.view.chains import chain_above, chain_name
 from agentwatch.view.looks import Look, look, look_of_attempt
 from agentwatch.view.spans import Kind, Span, spans_of
 from agentwatch.view.times import Took, ended_at, stands_since, took, took_last
@@ -85,10 +86,12 @@ class Wait:
 
 
 class TaskLine(NamedTuple):
-    """A task and how it is shown; `took` is about its latest attempt."""
+    """A task and how it is shown: `depth` is how many rows are above its own, `title` what stands there, `took` is
+    about its latest attempt."""
 
     task: Task
     depth: int
+    title: str
     why: str
     unclaimed: Unclaimed
     attempts: tuple[AttemptLine, ...]
@@ -99,7 +102,7 @@ class TaskLine(NamedTuple):
 
     @property
     def below(self) -> int:
-        """How many tasks are below."""
+        """How many tasks with a row of their own are below."""
         return self.task.below.tasks if self.task.below else 0
 
     @property
@@ -154,6 +157,8 @@ class Account:
     attention: tuple[Attention, ...]
     """The most pressing first."""
     tasks: tuple[TaskLine, ...]
+    rows: tuple[TaskLine, ...]
+    """The tasks that have a row of their own."""
     decisions: tuple[DecisionLine, ...]
     changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
@@ -203,7 +208,7 @@ def account_of(
 
     `changes` are the state changes of its past, oldest first; `statements` what was signed about tasks, by their ids.
     """
-    summary = _summary(tree)
+    summary, lines = _summary(tree), tuple(_lines(tree, now, statements))
     outside = tuple(filter(None, (history_words(tree), older_words(len(tree.left_out)))))
     asking_there = sum(one.needs_operator for one in worktrees)
     lied = sum(task.past and task.contradicted for task in tree.tasks.values())
@@ -214,7 +219,8 @@ def account_of(
         verdict=" ".join(_verdict(summary, len(problems), outside, asking_there, lied)),
         summary=summary,
         attention=tuple(_attention(tree)),
-        tasks=tuple(_line(tree, task, depth, now, statements.get(task.task_id)) for task, depth in tree.preorder()),
+        tasks=lines,
+        rows=tuple(line for line in lines if not line.task.shares_row),
         decisions=tuple(decisions),
         changes=changes,
         notices=tuple(tree.notices),
@@ -232,9 +238,9 @@ def _summary(tree: DelegationTree) -> Summary:
         needs_operator=now.needs_operator,
         verified=now.verdicts.get(Verdict.VERIFIED, 0),
         contradicted=now.verdicts.get(Verdict.CONTRADICTED, 0),
-        unchecked=sum(task.state is State.COMPLETED and task.verdict is None for task in tasks),
+        unchecked=sum(task.state is State.COMPLETED and task.verdict is None and not task.shares_row for task in tasks),
         stale=now.stale,
-        past=len(tree.tasks) - now.tasks,
+        past=tree.totals.tasks - now.tasks,
     )
 
 
@@ -242,7 +248,8 @@ def _attention(tree: DelegationTree) -> Iterator[Attention]:
     for task in tree.asking():
         yield Attention(task.task_id, task.ask or "", stands_since(task), tree.holds(task))
     silent = sorted(
-        (task for task in tree.tasks.values() if task.stale and not task.past), key=lambda task: task.alive_at or 0.0
+        (task for task in tree.tasks.values() if task.stale and not (task.past or task.shares_row)),
+        key=lambda task: task.alive_at or 0.0,
     )
     for task in silent:
         if not task.needs_operator:
@@ -250,10 +257,21 @@ def _attention(tree: DelegationTree) -> Iterator[Attention]:
             yield Attention(task.task_id, ask, stands_since(task), tree.holds(task))
 
 
+def _lines(tree: DelegationTree, now: float, statements: Mapping[str, StatementLine]) -> Iterator[TaskLine]:
+    depths: dict[str | None, int] = {None: 0}
+    """By task, how many rows are above those of its children."""
+    for task, _ in tree.preorder():
+        depth = depths[task.parent_id]
+        depths[task.task_id] = depth + (not task.shares_row)
+        yield _line(tree, task, depth, now, statements.get(task.task_id))
+
+
 def _line(tree: DelegationTree, task: Task, depth: int, now: float, statement: StatementLine | None) -> TaskLine:
+    chain = chain_name(task, [tree.tasks[above] for above in chain_above(tree.tasks, task)])
     return TaskLine(
         task=task,
         depth=depth,
+        title=f"{chain} · {task.title}" if chain else task.title,
         why=why_at(task, tree.now),
         unclaimed=tree.unclaimed(task) or Unclaimed(),
         attempts=tuple(

@@ -123,7 +123,7 @@ def strips(account: Account) -> list[str]:
     # The day stands once where both ends have the same.
     end = end[11:] if begin[:10] == end[:10] else end
     head = f"{'UTC':<{NAME + 2}}  {begin}{end:>{CELLS - len(begin)}}"
-    return [head, *(_strip(line, clock) for line in account.tasks)]
+    return [head, *(_strip(line, clock) for line in account.rows)]
 
 
 def _strip(line: TaskLine, clock: Clock) -> str:
@@ -134,7 +134,7 @@ def _strip(line: TaskLine, clock: Clock) -> str:
         for cell in range(_cell(bar.begin), _cell(bar.end) + 1):
             cells[cell] = "░" if bar.look is None else "█"
     shown = line.look
-    return f"{shown.glyph} {_fitted('  ' * min(line.depth, 6) + line.task.title)}  {''.join(cells)}".rstrip()
+    return f"{shown.glyph} {_fitted('  ' * min(line.depth, 6) + line.title)}  {''.join(cells)}".rstrip()
 
 
 def _cell(place: float) -> int:

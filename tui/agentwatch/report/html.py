@@ -59,13 +59,13 @@ def html(account: Account) -> str:
 
 
 def _body(account: Account, clock: Clock | None) -> Iterator[Html]:
-    numbers = {line.task.task_id: number for number, line in enumerate(account.tasks)}
+    numbers = {line.task.task_id: number for number, line in enumerate(account.rows)}
     yield _header(account)
     yield element(
         "main",
         _problems(account) if account.problems else None,
         _attention(account, numbers) if account.attention else None,
-        *((_delegation(account, clock), _cards(account, numbers)) if account.tasks else ()),
+        *((_delegation(account, clock), _cards(account, numbers)) if account.rows else ()),
         _changes(account, numbers) if account.changes else None,
         _section("Files of no task", None, cards.grid_of(broken(account.notices))) if account.notices else None,
     )
@@ -131,7 +131,7 @@ def _attention(account: Account, numbers: dict[str, int]) -> Html:
 
 
 def _asks(account: Account, one: Attention, number: int) -> tuple[Child, ...]:
-    line = account.tasks[number]
+    line = account.rows[number]
     task = line.task
     held = element("span", f" holds up {plural(one.holds, 'task')}", class_="faint") if one.holds else None
     waiting = span(account.generated_at - one.since) if one.since is not None else "-"
@@ -156,8 +156,8 @@ def _delegation(account: Account, clock: Clock | None) -> Html:
     without = element("p", "No timeline: the times of the files are all the same, or not known.", class_="faint")
     return _section(
         "Delegation",
-        len(account.tasks),
-        _filter() if len(account.tasks) > _MANY // 3 else None,
+        len(account.rows),
+        _filter() if len(account.rows) > _MANY // 3 else None,
         head,
         _branches(account, clock),
         element("p", _LEGEND, class_="faint legend") if clock else without,
@@ -189,14 +189,14 @@ def _branches(account: Account, clock: Clock | None) -> Html:
     asking = account.branches_with(lambda task: task.needs_operator or (task.stale and not task.past))
     above: list[list[Html]] = [[] for _ in range(_DEEPEST + 2)]
     # Backwards, a task comes after all that is below it.
-    for number in range(len(account.tasks) - 1, -1, -1):
-        line = account.tasks[number]
+    for number in range(len(account.rows) - 1, -1, -1):
+        line = account.rows[number]
         task, depth = line.task, min(line.depth, _DEEPEST)
         below = above[depth + 1][::-1]
         above[depth + 1] = []
         row = _row(line, number, decided.get(task.task_id, ()), clock, account.generated_at)
         kinds = [kind for kind, ids in (("k-open", open_), ("k-asks", asking)) if task.task_id in ids]
-        unfolded = bool(kinds) or len(account.tasks) < _MANY
+        unfolded = bool(kinds) or len(account.rows) < _MANY
         above[depth].append(_branch(line, row, below, " ".join(kinds) or None, unfolded=unfolded))
     return element("ul", *above[0][::-1], class_="tree")
 
@@ -216,7 +216,7 @@ def _row(
     task = line.task
     name = element(
         "span",
-        element("a", text(task.title, 120), href=f"#{anchor(number)}"),
+        element("a", text(line.title, 120), href=f"#{anchor(number)}"),
         cards.agent_of(task),
         element("span", "needs a human", class_="flag") if task.needs_operator else None,
         class_="name",
@@ -234,16 +234,16 @@ def _cards(account: Account, numbers: dict[str, int]) -> Html:
     decided = account.decisions_by_task()
     shown = (
         cards.card(line, numbers, decided.get(line.task.task_id, ()), opened=line.task.task_id in pressing)
-        for line in account.tasks
+        for line in account.rows
     )
-    return _section("Tasks", len(account.tasks), *shown, class_="cards")
+    return _section("Tasks", len(account.rows), *shown, class_="cards")
 
 
 def _changes(account: Account, numbers: dict[str, int]) -> Html:
     rows: list[tuple[Child, ...]] = []
     for change in account.changes[-_CHANGES:]:
         number = numbers.get(change.task_id)
-        name = code(change.task_id) if number is None else _link(account.tasks[number].task, number)
+        name = code(change.task_id) if number is None else _link(account.rows[number].task, number)
         before = badge(LOOKS[change.before]) if change.before else "new"
         after = badge(LOOKS[change.after]) if change.after else "gone"
         attempt = element("span", f" attempt {change.attempt}", class_="faint") if change.attempt > 1 else None

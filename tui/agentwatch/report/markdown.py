@@ -87,7 +87,7 @@ def _problems(account: Account) -> Iterator[str]:
 def _attention(account: Account) -> Iterator[str]:
     if not account.attention:
         return
-    lines = {line.task.task_id: line for line in account.tasks}
+    lines = {line.task.task_id: line for line in account.rows}
     yield "### Needs attention"
     rows: list[tuple[str, ...]] = []
     for one in account.attention[:_ATTENTION]:
@@ -103,10 +103,10 @@ def _attention(account: Account) -> Iterator[str]:
 
 def _tree(account: Account) -> Iterator[str]:
     """The whole tree; if it is too long for that, finished branches as one line each, then cut."""
-    if not account.tasks:
+    if not account.rows:
         return
     yield "### Delegation"
-    lines = [_branch(line) for line in account.tasks]
+    lines = [_branch(line) for line in account.rows]
     if len(lines) > _TREE_LINES:
         lines = list(_folded(account))
     shown = 0
@@ -122,8 +122,8 @@ def _tree(account: Account) -> Iterator[str]:
 def _folded(account: Account) -> Iterator[str]:
     unfinished = account.branches_with(lambda task: task.state is not State.COMPLETED or task.needs_operator)
     position = 0
-    while position < len(account.tasks):
-        line = account.tasks[position]
+    while position < len(account.rows):
+        line = account.rows[position]
         folds = line.below > 0 and line.task.task_id not in unfinished
         yield _branch(line) + (f", with {plural(line.below, 'task')} below, all completed" if folds else "")
         position += 1 + line.below if folds else 1
@@ -131,7 +131,7 @@ def _folded(account: Account) -> Iterator[str]:
 
 def _branch(line: TaskLine) -> str:
     task = line.task
-    parts = [f"{'  ' * min(line.depth, _DEEPEST)}- {_state(line)} {code(task.title, _TITLE)}"]
+    parts = [f"{'  ' * min(line.depth, _DEEPEST)}- {_state(line)} {code(line.title, _TITLE)}"]
     if task.agent:
         parts.append(inline(task.agent, 40))
     if task.attempt > 1:
@@ -152,7 +152,7 @@ def _details(account: Account, room: int) -> Iterator[str]:
     decided = account.decisions_by_task()
     asking = {one.task_id: rank for rank, one in enumerate(account.attention)}
     pressing = sorted(
-        enumerate(account.tasks),
+        enumerate(account.rows),
         key=lambda one: (asking.get(one[1].task.task_id, len(asking)), -one[1].task.state.urgency, one[0]),
     )
     blocks: dict[int, str] = {}
@@ -164,7 +164,7 @@ def _details(account: Account, room: int) -> Iterator[str]:
     if blocks:
         yield "### Tasks"
         yield from (blocks[number] for number in sorted(blocks))
-    if left := len(account.tasks) - len(blocks):
+    if left := len(account.rows) - len(blocks):
         yield f"The details of {plural(left, 'task')} do not fit here; `agentwatch report --format html` has them."
 
 

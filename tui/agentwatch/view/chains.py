@@ -9,9 +9,7 @@ from agentwatch.delegation.task import Task
 
 def continued(tasks: Mapping[str, Task], task: Task) -> Task | None:
     """The task below one that is only named, where it has but this one below it and is in one row with it."""
-    if not task.inferred or task.workspace or len(task.children) != 1:
-        return None
-    return tasks.get(task.children[0])
+    return tasks.get(task.children[0]) if task.shares_row else None
 
 
 def end_of_chain(tasks: Mapping[str, Task], task_id: str) -> str:

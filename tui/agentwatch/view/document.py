@@ -66,7 +66,7 @@ def tree_document(
             "older": len(tree.left_out),
             "tokens": totals.tokens,
             "tokens_per_minute": spent.total,
-            "past": sum(task.past for task in tree.tasks.values()),
+            "past": totals.tasks - now.tasks,
             "acknowledged": sum(task.acknowledged for task in tree.tasks.values()),
             "snoozed": sum(task.snoozed for task in tree.tasks.values()),
             "unseen": len(tree.unseen),

@@ -154,8 +154,8 @@ def present_in(sums: Below) -> Present:
 
 
 def _present_of(root: Task) -> Present:
-    """A run: its first task, and all below it; of a workspace, what is below its row."""
-    own = () if root.workspace else tuple(_words_of(root))
+    """A run: its first task, and all below it; of a workspace, and of a mere name, what is below."""
+    own = () if root.workspace or root.shares_row else tuple(_words_of(root))
     if root.below is None:
         return _alone(own)
     present = present_in(root.below)
@@ -226,7 +226,7 @@ def standing(tree: DelegationTree, root: Task, now: float) -> Standing:
         now < lively,
         root.state,
         root.alive_at or 0.0,
-        (not root.workspace) + (root.below.tasks if root.below is not None else 0),
+        (not (root.workspace or root.shares_row)) + (root.below.tasks if root.below is not None else 0),
         _unreviewed(tree, root) if group is Group.HISTORY else 0,
         _present_of(root),
     )

@@ -166,7 +166,7 @@ class PlacedRows:
             task_id, depth = pending.pop()
             task = top = tasks[task_id]
             chain: tuple[str, ...] = ()
-            while task.inferred and (one := continued(tasks, task)) is not None:
+            while (one := continued(tasks, task)) is not None:
                 chain = (*chain, task_id)
                 task, task_id = one, one.task_id
             if task_id in self.rows:
