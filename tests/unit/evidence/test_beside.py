@@ -39,6 +39,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(module, "MANY", 10)
     monkeypatch.setattr(module, "_MISSES", 3)
     monkeypatch.setattr(module, "_has_two_cores", lambda: True)
+    # As where threads run, which depends on how the tests do.
+    monkeypatch.setattr(beside, "may_fork", lambda: False)
     made = tmp_path / "work"
     made.mkdir()
     for number in range(FILES // 2):
@@ -101,6 +103,25 @@ def test_two_read_and_see_the_same(root: Path, alone: Look) -> None:
     assert all(told == told_in(text, name) for name, (text, told) in both.told.items())
     (begun,) = both.begun
     assert begun._process.poll() is not None
+
+
+_IN_A_PROCESS_WITHOUT_THREADS = """\
+from pathlib import Path
+from agentwatch.sources.files import readings as module
+from tests.unit.evidence.test_beside import Look
+module.MANY, module._MISSES, module._has_two_cores = 10, 3, lambda: True
+look = Look(Path({root!r}))
+(begun,) = look.begun
+assert type(begun._process).__name__ == "Forked" and begun._process.poll()
+assert look.told and len(look.here) < {files}
+print(ascii(look.observations))
+"""
+
+
+def test_where_no_thread_runs_a_copy_of_this_process_reads_and_sees_the_same(root: Path, alone: Look) -> None:
+    program = _IN_A_PROCESS_WITHOUT_THREADS.format(root=str(root), files=len(alone.here))
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == ascii(alone.observations) + "\n"
 
 
 def test_a_process_that_cannot_be_begun_changes_nothing(root: Path, alone: Look) -> None:

@@ -3,6 +3,8 @@
 It begins with the last file, this one with the first, until they meet. So neither waits for the other, and where there
 is no second process, or it ends early, or is held up, this one has read what is missing before anybody asks. It ends
 when it is told to, or as soon as nobody reads what it writes.
+
+It is a copy of this one, which begins at once; where threads run, a program of its own, which takes a while to load.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import IO, Final
 from agentwatch.contracts.reading import read_and_open
 from agentwatch.evidence.claims import told_by
 from agentwatch.evidence.one_look import KINDS as TOLD_KINDS
+from agentwatch.forked import Forked, may_fork
 from agentwatch.kept import looks
 from agentwatch.kept.answers import LARGEST
 from agentwatch.kept.index import packed, unpacked
@@ -39,6 +42,9 @@ _CHUNK: Final = 100
 _ALL_KINDS: Final = (*KINDS, Known, ReadBeside, *TOLD_KINDS)
 _ENDED_SECONDS: Final = 1.0
 
+_Job = tuple[str, int, str, list[str], bool]
+"""What both sides call the arguments of `Beside`."""
+
 _at_once: Final = threading.Lock()
 """Is held while there is one: the workspaces of one screen do not begin one each."""
 
@@ -51,19 +57,17 @@ class Beside:
         runs."""
         if not _at_once.acquire(blocking=False):
             raise BlockingIOError
-        words = [sys.executable, "-I", "-S", "-c", _MAIN, _NAME, *filter(None, sys.path)]
+        job: _Job = root, max_bytes, beginning, list(paths), tells
         try:
             with looks.unnoted():
-                self._process = subprocess.Popen(  # noqa: S603  our own program
-                    words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-                )
+                self._process = Forked(partial(_tell, job)) if may_fork() else _program()
         except OSError:
             _at_once.release()
             raise
         self._has_ended = False
         self._arrived: deque[bytes] = deque()
-        job = packed((root, max_bytes, beginning, list(paths), tells), ())
-        threading.Thread(target=self._exchange, args=(job,), name="agentwatch-beside", daemon=True).start()
+        self._thread = threading.Thread(target=self._exchange, args=(job,), name="agentwatch-beside", daemon=True)
+        self._thread.start()
 
     def arrived(self) -> list[ReadBeside]:
         """What has been read since the last call."""
@@ -82,17 +86,26 @@ class Beside:
         self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDED_SECONDS)
+        self._thread.join(_ENDED_SECONDS)
 
-    def _exchange(self, job: bytes) -> None:
+    def _exchange(self, job: _Job) -> None:
         given, got = self._process.stdin, self._process.stdout
-        if given is None or got is None:
+        if got is None:
             return
         with got:
-            with suppress(OSError), given:
-                given.write(job)
+            if given is not None:
+                with suppress(OSError), given:
+                    given.write(packed(job, ()))
             with suppress(OSError, ValueError):
                 while data := _next(got):
                     self._arrived.append(data)
+
+
+def _program() -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-I", "-S", "-c", _MAIN, _NAME, *filter(None, sys.path)]
+    return subprocess.Popen(  # noqa: S603  our own program
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
 
 
 def _next(stream: IO[bytes]) -> bytes:
@@ -109,16 +122,20 @@ def main() -> None:
     """Read the files that standard input names, and write to standard output what was in them."""
     # An interrupt is for the other one, which then ends this one.
     with suppress(KeyboardInterrupt, OSError):
-        root, max_bytes, beginning, paths, tells = unpacked(sys.stdin.buffer.read(), ())
-        read = partial(_read, root, max_bytes, beginning, tells)
-        paths.reverse()
-        for start in range(0, len(paths), _CHUNK):
-            found = [one for path in paths[start : start + _CHUNK] if (one := read(path)) is not None]
-            data = packed(found, _ALL_KINDS)
-            sys.stdout.buffer.write(_LENGTH.pack(len(data)) + data)
-            sys.stdout.buffer.flush()
+        _tell(unpacked(sys.stdin.buffer.read(), ()), sys.stdout.buffer)
     # Nothing is left to say, and nobody to say it to.
     os._exit(0)
+
+
+def _tell(job: _Job, stream: IO[bytes]) -> None:
+    root, max_bytes, beginning, paths, tells = job
+    read = partial(_read, root, max_bytes, beginning, tells)
+    paths.reverse()
+    for start in range(0, len(paths), _CHUNK):
+        found = [one for path in paths[start : start + _CHUNK] if (one := read(path)) is not None]
+        data = packed(found, _ALL_KINDS)
+        stream.write(_LENGTH.pack(len(data)) + data)
+        stream.flush()
 
 
 def _read(root: str, max_bytes: int, beginning: str, tells: bool, path: str) -> ReadBeside | None:

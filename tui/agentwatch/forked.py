@@ -1,0 +1,80 @@
+"""A part of what a command does, done meanwhile by a copy of this process: it begins at once, and knows all that this
+one knows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Final
+
+_STEP: Final = 0.001
+_STREAMS: Final = 3
+_MOST_DESCRIPTORS: Final = 65_536
+
+
+def may_fork() -> bool:
+    """Whether this process can be copied: what other threads hold, nobody would ever give back in a copy."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+class Forked:
+    """A copy that does `work`, which writes what it has to tell, and ends with it. Raises OSError where there can be
+    none.
+
+    Nothing else of it is seen outside: it says nothing, and has no file of this one open. It is told to end by an
+    interrupt of both, and by that nobody reads any more.
+    """
+
+    stdin: Final = None
+
+    def __init__(self, work: Callable[[IO[bytes]], None]) -> None:
+        got, given = os.pipe()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            os.close(got)
+            os.close(given)
+            raise
+        if self.pid == 0:
+            _do(work, given)
+        os.close(given)
+        self.stdout: IO[bytes] = open(got, "rb")  # noqa: PTH123, SIM115  it is closed by who reads it
+        self._has_ended = False
+
+    def poll(self) -> bool:
+        """Whether it has ended."""
+        with suppress(ChildProcessError):
+            self._has_ended = self._has_ended or os.waitpid(self.pid, os.WNOHANG) != (0, 0)
+            return self._has_ended
+        self._has_ended = True
+        return True
+
+    def kill(self) -> None:
+        if not self.poll():
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self, seconds: float) -> None:
+        """Until it has ended, but no longer."""
+        until = time.monotonic() + seconds
+        while not self.poll() and time.monotonic() < until:
+            time.sleep(_STEP)
+
+
+def _do(work: Callable[[IO[bytes]], None], given: int) -> None:
+    """The life of the copy."""
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(given, _STREAMS)
+        for descriptor in range(_STREAMS):
+            os.dup2(nothing, descriptor)
+        os.closerange(_STREAMS + 1, _MOST_DESCRIPTORS)
+        with open(_STREAMS, "wb") as told:  # noqa: PTH123
+            work(told)
+    finally:
+        # What this process does when it ends, the other one does.
+        os._exit(0)
