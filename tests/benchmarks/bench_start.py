@@ -6,11 +6,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from tests.benchmarks.bench_scan import walk_and_load
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.programs import Program, empty_app, watching
 from tests.benchmarks.workspaces import write
+
+_TASK: Final = rb"(?:\x1b\[[\d;]*m|[^/\w])t\d+\b"
+"""The name of a task in its row, where a style may begin."""
 
 
 def _run(*command: str) -> None:
@@ -47,7 +51,7 @@ def frames(tasks: int, rounds: int) -> list[Row]:
             lambda: _until(b"first frame", empty_app()),
             lambda: walk_and_load(root),
             lambda: _until(b"agentwatch", watching(root)),
-            lambda: _until(rb"[^/\w]t\d+\b", watching(root)),
+            lambda: _until(_TASK, watching(root)),
         ]
         empty, load, frame, task = interleaved(actions, rounds)
     return [

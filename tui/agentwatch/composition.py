@@ -25,6 +25,8 @@ from agentwatch.sources.source import Source
 from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktrees_of
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
     from agentwatch.remote.address import Address
@@ -44,8 +46,10 @@ def monitor_of(
     open_desk: Callable[[], Desk] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
+    begun: Popen[bytes] | None = None,
 ) -> Monitor:
-    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet."""
+    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet. The
+    process that reads files beside it may have `begun`."""
     first = _first_watched(workspace)
 
     def open_shelf() -> Shelf:
@@ -54,7 +58,7 @@ def monitor_of(
         return shelf_of(workspace if remembers else None, settings)
 
     # The history keeps what a screen has seen.
-    readings = readings_of(workspace, settings, keeps=False)
+    readings = readings_of(workspace, settings, keeps=False, begun=begun)
     source = source_of(workspace, settings, selection, sessions, dates=True, readings=readings)
     history_before = _history_before(workspace, settings, first) if remembers else float("-inf")
     return Monitor(
@@ -80,11 +84,13 @@ def watched(
     *,
     addresses: Sequence[Address] = (),
     everywhere: float | None = None,
+    begun: Popen[bytes] | None = None,
 ) -> Monitors:
     """A monitor for the screen: of a workspace and the other worktrees of its repository, or of several as one tree.
 
     With `addresses`, of workspaces on other machines, too; with `everywhere`, of all workspaces in which a session was
-    alive in so many seconds before. It has not looked yet.
+    alive in so many seconds before. A process that reads the files of the first one may have `begun`. It has not looked
+    yet.
     """
     fleet = fleet_of(addresses) if addresses else None
 
@@ -94,7 +100,14 @@ def watched(
             return far_monitor(fleet, place, settings, own)
         workspace = place.workspace
         # The desk in a thread, behind the first frame.
-        return monitor_of(workspace, settings, own, remembers=True, open_desk=lambda: desk_of(workspace, settings))
+        return monitor_of(
+            workspace,
+            settings,
+            own,
+            remembers=True,
+            open_desk=lambda: desk_of(workspace, settings),
+            begun=begun if workspace in workspaces else None,
+        )
 
     find: Callable[[], Places] | None
     if fleet is not None:

@@ -19,6 +19,8 @@ from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.sources.source import CombinedSource, Source
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from agentwatch.evidence.beside import Beside
     from agentwatch.evidence.one_look import OneLook
     from agentwatch.sources.sessions.selection import Selection
@@ -56,20 +58,34 @@ def source_of(
 
 
 def readings_of(
-    workspace: Path, settings: Settings, one_look: OneLook | None = None, *, keeps: bool = True
+    workspace: Path,
+    settings: Settings,
+    one_look: OneLook | None = None,
+    *,
+    keeps: bool = True,
+    begun: Popen[bytes] | None = None,
 ) -> Readings:
-    """What was read in the files of a workspace before, and is read now by another process for this look."""
+    """What was read in the files of a workspace before, and is read now by another process for this look, which may
+    have `begun`."""
     where = os.path.realpath(workspace), _pruned(settings), settings.max_bytes
     if one_look is None:
-        return Readings(*where, begin=_read_beside, keeps=keeps)
+        begin = partial(_read_beside, begun=begun)
+        return Readings(*where, begin=begin, keeps=keeps, is_ready=begun is not None)
     return Readings(*where, begin=partial(_read_beside, tells=True), take=one_look.take, keeps=keeps)
 
 
-def _read_beside(root: str, max_bytes: int, beginning: str, paths: Sequence[str], *, tells: bool = False) -> Beside:
-    # It loads the contracts, and few workspaces are large.
-    from agentwatch.evidence.beside import Beside
+def _read_beside(
+    root: str,
+    max_bytes: int,
+    beginning: str,
+    paths: Sequence[str],
+    *,
+    tells: bool = False,
+    begun: Popen[bytes] | None = None,
+) -> Beside:
+    from agentwatch.evidence.beside import Beside  # few workspaces are large
 
-    return Beside(root, max_bytes, beginning, paths, tells=tells)
+    return Beside(root, max_bytes, beginning, paths, tells=tells, begun=begun)
 
 
 def _pruned(settings: Settings) -> frozenset[str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.observation import Observation
-from agentwatch.evidence import beside
+from agentwatch.evidence import beside, second
 from agentwatch.evidence.beside import Beside
 from agentwatch.evidence.claims import Told, told_in
 from agentwatch.evidence.one_look import OneLook
@@ -38,7 +39,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     live_in(tmp_path, monkeypatch)
     monkeypatch.setattr(module, "MANY", 10)
     monkeypatch.setattr(module, "_MISSES", 3)
-    monkeypatch.setattr(module, "_has_two_cores", lambda: True)
+    monkeypatch.setattr(module, "has_two_cores", lambda: True)
     # As where threads run, which depends on how the tests do.
     monkeypatch.setattr(beside, "may_fork", lambda: False)
     made = tmp_path / "work"
@@ -61,7 +62,7 @@ def arrives(made: Beside) -> None:
 class Look:
     """One look at a workspace, the processes that were begun for it, and what was read here."""
 
-    def __init__(self, root: Path, begin: Callable[..., Any] | None = Beside) -> None:
+    def __init__(self, root: Path, begin: Callable[..., Any] | None = Beside, *, is_ready: bool = False) -> None:
         self.one_look = OneLook(root)
         self.begun: list[Beside] = []
         self.here: list[str] = []
@@ -82,7 +83,12 @@ class Look:
             self.told[name] = text, told
 
         kept = Readings(
-            str(root), SETTINGS.pruned, SETTINGS.max_bytes, begin=None if begin is None else beginning, take=take
+            str(root),
+            SETTINGS.pruned,
+            SETTINGS.max_bytes,
+            begin=None if begin is None else beginning,
+            take=take,
+            is_ready=is_ready,
         )
         source = FilesSource(root, SETTINGS, read_document=reader, readings=kept)
         self.observations: list[Observation] = list(source.scan().observations)
@@ -109,7 +115,7 @@ _IN_A_PROCESS_WITHOUT_THREADS = """\
 from pathlib import Path
 from agentwatch.sources.files import readings as module
 from tests.unit.evidence.test_beside import Look
-module.MANY, module._MISSES, module._has_two_cores = 10, 3, lambda: True
+module.MANY, module._MISSES, module.has_two_cores = 10, 3, lambda: True
 look = Look(Path({root!r}))
 (begun,) = look.begun
 assert type(begun._process).__name__ == "Forked" and begun._process.poll()
@@ -122,6 +128,51 @@ def test_where_no_thread_runs_a_copy_of_this_process_reads_and_sees_the_same(roo
     program = _IN_A_PROCESS_WITHOUT_THREADS.format(root=str(root), files=len(alone.here))
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == ascii(alone.observations) + "\n"
+
+
+def ready(*job: Any, **more: Any) -> Beside:
+    return Beside(*job, **more, begun=second.begin())
+
+
+def held_up(*job: Any, **more: Any) -> Beside:
+    process = second.begin()
+    process.send_signal(signal.SIGSTOP)
+    return Beside(*job, **more, begun=process)
+
+
+def gone(*job: Any, **more: Any) -> Beside:
+    process = second.begin()
+    process.kill()
+    process.wait()
+    return Beside(*job, **more, begun=process)
+
+
+def test_one_that_has_begun_already_reads_the_first_files_alone(
+    root: Path, alone: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside, "_FIRST_SECONDS", PATIENCE)
+    look = Look(root, ready, is_ready=True)
+    assert look.observations == alone.observations
+    assert look.texts == alone.texts
+    assert look.here == []
+    assert look.begun[0]._process.poll() is not None
+
+
+@pytest.mark.parametrize("begin", [held_up, gone])
+def test_one_that_has_begun_and_says_nothing_is_waited_for_no_longer_than_the_first_files_may_take(
+    root: Path, alone: Look, begin: Callable[..., Beside]
+) -> None:
+    look = Look(root, begin, is_ready=True)
+    assert (look.observations, look.here) == (alone.observations, alone.here)
+    assert look.begun[0]._process.poll() is not None
+
+
+def test_one_that_has_begun_ends_where_nothing_has_to_be_read(root: Path) -> None:
+    process = second.begin()
+    made = Readings(str(root), SETTINGS.pruned, SETTINGS.max_bytes, begin=partial(Beside, begun=process), is_ready=True)
+    made.load([])
+    made.end()
+    assert process.poll() is not None
 
 
 def test_a_process_that_cannot_be_begun_changes_nothing(root: Path, alone: Look) -> None:
@@ -181,7 +232,7 @@ def test_a_process_that_ends_early_or_is_held_up_changes_nothing(
 def test_a_process_that_says_something_else_changes_nothing(
     root: Path, alone: Look, said: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beside, "_MAIN", f"import sys; sys.stdin.read(); sys.stdout.buffer.write({said!r})")
+    monkeypatch.setattr(second, "_MAIN", f"import sys; sys.stdin.read(); sys.stdout.buffer.write({said!r})")
     assert Look(root).observations == alone.observations
 
 

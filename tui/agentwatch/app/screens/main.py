@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -32,6 +33,8 @@ _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
 _WITHOUT_TASKS: Final = 2.0
 """Seconds after which the details are loaded, though no task is there yet."""
+_BEHIND_TASK: Final = 0.1
+"""Seconds in which the first task is drawn."""
 _SELDOM: Final = 60.0
 """Seconds after which everything is drawn that may read differently, whatever is known of it."""
 _OLD: Final = 3_600.0
@@ -118,7 +121,8 @@ class MainScreen(FilteredScreen):
         """Load the details, once: behind the first task, which would wait for them."""
         if not self._has_begun_details:
             self._has_begun_details = True
-            self.call_after_refresh(self.run_worker, self._add_details)
+            # Not after the next refresh: that may be over before the task is drawn.
+            once(self, _BEHIND_TASK, partial(self.run_worker, self._add_details))
 
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,6 +20,7 @@ from agentwatch.contracts.shapes import (
     TodoList,
     TodoStatus,
 )
+from agentwatch.cores import has_two_cores
 from agentwatch.kept import looks
 from agentwatch.kept.index import Index
 from agentwatch.kept.keeping import is_young
@@ -36,6 +36,8 @@ MANY: Final = 1_000
 """Files that take longer to read than another process to begin."""
 _MISSES: Final = 50
 """Files that had to be read, after which the others probably have to be, too."""
+FIRST: Final = 400
+"""Files that a process which has begun already reads first."""
 
 
 class Known(NamedTuple):
@@ -66,8 +68,8 @@ class ReadBeside(NamedTuple):
 class Other(Protocol):
     """Another process that reads files, from the last one on."""
 
-    def arrived(self) -> Sequence[ReadBeside]:
-        """What has been read since the last call."""
+    def arrived(self, *, waits: bool) -> Sequence[ReadBeside]:
+        """What has been read since the last call. `waits`: not nothing, if it comes soon."""
 
     def end(self) -> None:
         """No more is wanted."""
@@ -81,8 +83,9 @@ class Readings:
     """Those of the files below one `root`, read by the same settings: these directories were left out (`pruned`), and
     no larger files read. Readers were told the names of the files with `beginning` before them.
 
-    Where many files have to be read, another process that `begin` gives does so, too. `take` is told of each document
-    that it read: the name and the text, and what it told of it. Who does not keep what is read leaves nothing.
+    Where many files have to be read, another process that `begin` gives does so, too; one that `is_ready` does so where
+    any has to be, and the first of them alone. `take` is told of each document that it read: the name and the text, and
+    what it told of it. Who does not keep what is read leaves nothing.
     """
 
     def __init__(
@@ -95,12 +98,16 @@ class Readings:
         begin: Begin | None = None,
         take: Callable[[str, str, Any], None] = lambda *_: None,
         keeps: bool = True,
+        is_ready: bool = False,
     ) -> None:
         self._index = Index[str, Known]("files", (root, sorted(pruned), max_bytes, beginning), (Known, *KINDS))
         self._begin = None if begin is None else partial(begin, root, max_bytes, beginning)
         self._take = take
         self._root = root
         self._keeps = keeps
+        self._is_ready = is_ready
+        self._meets_at = 0
+        """Where no more is read by the other process alone."""
         self._paths: Sequence[str] = ()
         self._looks = self._misses = 0
         self._other: Other | None = None
@@ -118,7 +125,7 @@ class Readings:
         if known is not None and known.fingerprint == fingerprint:
             return known
         self._misses += 1
-        if self._misses == _MISSES:
+        if self._is_ready or self._misses == _MISSES:
             self._read_beside()
         return self._read_by_other(path, fingerprint) if self._other is not None else None
 
@@ -144,13 +151,21 @@ class Readings:
 
     def end(self) -> None:
         """No more files have to be read."""
+        if self._is_ready:
+            # It waits for what to do.
+            self._read_beside()
         if self._other is not None:
             self._other.end()
 
     def _read_beside(self) -> None:
         """Have the other process read what is left, if that is much."""
-        left = self._paths[self._looks :]
-        if self._begin is None or len(left) < MANY or not _has_two_cores():
+        is_ready, self._is_ready = self._is_ready, False
+        left = self._paths[max(self._looks - is_ready, 0) :]
+        if self._begin is None or self._other is not None:
+            return
+        if is_ready:
+            self._meets_at = self._looks + FIRST
+        elif len(left) < MANY or not has_two_cores():
             return
         with suppress(OSError):
             self._other = self._begin(left)
@@ -158,20 +173,18 @@ class Readings:
     def _read_by_other(self, path: str, fingerprint: int) -> Known | None:
         if self._other is None:
             return None
-        for read in self._other.arrived():
+        # Of the first, where the other one reads them, each has come, or is waited for.
+        waits = self._looks < self._meets_at and path not in self._beside
+        for read in self._other.arrived(waits=waits):
             self._beside[read.path] = read
         found = self._beside.get(path)
         if found is None or found.known.fingerprint != fingerprint:
             return None
-        # All behind it has been read by now.
-        self._other.end()
+        if self._looks >= self._meets_at:
+            # All behind it has been read by now.
+            self._other.end()
         if self._keeps:
             self._index.put(path, found.known)
         if found.told is not None:
             self._take(to_path(path), found.text, found.told)
         return found.known
-
-
-def _has_two_cores() -> bool:
-    usable = getattr(os, "sched_getaffinity", None)
-    return (len(usable(0)) if usable is not None else os.cpu_count() or 1) > 1

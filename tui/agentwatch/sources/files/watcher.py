@@ -24,7 +24,7 @@ from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.006
 _FIRST_SLICE_SECONDS: Final = 0.05
-"""Work between two batches; fewer and larger ones at first cost the receiver less."""
+"""Work between two batches. At first fewer and larger ones, but for the first of all, cost the receiver less."""
 
 _TURN_SECONDS: Final = 0.02
 """Work between two looks at the events, so that they do not pile up behind a backlog."""
@@ -145,6 +145,7 @@ class Watcher:
         self._polling = ""
         self._trouble = ""
         self._pace = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS)
+        self._has_observed = False
         self._told: Health | None = None
         self._told_at = 0.0
 
@@ -239,12 +240,12 @@ class Watcher:
 
     def _drain(self) -> None:
         """Look at what is marked, a slice after the other, for one turn at most."""
-        length = _FIRST_SLICE_SECONDS if self._starting else _SLICE_SECONDS
-        turn_ends = time.monotonic() + max(length, _TURN_SECONDS)
+        turn_ends = time.monotonic() + (_FIRST_SLICE_SECONDS if self._starting else _TURN_SECONDS)
         while self._catalogue.waiting and not self._stopping.is_set():
             now = time.monotonic()
             if now >= turn_ends:
                 break
+            length = _FIRST_SLICE_SECONDS if self._starting and self._has_observed else _SLICE_SECONDS
             self._tell(self._catalogue.drain(now + length))
         if self._catalogue.directories == 0:  # the root is gone: say so now, not with the next look at it
             self._check_root(time.monotonic())
@@ -317,6 +318,7 @@ class Watcher:
                 return
         # Also at the end: what was looked at counts as known.
         self._told, self._told_at = health, now
+        self._has_observed = self._has_observed or bool(observations)
         try:
             self._emit(Batch(tuple(observations), health))
         except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
