@@ -266,3 +266,9 @@ def test_a_copy_is_as_old_as_its_returns_say_or_their_sessions(
         (place / "specs" / name).mkdir(parents=True)
         (place / "specs" / name / ".return-meta.json").write_text(meta(days, says_when=says_when))
     assert {task_id.split("/")[1] for task_id in asking(capsys, place)} == {"3", "4"}
+    # Nothing but its own id says that it is old, and that may be the one of an example: it was written now.
+    fresh = workspace.parent / "fresh"
+    for name in ("2", "5"):
+        (fresh / "specs" / name).mkdir(parents=True)
+        (fresh / "specs" / name / ".return-meta.json").write_text(meta(400, says_when=False))
+    assert {task_id.split("/")[1] for task_id in asking(capsys, fresh)} == {"2", "5"}

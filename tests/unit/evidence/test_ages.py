@@ -123,7 +123,7 @@ def test_what_git_does_not_keep_is_as_old_as_its_file(repository: Repository, *,
         ({"started_at": 90_000_000_000}, "in_progress", 50),
         ({"completed_at": -1_000_000_000}, "implemented", 50),
         ({"completed_at": "soon"}, "implemented", 50),
-        ({"session_id": f"sess_{int(HANDED_OFF) + 7}_a1b2c3"}, "in_progress", 7),
+        ({"session_id": f"sess_{int(HANDED_OFF) + 7}_a1b2c3"}, "in_progress", 50),
     ],
 )
 def test_a_plausible_time_that_a_return_states_comes_before_git(

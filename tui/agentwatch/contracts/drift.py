@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -95,8 +94,6 @@ _OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
 _ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
 _BEGAN: Final = ("started_at", "created_at")
 _PLACES: Final = ("metadata", "report_metadata")
-_SESSION: Final = re.compile(r"sess_(\d{10})(?:_|\Z)")
-"""Ids of sessions begin with the time, in seconds since the epoch."""
 
 
 def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
@@ -160,15 +157,7 @@ def stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
     keys = _ENDED if outcome is not Outcome.WORKING else (*_ENDED, *_BEGAN)
     told = [text for place in places for key in keys if isinstance(text := place.get(key), str)]
     found = [at for text in told if (at := _moment(text)) is not None]
-    if not found and outcome is Outcome.WORKING:
-        found = [at for place in places if (at := session_began(place.get("session_id"))) is not None]
     return max(found, default=None)
-
-
-def session_began(session_id: object) -> float | None:
-    """When a session began by its id, in seconds since the epoch; None where the id does not say."""
-    match = _SESSION.match(session_id) if isinstance(session_id, str) else None
-    return None if match is None else float(match[1])
 
 
 def _moment(text: str) -> float | None:

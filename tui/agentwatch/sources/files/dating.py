@@ -7,15 +7,13 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Document, Outcome, Return
 from agentwatch.kept import looks
+from agentwatch.sources.files.copies import Copies
 
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
 
 _FIRST: Final = 1_577_836_800.0
 """2020 began: before that no agent handed work to another."""
-
-_LONGEST_SESSION: Final = 7 * 86_400.0
-"""Seconds between the beginning of a session and its return; a file that is later was copied."""
 
 LATE: Final = 60.0
 """Seconds before now that the time of a new change may say; one that is older was set, or kept."""
@@ -25,13 +23,15 @@ class Dating:
     """Since when a file holds what it holds, in seconds since the epoch: the one answer to when something was alive.
 
     What was there before the first look was perhaps copied, cloned or checked out: what the document itself says, or
-    git (`committed`), or the beginning of a session long before, comes before the time of the file. What arrives later
-    counts from when it was seen, unless the time of the file fits: nobody puts a failure into the past. A content that
-    was known under another name was moved or copied, which is no sign of life.
+    git (`committed`), or in a copy the beginning of a session long before, comes before the time of the file. What
+    arrives later counts from when it was seen, unless the time of the file fits: nobody puts a failure into the past. A
+    content that was known under another name was moved or copied, which is no sign of life.
     """
 
     def __init__(self, committed: Committed | None = None) -> None:
         self._committed = committed
+        self.copies: Copies | None = None
+        """The files of the first look."""
         self._looked_at: float | None = None
         self._is_watching = False
         self._known: dict[str, tuple[str, float]] = {}
@@ -95,9 +95,6 @@ class Dating:
         committed = self._committed(name, written)
         if committed is not None:
             return min(committed, written)
-        began = None
-        if is_first_look and answer is not None:
-            from agentwatch.contracts.drift import session_began  # a first frame needs nothing of contracts
-
-            began = session_began(answer.session_id)
-        return began if began is not None and _FIRST <= began < written - _LONGEST_SESSION else written
+        copies = self.copies if is_first_look else None
+        began = copies.began(answer.session_id, written) if copies is not None and answer is not None else None
+        return began if began is not None and began >= _FIRST else written

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.contracts.shapes import Finding, Reading, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.sources.files.copies import Copies
 from agentwatch.sources.files.dating import Dating
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, FileText, read_file
@@ -135,6 +136,7 @@ class Documents:
 
     def begin(self, paths: Sequence[str]) -> None:
         """These files will be looked at first."""
+        self.dating.copies = Copies(self._root, paths, self._settings.max_bytes)
         if self.readings is not None:
             self.readings.load(paths)
 
