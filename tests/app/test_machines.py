@@ -20,7 +20,8 @@ from agentwatch.config import Settings
 from agentwatch.delegation.observation import Lost, Reached
 from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors, Place
+from agentwatch.monitors import Monitors
+from agentwatch.places import Place
 from agentwatch.sources.health import Health, Problem
 
 WHY = "build2 cannot be reached: ssh: connect to host build2 port 22: Connection refused"

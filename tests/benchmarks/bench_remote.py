@@ -18,7 +18,8 @@ from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Seen
 from agentwatch.delegation.task import State
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors, Place
+from agentwatch.monitors import Monitors
+from agentwatch.places import Place
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.link import Change, Link, LinkState, Take
 from agentwatch.remote.source import RemoteSource

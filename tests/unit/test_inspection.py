@@ -80,6 +80,52 @@ async def test_a_lie_is_caught_and_turns_true_when_the_file_appears(tmp_path: Pa
     await updates.aclose()  # type: ignore[attr-defined]
 
 
+async def test_what_is_claimed_where_nobody_watches_is_looked_at_soon_all_the_same(tmp_path: Path) -> None:
+    root = workspace_with_a_lie(tmp_path)
+    (root / "api.return.md").write_text(RETURN.replace("src/", "node_modules/"), "utf-8")
+    handler = root / "node_modules" / "handler.py"
+    handler.parent.mkdir()
+    handler.write_text("def handle(): ...\n", "utf-8")
+    monitor = monitor_of(root)
+    updates = monitor.updates()
+    await until(updates, monitor, lambda task: task.verdict is Verdict.VERIFIED)
+    await asyncio.sleep(0.1)
+    handler.unlink()
+    await until(updates, monitor, lambda task: task.contradicted)
+    await updates.aclose()  # type: ignore[attr-defined]
+
+
+def test_where_all_that_happens_is_told_nobody_looks_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, looked = workspace_with_a_lie(tmp_path), 0
+    (root / "src").mkdir()
+    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
+    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
+    inspector = Inspector(root, lambda _: RETURN)
+    inspector.check([Target("shop.api", Version(1, 0.0, "api.return.md", "d" * 64, said, ()))])
+
+    def looks() -> int:
+        nonlocal looked
+        before = looked
+        monkeypatch.setitem(inspector._next, "all", 0.0)
+        inspector._look_at(inspector._known)
+        return looked - before
+
+    def changed(_: object) -> list[Target]:
+        nonlocal looked
+        looked += 1
+        return []
+
+    monkeypatch.setattr(inspector, "_changed", changed)
+    assert [looks(), looks()] == [1, 1], "nobody has said that it is told"
+    inspector.stir(True)
+    assert [looks(), looks()] == [1, 0]
+    assert inspector._due_in() > 100.0
+    inspector.stir(True)
+    assert [looks(), looks()] == [1, 0]
+    inspector.stir(False)
+    assert [looks(), looks()] == [1, 1]
+
+
 async def test_what_was_found_stays_while_the_workspace_is_gone(tmp_path: Path) -> None:
     (tmp_path / "at").mkdir()
     root, away = workspace_with_a_lie(tmp_path / "at"), tmp_path / "away"

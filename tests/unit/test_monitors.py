@@ -18,8 +18,9 @@ from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Lost
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors, Place, names_of
+from agentwatch.monitors import Monitors
 from agentwatch.place import state_directory
+from agentwatch.places import Place, names_of
 from agentwatch.presence import is_shown
 from agentwatch.sources.health import FILES, Health, Problem, health_of
 from tests.app.deciding import handoff, returned

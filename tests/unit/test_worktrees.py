@@ -18,6 +18,7 @@ from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.projects import slug
 from agentwatch.sources.worktrees import (
     NoRepositoryError,
+    Worktrees,
     is_another,
     lies_in_another,
     made_at,
@@ -188,6 +189,26 @@ def test_git_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not marker.exists()
 
 
+def test_one_that_was_made_stays_so_when_something_is_committed_in_it(shop: Path) -> None:
+    worktrees = Worktrees(str(shop))
+    place = add(shop, "../shop-fix")
+    assert worktrees() == []
+    assert not worktrees.heard, "that it is made now is told by nothing but the time"
+    index = Path(git(place, "rev-parse", "--absolute-git-dir").strip(), "index")
+    os.utime(index, (time.time() - 3,) * 2)
+    assert worktrees() == [str(place)]
+    assert worktrees.heard
+    fill(place, "form")
+    git(place, "add", "-A")
+    git(place, "commit", "-q", "-m", "two")
+    assert Worktrees(str(shop))() == []
+    assert worktrees() == [str(place)]
+    git(shop, "worktree", "remove", str(place))
+    assert worktrees() == []
+    add(shop, "../shop-fix", "-f")
+    assert worktrees() == []
+
+
 # What is whose
 
 
@@ -307,11 +328,9 @@ def gone(monitor: Monitor) -> int:
     return sum(notice.startswith("x is not watched any more") for notice in monitor.notices)
 
 
-async def test_worktrees_that_come_and_go_are_taken_in_and_told(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentwatch import monitors
+async def test_worktrees_that_come_and_go_are_taken_in_and_told(shop: Path) -> None:
     from agentwatch.composition import watched
 
-    monkeypatch.setattr(monitors, "SEARCH_SECONDS", 0.05)
     monitor = watched([shop], NO_PROGRAMS)
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.tasks)

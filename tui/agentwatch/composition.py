@@ -15,14 +15,15 @@ from agentwatch.far import far_monitor, fleet_of
 from agentwatch.history import schema
 from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors, Place, Places, has_row, names_of
+from agentwatch.monitors import Monitors, has_row
 from agentwatch.observing import readings_of, sessions_of, source_of
 from agentwatch.place import is_there, state_directory, user_home
+from agentwatch.places import Place, Places, names_of
 from agentwatch.presence import first_watched, note_first_watch
 from agentwatch.sources.sessions.registry import home_of
 from agentwatch.sources.sessions.source import KeptSessions
 from agentwatch.sources.source import Source
-from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktrees_of
+from agentwatch.sources.worktrees import NoRepositoryError, Worktrees, made_at
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -117,7 +118,7 @@ def watched(
 
             finds.append(Everywhere(everywhere))
         elif len(workspaces) == 1:
-            finds.append(partial(_worktrees, workspaces[0]))
+            finds.append(_worktrees(workspaces[0]))
         names = names_of(workspaces)
         places = [*(Place(one, names[one]) for one in workspaces), *fleet.find().places]
         find = partial(_all_of, finds) if finds else None
@@ -131,8 +132,8 @@ def watched(
         find = Everywhere(everywhere)
         return Monitors([], settings, open_one, find=find, pause=PAUSE_SECONDS, workspace=user_home())
     if len(workspaces) == 1:
-        find_worktrees = partial(_worktrees, workspaces[0])
-        return Monitors([Place(workspaces[0])], settings, open_one, find=find_worktrees, noun="worktree")
+        find = _worktrees(workspaces[0])
+        return Monitors([Place(workspaces[0])], settings, open_one, find=find, noun="worktree")
     return Monitors([Place(one, name) for one, name in names_of(workspaces).items()], settings, open_one)
 
 
@@ -143,19 +144,25 @@ def _all_of(finds: Sequence[Callable[[], Places]]) -> Places:
     )
 
 
-def _worktrees(workspace: Path) -> Places:
-    """The other worktrees of its repository, as they are now."""
-    try:
-        others = [Path(one) for one in made_worktrees_of(str(workspace))]
-    except NoRepositoryError as error:
-        return Places((), [f"Other worktrees of this repository are not shown: {error}"])
-    names = names_of([workspace, *others])
-    return Places([Place(one, names[one], comes=True, waits=True) for one in others])
+def _worktrees(workspace: Path) -> Callable[[], Places]:
+    """Finds the other worktrees of its repository, as they are then."""
+    worktrees = Worktrees(str(workspace))
+
+    def find() -> Places:
+        try:
+            others = [Path(one) for one in worktrees()]
+        except NoRepositoryError as error:
+            return Places((), [f"Other worktrees of this repository are not shown: {error}"])
+        names = names_of([workspace, *others])
+        places = [Place(one, names[one], comes=True, waits=True) for one in others]
+        return Places(places, heard=[Path(one) for one in worktrees.heard])
+
+    return find
 
 
 def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | None = None) -> Places:
     """The other worktrees of its repository that have a row on a screen: in each, something is not past. Blocks."""
-    found = _worktrees(workspace)
+    found = _worktrees(workspace)()
     shown = []
     for place in found.places:
         own, desk = selection and selection.anew(), known_desk(place.workspace)

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from agentwatch.monitors import Place, Places, names_of
 from agentwatch.place import user_home
+from agentwatch.places import Place, Places, names_of
 from agentwatch.sources.sessions.alive import AliveSessions, workspaces_in
 from agentwatch.sources.sessions.projects import holds
 from agentwatch.view.words import plural

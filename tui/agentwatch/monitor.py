@@ -37,8 +37,7 @@ T = TypeVar("T")
 SLICE_SECONDS: Final = 0.006
 """How long observations are applied at a stretch: a key pressed meanwhile waits no longer than this."""
 
-_TICK_SECONDS: Final = 1.0
-_IDLE_TICK_SECONDS: Final = 5.0
+_TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
 
@@ -108,7 +107,9 @@ class Monitor(Watched):
         waits for one slice instead of one of each."""
         self._inspector: Inspector | None = None
         if inspects:
-            self._inspector = Inspector(workspace, self.content, one_look, self.transcript, self._holds)
+            asked = (self.content, one_look, self.transcript, self._holds)
+            self._inspector = Inspector(workspace, *asked, pruned=settings.pruned)
+            source.hear(self._inspector.stir)
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox
         self._open_codex = open_codex
@@ -230,7 +231,7 @@ class Monitor(Watched):
             try:
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
                 rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
-                async with asyncio.timeout(_IDLE_TICK_SECONDS if rests else _TICK_SECONDS):
+                async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
             except TimeoutError:
                 has_news = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.config import Settings
 from agentwatch.delegation.joined import JoinedTree
@@ -16,6 +16,7 @@ from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import Task, Version
 from agentwatch.monitor import Monitor, Update
 from agentwatch.place import state_directory
+from agentwatch.places import SEARCH_SECONDS, Place, Places, Search
 from agentwatch.presence import shown
 from agentwatch.sources.health import FILES, Health, Problem, health_of, together
 from agentwatch.sources.source import CombinedSource
@@ -28,33 +29,10 @@ if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.sources.sessions.following import RunTranscript
 
-SEARCH_SECONDS: Final = 2.0
-"""Between two looks at which workspaces there are."""
 _TURN_SECONDS: Final = 0.5
 """A workspace whose first scan takes longer than this keeps the next one waiting no longer."""
 _TITLE: Final = 30
 """Characters up to which the header names all workspaces; beyond it says how many there are."""
-
-
-class Place(NamedTuple):
-    """A workspace that is to be watched, and what its top row is called; without a name, it has none.
-
-    One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
-    something in it is not past. `host` is what the operator calls the machine that it is on, "" for this one.
-    """
-
-    workspace: Path
-    name: str | None = None
-    comes: bool = False
-    waits: bool = False
-    host: str = ""
-
-
-class Places(NamedTuple):
-    """The workspaces that there are now, and what is to be told of those that cannot be watched, a sentence each."""
-
-    places: Sequence[Place]
-    complaints: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -95,12 +73,11 @@ class Monitors(Monitor):
         # No task of a workspace can be called so: its id would be the key of another's.
         self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
         self._open_one = open_one
-        self._find = find
+        self._search = Search(find, pause) if find is not None else None
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
         self._places: Places | None = None
         """What was found last, None before the first search."""
-        self._pause = pause
         self._end = end
         for place in places:
             self._open(place)
@@ -205,16 +182,19 @@ class Monitors(Monitor):
                         part.running = asyncio.create_task(watch(part))
                         if not part.place.host:
                             await _settling(part.monitor)
-                    if self._find is None:
+                    if self._search is None:
                         return
-                    places = await asyncio.to_thread(self._find)
+                    places = await self._search.look()
                     if places != self._places:
                         self._places = places
                         arrived.put_nowait(self._take_places(places))
                     if all(part.running for part in self._parts.values()):
-                        await asyncio.sleep(self._pause)
+                        await self._search.rest()
             except Exception as error:  # noqa: BLE001
                 arrived.put_nowait(error)
+            finally:
+                if self._search is not None:
+                    self._search.close()
 
         watching = asyncio.create_task(watch_all())
         try:
@@ -339,16 +319,3 @@ async def _settling(monitor: Monitor) -> None:
     until = time.monotonic() + _TURN_SECONDS
     while monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110  not long
         await asyncio.sleep(0.02)
-
-
-def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
-    """What top rows are called: the last part of a path, and of those that share it as many as tell them apart."""
-    names: dict[Path, str] = {}
-    for workspace in workspaces:
-        parts = workspace.parts
-        for count in range(1, len(parts) + 1):
-            name = str(Path(*parts[-count:]))
-            if sum(other.parts[-count:] == parts[-count:] for other in workspaces) == 1:
-                break
-        names[workspace] = name or str(workspace)
-    return names

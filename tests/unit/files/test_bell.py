@@ -87,6 +87,26 @@ def test_it_rests_when_nobody_listens_and_rings_again_for_the_next(bell: Bell, t
         assert not thread.is_alive()
 
 
+def test_it_rings_for_everybody_when_something_was_lost(
+    bell: Bell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overflows = threading.Event()
+
+    class Overflowing(InotifyBackend):
+        def wait(self, timeout: float) -> Changes:
+            changes = super().wait(min(timeout, 0.01))
+            return changes._replace(lost=True) if overflows.is_set() else changes
+
+    monkeypatch.setattr(bell_module, "_open", lambda: Overflowing("/"))
+    ear = Ear()
+    with bell.heard([tmp_path / "later"], ear.ring):
+        assert ear.hears()
+        while ear.has_heard:
+            pass
+        overflows.set()
+        assert ear.hears()
+
+
 def test_where_the_system_tells_nothing_everybody_is_told_to_look(
     bell: Bell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,7 @@ def _pending(options: argparse.Namespace) -> int:
     from agentwatch.composition import shown_worktrees
     from agentwatch.decisions.desk import Desk
     from agentwatch.far import far_off
-    from agentwatch.monitors import Places
+    from agentwatch.places import Places
 
     if options.past and options.acknowledged:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")

@@ -67,7 +67,7 @@ def _tree(options: argparse.Namespace) -> int:
     from agentwatch.commands.tree import print_tree
     from agentwatch.composition import shown_worktrees
     from agentwatch.far import far_off
-    from agentwatch.monitors import Places
+    from agentwatch.places import Places
 
     def print_one(workspace: Path, say_document: Callable[[Mapping[str, Any]], None]) -> int:
         is_far = workspace in far.places

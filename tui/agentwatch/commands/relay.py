@@ -17,7 +17,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role, introduced
 from agentwatch.errors import UsageError
-from agentwatch.monitors import names_of
+from agentwatch.places import names_of
 from agentwatch.remote.address import is_host
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.relay_desk import RelayDesk

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentwatch.monitors import Places
+from agentwatch.places import Places
 from agentwatch.text import clean, complain, indented, say
 
 SCHEMA_VERSION: Final = 1

@@ -15,7 +15,8 @@ from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
 from agentwatch.evidence.disk import trace
-from agentwatch.sources.files.names import to_name
+from agentwatch.sources.files.names import pruning, to_name
+from agentwatch.sources.files.settings import DEFAULT_PRUNED
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -90,6 +91,7 @@ class Inspector(Background[Sequence[Checks]]):
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
     thread may call them. `one_look` may know already what a file says, of those that still hold a version (`holds`).
+    What happens in `pruned` directories is not told to `stir`.
     """
 
     thread_name = "agentwatch-evidence"
@@ -101,8 +103,11 @@ class Inspector(Background[Sequence[Checks]]):
         one_look: OneLook | None = None,
         transcript_of: TranscriptOf = lambda _: None,
         holds: Holds = lambda _: False,
+        *,
+        pruned: frozenset[str] | None = None,
     ) -> None:
         super().__init__()
+        self._is_pruned = pruning(DEFAULT_PRUNED if pruned is None else pruned)
         self._one_look = one_look
         self._holds = holds
         self.idle = True
@@ -122,6 +127,11 @@ class Inspector(Background[Sequence[Checks]]):
     told which files they name."""
         self._next = dict.fromkeys(("soon", "all"), 0.0)
         """When to look at them, and at all, on the monotonic clock."""
+        self._anyway_at = 0.0
+        """When to look at all though nothing was heard."""
+        self._hears = False
+        self._stirred = True
+        """Whether it is told when something happens to files, and something has since the last look at all."""
         self._given: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
 
     def news_of(self, tree: DelegationTree, task_ids: Iterable[str]) -> list[Target]:
@@ -150,6 +160,13 @@ class Inspector(Background[Sequence[Checks]]):
             self._wanted_at = time.monotonic()
             self._news.notify()
 
+    def stir(self, hears: bool) -> None:
+        """Something may have happened to a file; `hears`: it is told of all that does. Any thread may call it."""
+        if not (hears and self._hears and self._stirred):
+            with self._news:
+                self._hears, self._stirred = hears, True
+                self._news.notify()
+
     def check(self, targets: Sequence[Target]) -> list[Checks]:
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
         if self._one_look is not None:
@@ -172,7 +189,8 @@ class Inspector(Background[Sequence[Checks]]):
                 request.proof.forget()
             self._known[target.task_id] = _Checked(target, tuple(sorted(result.watch_paths)), result.look, checks)
             is_false = any(claim.verdict is Verdict.CONTRADICTED for claim in result.claims)
-            (self._soon.add if is_false or result.look is None else self._soon.discard)(target.task_id)
+            is_soon = is_false or result.look is None or any(map(self._is_unheard, result.watch_paths))
+            (self._soon.add if is_soon else self._soon.discard)(target.task_id)
             if known is None or known.target != target or known.checks != checks:
                 news.append(checks)
         return news
@@ -205,11 +223,15 @@ class Inspector(Background[Sequence[Checks]]):
     def _due_in(self) -> float:
         """Seconds until there is something to do."""
         if not self._wanted:
-            due = (self._next[which] for which, known in (("soon", self._soon), ("all", self._known)) if known)
+            due = (self._due_at(which) for which, known in (("soon", self._soon), ("all", self._known)) if known)
             return min(min(due, default=math.inf) - time.monotonic(), _PAUSE_SECONDS[1])
         if self._wanted.keys() - self._known.keys():
             return 0.0
         return min(self._pace.rest, self._wanted_at + _STORM_SECONDS - time.monotonic())
+
+    def _due_at(self, which: str) -> float:
+        rests = which == "all" and self._hears and not self._stirred
+        return self._anyway_at if rests else self._next[which]
 
     def _take(self) -> list[Target]:
         """What to check now: all that was never checked, and in a storm few of the others, those that wait longest."""
@@ -270,12 +292,16 @@ class Inspector(Background[Sequence[Checks]]):
     def _look_at(self, task_ids: Collection[str]) -> list[Target]:
         """Those of all these tasks of which a named file looks different, if it is time to look at them again."""
         which = "soon" if task_ids is self._soon else "all"
-        if time.monotonic() < self._next[which]:
+        if time.monotonic() < self._due_at(which):
             return []
+        if which == "all":
+            self._stirred = False
         began, changed = time.thread_time(), self._changed(list(task_ids))
         least, most = _PAUSE_SECONDS
         pause = min(max((time.thread_time() - began) / _SHARE, least), most)
         self._next[which] = time.monotonic() + pause
+        if which == "all":
+            self._anyway_at = time.monotonic() + most
         return changed
 
     def _changed(self, task_ids: Iterable[str]) -> list[Target]:
@@ -292,6 +318,10 @@ class Inspector(Background[Sequence[Checks]]):
     def _is_there(self, returned: Version) -> bool:
         """What was found last of a return that is gone stays, or is found again where it was moved to."""
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
+
+    def _is_unheard(self, path: str) -> bool:
+        """Whether what happens to a file is not told, for nobody watches its directory."""
+        return any(map(self._is_pruned, path.split("/")[:-1])) or path.startswith("..")
 
     def _look(self, paths: Sequence[str]) -> Look:
         return tuple(trace(f"{self._workspace}/{path}") for path in paths)

@@ -13,8 +13,8 @@ from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.errors import UsageError
-from agentwatch.monitors import Place, Places
 from agentwatch.place import is_workspace_id
+from agentwatch.places import Place, Places
 from agentwatch.remote.address import Address
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.source import SCAN_SECONDS, RemoteSource

@@ -25,12 +25,14 @@ from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.codex_asked import CALL, CHANGE, METHODS, Asked, answer_of, is_tried, request_of, version_of
 from agentwatch.requests.codex_wire import Wire, WireError, connected
 from agentwatch.requests.holding import Holder
+from agentwatch.sources.files.bell import BELL
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
 from agentwatch.sources.sessions.projects import holds
 
 _SOCKET: Final = Path("app-server-control", "app-server-control.sock")
 _LOOK_SECONDS: Final = 2.0
-"""Between two looks for a socket."""
+_SELDOM_SECONDS: Final = 60.0
+"""Between two looks for a socket: where there is one or nothing rings, and where there is none."""
 _MOST_SECONDS: Final = 32.0
 """Between two attempts at a socket that does not serve us."""
 _IDLE_SECONDS: Final = 0.25
@@ -71,6 +73,10 @@ class CodexClient(Background[Sequence[Observation]]):
 
     def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
         del emit
+        with BELL.heard([self._socket.parent], self.ring):
+            self._serve()
+
+    def _serve(self) -> None:
         tried: tuple[int, int] | None = None
         again_at = 0.0
         while not self._stopped:
@@ -80,9 +86,9 @@ class CodexClient(Background[Sequence[Observation]]):
                 tried = found
                 self._attempt()
                 again_at = time.monotonic() + self._pause
-            with self._news:
-                if not self._stopped:
-                    self._news.wait(_LOOK_SECONDS)
+            # One that does not serve us, or has ended without a word, is tried again.
+            looks = found is not None or not BELL.works
+            self._rest(_LOOK_SECONDS if looks else 0.0, _LOOK_SECONDS if looks else _SELDOM_SECONDS)
 
     def _found(self) -> tuple[int, int] | None:
         """Which socket there is."""

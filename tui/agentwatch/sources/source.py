@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from agentwatch.delegation.run import Run
     from agentwatch.sources.sessions.following import RunTranscript
 
+Stirred = Callable[[bool], None]
+
 
 class Source(Protocol):
     """Where observations come from. It runs on its own thread and never blocks the caller.
@@ -27,6 +29,11 @@ class Source(Protocol):
     def known(self) -> Mapping[str, KnownFile]:
         """What to remember of the files for the next time, nothing where it cannot be told. Any thread may call it."""
         return {}
+
+    def hear(self, stirred: Stirred) -> None:  # noqa: ARG002
+        """Called before `start`: `stirred` is called on the source's thread when something may have happened to any
+        file below the workspace, with whether it is told of all that does. One that watches no files never calls."""
+        return
 
     def start(self, emit: Callable[[Batch], None]) -> None:  # noqa: ARG002
         """Begin to observe; `emit` is called on the source's thread, with what was there first."""
@@ -65,6 +72,10 @@ class CombinedSource(Source):
 
     def known(self) -> Mapping[str, KnownFile]:
         return dict(chain.from_iterable(source.known().items() for source in self._sources))
+
+    def hear(self, stirred: Stirred) -> None:
+        for source in self._sources:
+            source.hear(stirred)
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         for number, source in enumerate(self._sources):

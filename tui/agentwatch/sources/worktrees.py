@@ -67,14 +67,30 @@ def worktrees_of(workspace: str) -> list[str]:
 
     Empty where it is none. Raises NoRepositoryError, in words for the operator, where its `.git` leads nowhere.
     """
-    return sorted(_others(workspace))
+    return sorted(_others(workspace, _repository(workspace)))
 
 
-def made_worktrees_of(workspace: str) -> list[str]:
-    """The same, those that git was used in last first, and without those that it is still making: what it checks out
-    is not told from an agent's work then."""
-    others = {place: own for place, own in _others(workspace).items() if not _is_being_made(own)}
-    return sorted(others, key=lambda place: -_changed_at(f"{others[place]}/index"))
+class Worktrees:
+    """The other work trees of one repository, at each call as they are then; the workspace is a real path."""
+
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
+        self._made: set[str] = set()
+        self.heard: list[str] = []
+        """The directories in which something happens before there are others; none where only time tells."""
+
+    def __call__(self) -> list[str]:
+        """Those that git was used in last first, and without those that it is still making: what it checks out is not
+        told from an agent's work then. Raises NoRepositoryError."""
+        self.heard = []
+        common = _repository(self._workspace)
+        others = _others(self._workspace, common)
+        # One that was made stays so: the next commit in it looks like the first checkout.
+        self._made = {place for place, own in others.items() if place in self._made or not _is_being_made(own)}
+        if self._made == others.keys():
+            all_of_them = [] if common is None else [f"{common}/worktrees", *others, *others.values()]
+            self.heard = [one for one in (self._workspace, *all_of_them) if one != common]
+        return sorted(self._made, key=lambda place: -_changed_at(f"{others[place]}/index"))
 
 
 def worktrees_below(workspace: str) -> list[str]:
@@ -115,9 +131,8 @@ def lies_in_another(workspace: str, directory: str) -> bool:
     return False
 
 
-def _others(workspace: str) -> dict[str, str]:
-    """The git directory of each of the other work trees."""
-    common = _repository(workspace)
+def _others(workspace: str, common: str | None) -> dict[str, str]:
+    """The git directory of each of the other work trees, which share this one."""
     if common is None:
         return {}
     others = {}

@@ -88,13 +88,14 @@ class Bell:
             if comes:
                 for place in places:
                     backend.watch(os.fspath(_nearest(place)).lstrip("/"))
-            happened = {Path("/", path) for path in backend.wait(0.0 if comes else _LONG).paths}
+            heard = backend.wait(0.0 if comes else _LONG)
+            happened = {Path("/", path) for path in heard.paths}
             touched = happened | {path.parent for path in happened}
             for ring, directories in listening.items():
                 if comes or not touched.isdisjoint(directories):
                     ring()
-            # Such a directory, or one on the way to it, has come or gone.
-            comes = not happened.isdisjoint(ways)
+            # Such a directory, or one on the way to it, has come or gone, or nobody knows what else has happened.
+            comes = heard.lost or not happened.isdisjoint(ways)
             time.sleep(_REST_SECONDS)
 
 

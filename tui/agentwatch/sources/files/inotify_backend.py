@@ -47,6 +47,7 @@ _BUFFER: Final = 256 * 1024
 _READS: Final = 16
 """Reads in one wait, so that a stream of events cannot keep it for ever."""
 
+_NOISE: Final = Changes(others=True)
 _NOISE_MS: Final = 5
 """Rest after events that concern nobody: a log file that grows next to the handoffs must not cost a core."""
 
@@ -124,7 +125,7 @@ class InotifyBackend(Backend):
         if paths or lost:
             return Changes(frozenset(paths), lost)
         self._woken.poll(_NOISE_MS)
-        return NOTHING
+        return _NOISE
 
     def wake(self) -> None:
         # Once closed, the number may be another file's.

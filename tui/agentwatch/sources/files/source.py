@@ -21,9 +21,10 @@ from agentwatch.sources.files.documents import Documents, KnownFile, Reader
 from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher, open_backend
+from agentwatch.sources.files.watch import OpenBackend, open_backend
+from agentwatch.sources.files.watcher import Emit, Watcher
 from agentwatch.sources.health import Batch, health_of
-from agentwatch.sources.source import Source
+from agentwatch.sources.source import Source, Stirred
 
 if TYPE_CHECKING:
     from agentwatch.sources.files.readings import Readings
@@ -128,6 +129,7 @@ class FilesSource(Source):
         self._documents.readings = readings
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
+        self._stirred: Stirred = lambda _: None
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
@@ -152,10 +154,14 @@ class FilesSource(Source):
             return {}
         return {to_path(name): file for name, file in list(self._documents.files.items())}
 
+    def hear(self, stirred: Stirred) -> None:
+        self._stirred = stirred
+
     def start(self, emit: Emit) -> None:
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
         Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
         self._watcher = Watcher(self._root, self._settings, self._documents, emit=emit, open_backend=self._open_backend)
+        self._watcher.stirred = self._stirred
         self._thread = threading.Thread(target=self._watcher.run, name="agentwatch-files", daemon=True)
         self._thread.start()
 

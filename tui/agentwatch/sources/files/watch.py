@@ -6,15 +6,21 @@ Events are hints. A backend may miss some without knowing: compare with the disk
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
+
+from agentwatch.sources.files.settings import FilesSettings
 
 
 class Changes(NamedTuple):
-    """What a backend noticed. `paths` are names relative to the root; `lost`: there was more than they tell."""
+    """What a backend noticed. `paths` are names relative to the root; `lost`: there was more than they tell; `others`:
+    something happened to files that are of no interest here."""
 
     paths: frozenset[str] = frozenset()
     lost: bool = False
+    others: bool = False
 
 
 NOTHING: Final = Changes()
@@ -69,7 +75,28 @@ class PollingBackend(Backend):
         self._woken.set()
 
 
+OpenBackend = Callable[[str, FilesSettings], Backend]
+
+
 def why_polling(error: OSError, limit: str) -> str:
     """The sentence for the operator when the system gives no more watches; `limit` is the setting to raise."""
     words = os.strerror(error.errno) if error.errno else str(error)
     return f"Polling, because the system gives no more file watches ({words}). Raise {limit}, or prune directories"
+
+
+def open_backend(root: str, settings: FilesSettings) -> Backend:
+    """The best backend for this machine and these settings. Raises WatchError with the reason where there is none."""
+    if settings.force_polling:
+        raise WatchError("Polling, as configured")
+    # The same reading of the variable as watchfiles has.
+    if os.environ.get("WATCHFILES_FORCE_POLLING", "").lower() not in {"", "false", "disable", "disabled"}:
+        raise WatchError("Polling, because WATCHFILES_FORCE_POLLING is set")
+    # Loaded here, in the thread that watches: watchfiles takes as long to load as a screen to appear, and inotify is
+    # not everywhere.
+    if sys.platform == "linux":
+        from agentwatch.sources.files.inotify_backend import InotifyBackend
+
+        return InotifyBackend(root)
+    from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
+
+    return WatchfilesBackend(root)

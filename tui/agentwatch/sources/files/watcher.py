@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import os
 import stat
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +17,9 @@ from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.documents import Documents
 from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
+from agentwatch.sources.files.watch import NOTHING, Backend, Changes, OpenBackend, PollingBackend, WatchError
 from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
+from agentwatch.sources.source import Stirred
 from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.006
@@ -65,12 +65,11 @@ changed when it is over. A file that is written again meanwhile is read once, as
 _IDLE_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.5
 _LONGEST_SECONDS: Final = 30.0
-_EXACT_LONGEST_SECONDS: Final = 300.0
-"""Between two sweeps: at least while nothing happens, at least where there are no events, and at most; of a backend
-that knows what it lost, it finds only what others write over a network."""
+_EXACT_SECONDS: Final = (30.0, 300.0)
+"""Between two sweeps: at least while nothing happens, at least where there are no events, and at most; and both of a
+backend that knows what it lost, for it finds only what others write over a network."""
 
 Emit = Callable[[Batch], None]
-OpenBackend = Callable[[str, FilesSettings], Backend]
 
 
 class _Sweeps:
@@ -96,7 +95,7 @@ class _Sweeps:
     def advance(self, *, polls: bool, exact: bool = False) -> None:
         """Begin a sweep that is due, and do a slice of it. `polls`: nothing else finds changes; `exact`: there are
         events, and it would be known if some were lost."""
-        longest = _EXACT_LONGEST_SECONDS if exact else _LONGEST_SECONDS
+        idle, longest = _EXACT_SECONDS if exact else (_IDLE_SECONDS, _LONGEST_SECONDS)
         now = time.monotonic()
         if self._running is None:
             if now < self.next_at or self._catalogue.waiting:
@@ -113,7 +112,7 @@ class _Sweeps:
         self._cost = self._spent + time.thread_time() - began
         self._ended_at = time.monotonic()
         idle_share = _EXACT_IDLE_SHARE if exact else _IDLE_SHARE
-        shortest, share = (_POLL_SECONDS, _POLL_SHARE) if polls else (_IDLE_SECONDS, idle_share)
+        shortest, share = (_POLL_SECONDS, _POLL_SHARE) if polls else (idle, idle_share)
         pause = min(max(shortest, self._cost / share), longest)
         self.next_at = min(self.next_at, self._ended_at + pause)
 
@@ -148,6 +147,7 @@ class Watcher:
         self._has_observed = False
         self._told: Health | None = None
         self._told_at = 0.0
+        self.stirred: Stirred = lambda _: None
 
     def wake(self) -> None:
         """End `run` soon."""
@@ -197,7 +197,11 @@ class Watcher:
         self._note(changes, now, lost=changes.lost or stalled, exact=backend.exact)
         self._sweeps.advance(polls=backend.polls, exact=backend.exact)
         self._catalogue.mark_due(now)
+        has_news = changes != NOTHING or is_starting or bool(self._catalogue.waiting) or not backend.exact
         self._drain()
+        if has_news:
+            # Behind all that: what was made in a new directory is there by now, or will be told.
+            self.stirred(backend.exact)
         if now < self._changed_at + _STORM_OVER_SECONDS and not is_starting:
             self._rest(began)
 
@@ -333,21 +337,3 @@ class Watcher:
         elif self._starting:
             mode, detail = "starting", "Looking through the workspace"
         return health_of(mode, detail, problems, self._catalogue.directories, self._catalogue.files)
-
-
-def open_backend(root: str, settings: FilesSettings) -> Backend:
-    """The best backend for this machine and these settings. Raises WatchError with the reason where there is none."""
-    if settings.force_polling:
-        raise WatchError("Polling, as configured")
-    # The same reading of the variable as watchfiles has.
-    if os.environ.get("WATCHFILES_FORCE_POLLING", "").lower() not in {"", "false", "disable", "disabled"}:
-        raise WatchError("Polling, because WATCHFILES_FORCE_POLLING is set")
-    # Loaded here, in the thread that watches: watchfiles takes as long to load as a screen to appear, and inotify is
-    # not everywhere.
-    if sys.platform == "linux":
-        from agentwatch.sources.files.inotify_backend import InotifyBackend
-
-        return InotifyBackend(root)
-    from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
-
-    return WatchfilesBackend(root)
