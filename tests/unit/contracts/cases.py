@@ -380,6 +380,8 @@ SUBAGENT_RETURN: Final = [
         ("SUB047", put("metadata.delegation_path", []), '"delegation_path"'),
         ("SUB050", put("status", "partial"), ROOT),
         ("SUB061", put("errors", SUBAGENT_FAILED["errors"]), '"errors"'),
+        ("SUB062", put("attempt", 0), '"attempt"'),
+        ("SUB062", put("metadata.attempt", "second"), '"attempt"'),
     ),
     *_json(
         "north.return.json",
@@ -430,6 +432,7 @@ RETURN_META: Final = [
         ("MET034", put("blockers", 3), '"blockers"'),
         ("MET034", put("blockers.0", 17), "    17"),
         ("MET036", drop("review_reason"), ROOT),
+        ("MET037", put("metadata.attempt", 1.5), '"attempt"'),
     ),
     Case(
         "MET035",
@@ -474,6 +477,7 @@ REPORT_CONTRACT: Final = _json(
         ),
         '"identified_gaps"',
     ),
+    ("REP051", put("report_metadata.attempt", True), '"attempt"'),
 )
 
 TABLES: Final = {

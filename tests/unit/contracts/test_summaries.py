@@ -43,6 +43,22 @@ def meta(document: Any) -> Return:
     return returned(document, ".return-meta.json")
 
 
+@pytest.mark.parametrize(
+    ("document", "name", "key"),
+    [
+        (SUBAGENT, "x.return.json", "attempt"),
+        (SUBAGENT, "x.return.json", "metadata.attempt"),
+        (META, ".return-meta.json", "attempt"),
+        (META, ".return-meta.json", "metadata.attempt"),
+        (REPORT, "x.report.json", "attempt"),
+        (REPORT, "x.report.json", "report_metadata.attempt"),
+    ],
+)
+def test_a_return_in_json_names_the_attempt_that_it_answers(document: Any, name: str, key: str) -> None:
+    assert returned(put(key, 2)(document), name).attempt == 2
+    assert returned(put(key, "second")(document), name).attempt is None
+
+
 def test_a_packet_gives_its_identity() -> None:
     reading = read_document(text_of({**PACKET, "decision_id": "d1", "restores": "garden.pond"}), "x.json")
 

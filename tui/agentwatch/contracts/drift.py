@@ -94,6 +94,7 @@ _OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
 _ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
 _BEGAN: Final = ("started_at", "created_at")
 _PLACES: Final = ("metadata", "report_metadata")
+_MOST_ATTEMPTS: Final = 1_000_000
 
 
 def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
@@ -158,6 +159,20 @@ def stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
     told = [text for place in places for key in keys if isinstance(text := place.get(key), str)]
     found = [at for text in told if (at := _moment(text)) is not None]
     return max(found, default=None)
+
+
+def attempt_of(top: dict[str, Any], rule: str, judgement: Judgement) -> int | None:
+    """The attempt that a return says it answers, at its top or in its metadata; None where it says none. What is no
+    number breaks the rule."""
+    for key in ("", *_PLACES):
+        place = top.get(key) if key else top
+        value = place.get("attempt") if isinstance(place, dict) else None
+        if value is None:
+            continue
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_ATTEMPTS:
+            return value
+        judgement.add(rule, (key, "attempt") if key else ("attempt",), value=shown(value))
+    return None
 
 
 def _moment(text: str) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agentwatch.contracts.drift import blocked_by, stated_at
+from agentwatch.contracts.drift import attempt_of, blocked_by, stated_at
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.rows import Table, row
@@ -151,6 +151,10 @@ _RULES: Final[tuple[Rule, ...]] = (
     .example(
         '"status": "completed", "identified_gaps": ["Tests."]', '"status": "failed", "identified_gaps": ["Tests."]'
     ),
+    _warning("REP051", _METADATA, "`attempt` is not a positive integer")
+    .says("`attempt` is {value}; agentwatch understands it only as an integer from 1 on.")
+    .because("`attempt` is not of the contract; agentwatch counts retries by it.")
+    .example('"attempt": 2', '"attempt": "second"'),
 )
 
 TABLE: Final = Table(
@@ -208,7 +212,7 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[Report, Return]:
     context_map = _context_map(report.findings or {}, judgement)
     if context_map is not None:
         report = report.model_copy(update={"context_map": context_map})
-    return report, _summary_of(report, top)
+    return report, _summary_of(report, top, attempt_of(top, "REP051", judgement))
 
 
 def _context_map(findings: dict[str, Any], judgement: Judgement) -> list[ContextEntry] | None:
@@ -250,7 +254,7 @@ def _context_entry(
     return ContextEntry(description=description, path=match["path"], first=first, last=last)
 
 
-def _summary_of(report: Report, top: dict[str, Any]) -> Return:
+def _summary_of(report: Report, top: dict[str, Any], attempt: int | None) -> Return:
     metadata = report.report_metadata or _NO_METADATA
     raw = top.get("report_metadata")
     status = raw.get("status") if isinstance(raw, dict) else None
@@ -260,6 +264,7 @@ def _summary_of(report: Report, top: dict[str, Any]) -> Return:
         reported_state=shared(brief(status)) if isinstance(status, str) else None,
         outcome=outcome,
         task_id=metadata.task_id or None,
+        attempt=attempt,
         agent=shared(metadata.agent_name),
         error_message=brief(metadata.error_message),
         retry_hint=None,

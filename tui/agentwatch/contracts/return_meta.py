@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts import wording
-from agentwatch.contracts.drift import BLOCKERS, blockers, judge_status, paths_in, stated_at
+from agentwatch.contracts.drift import BLOCKERS, attempt_of, blockers, judge_status, paths_in, stated_at
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import judge_paths
 from agentwatch.contracts.rows import Table, row
@@ -175,6 +175,10 @@ _RULES: Final[tuple[Rule, ...]] = (
     .says("`requires_user_review` is true without a `review_reason`; say what the user is to decide.")
     .because("The operator is asked to look, and must know at what.")
     .example('"requires_user_review": true, "review_reason": "Two designs."', '"requires_user_review": true'),
+    _warning("MET037", _DIALECT, "`attempt` is not a positive integer")
+    .says("`attempt` is {value}; agentwatch understands it only as an integer from 1 on.")
+    .because("`attempt` is not of the contract; agentwatch counts retries by it.")
+    .example('"attempt": 2', '"attempt": "second"'),
 )
 
 TABLE: Final = Table(
@@ -227,7 +231,7 @@ def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[Re
         changed["artifacts"] = [MetaArtifact(path=path) for path in paths_in(artifacts)] or None
     changed["more"] = {key: value for key, value in top.items() if key not in _FIELDS} or None
     returned = returned.model_copy(update=changed | {"metadata": metadata})
-    return returned, _summary_of(returned, outcome, stated_at(top, outcome))
+    return returned, _summary_of(returned, outcome, stated_at(top, outcome), attempt_of(top, "MET037", judgement))
 
 
 def _objects(top: dict[str, Any], key: str, name: str, rule: str, judgement: Judgement) -> Any:
@@ -296,7 +300,7 @@ def _phases(top: dict[str, Any], key: str, returned: ReturnMeta) -> int | None:
     return None
 
 
-def _summary_of(returned: ReturnMeta, outcome: Outcome | None, at: float | None) -> Return:
+def _summary_of(returned: ReturnMeta, outcome: Outcome | None, at: float | None, attempt: int | None) -> Return:
     done, total = returned.phases_completed, returned.phases_total
     made = summary_of(
         Contract.RETURN_META,
@@ -304,6 +308,7 @@ def _summary_of(returned: ReturnMeta, outcome: Outcome | None, at: float | None)
         returned.status,
         outcome,
         at,
+        attempt=attempt,
         blockers=wording.briefs(returned.blockers or ()),
         review_reason=(wording.brief(returned.review_reason) or _NO_REASON) if returned.requires_user_review else None,
         progress=(min(done, total), total) if done is not None and total else None,

@@ -7,7 +7,7 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agentwatch.contracts import wording
-from agentwatch.contracts.drift import blocked_by, stated_at
+from agentwatch.contracts.drift import attempt_of, blocked_by, stated_at
 from agentwatch.contracts.findings import shown
 from agentwatch.contracts.paths import judge_paths
 from agentwatch.contracts.rows import Table, row
@@ -124,6 +124,10 @@ _RULES: Final[tuple[Rule, ...]] = (
     .says("`errors` is filled though the status is `completed`; leave it out, or report `partial` or `failed`.")
     .because("Errors beside a success leave open which of the two holds; tell what was overcome in the summary.")
     .example('"status": "completed", "errors": []', '"status": "completed", "errors": [{…}]'),
+    _warning("SUB062", _METADATA, "`attempt` is not a positive integer")
+    .says("`attempt` is {value}; agentwatch understands it only as an integer from 1 on.")
+    .because("`attempt` is not of the contract; agentwatch counts retries by it.")
+    .example('"attempt": 2', '"attempt": "second"'),
 )
 
 TABLE: Final = Table(
@@ -178,7 +182,14 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Re
     status = top.get("status")
     outcome = Outcome(returned.status) if returned.status else None
     reported = status if isinstance(status, str) else None
-    made = summary_of(Contract.SUBAGENT_RETURN, returned, reported, outcome, stated_at(top, outcome))
+    made = summary_of(
+        Contract.SUBAGENT_RETURN,
+        returned,
+        reported,
+        outcome,
+        stated_at(top, outcome),
+        attempt=attempt_of(top, "SUB062", judgement),
+    )
     if outcome is Outcome.BLOCKED:
         made = replace(made, blockers=made.errors or wording.briefs(blocked_by(top)))
     return returned, made
