@@ -15,6 +15,10 @@ _AT_ONCE: Final = 0.0005
 _REST: Final = 0.004
 _RESTS: Final = 10
 
+_NOTHING: Final = 0.0003
+"""Seconds of the processor in which the event loop goes round where nobody has anything to do."""
+_PATIENCE: Final = 0.05
+
 T = TypeVar("T")
 
 
@@ -105,3 +109,16 @@ def let_others_work() -> None:
         if time.perf_counter() - began < _AT_ONCE:
             return
         time.sleep(_REST)
+
+
+async def let_the_loop_go_round() -> None:
+    """Rest, for a while at most, as long as the event loop has something else to do at once: a key takes a dozen rounds
+    to be answered, and what is taken in between them keeps it waiting."""
+    import asyncio  # most that import this have no loop
+
+    until = time.monotonic() + _PATIENCE
+    while True:
+        began = time.thread_time()
+        await asyncio.sleep(0)
+        if time.thread_time() - began < _NOTHING or time.monotonic() >= until:
+            return

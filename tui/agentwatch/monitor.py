@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from agentwatch.background import let_the_loop_go_round
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Requested, Tick
 from agentwatch.delegation.tree import DelegationTree
@@ -37,6 +38,8 @@ T = TypeVar("T")
 SLICE_SECONDS: Final = 0.006
 """How long observations are applied at a stretch: a key pressed meanwhile waits no longer than this."""
 
+_FEW: Final = 20
+"""Observations that are taken in together: a task whose handoff and return are among them is made once."""
 _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
@@ -115,7 +118,7 @@ class Monitor(Watched):
         self._open_codex = open_codex
         self._since = self._left_out_since = since
         """None once that is done, and where nothing is left out."""
-        self._pending: deque[Observation | _Turn | Health] = deque()
+        self._pending: deque[Sequence[Observation] | _Turn | Health] = deque()
         self._next: DelegationTree | None = None
         """The tree that is being made anew, to take the place of the other."""
         self._latest_seq = 0
@@ -147,13 +150,14 @@ class Monitor(Watched):
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
 
-        def queue(given: Iterable[Observation | _Turn | Health]) -> None:
-            self._pending.extend(given)
+        def queue(given: Sequence[Observation]) -> None:
+            self._pending.extend(given[at : at + _FEW] for at in range(0, len(given), _FEW))
             arrived.set()
 
         def take(batch: Batch) -> None:
-            queue((_Turn.BEGIN, *batch.observations, _Turn.END) if batch.anew else batch.observations)
-            queue((batch.health,))  # it is not live before that is in the tree
+            self._pending.extend((_Turn.BEGIN,) if batch.anew else ())
+            queue(batch.observations)  # it is not live before that is in the tree
+            self._pending.extend((_Turn.END, batch.health) if batch.anew else (batch.health,))
 
         def observed(batch: Batch) -> None:
             # In the source's thread: what it has told counts as known, whether the loop still takes it or not.
@@ -241,7 +245,7 @@ class Monitor(Watched):
                     update = self._apply_slice() if has_news or self._pending else self._tick()
                     if has_news or update.changed:
                         yield update
-                        await asyncio.sleep(0)  # the event loop goes round before anybody else has a turn
+                        await let_the_loop_go_round()
                 if not self._pending:
                     break
 
@@ -288,7 +292,7 @@ class Monitor(Watched):
 
     def _take_all(self, observations: Iterable[Observation]) -> None:
         observations = tuple(observations)
-        self.tree.take_all(observations)
+        (self._next or self.tree).take_all(observations)
         if self.tap is not None:
             for observation in observations:
                 self.tap(observation)
@@ -315,8 +319,7 @@ class Monitor(Watched):
         return changed
 
     def _apply_slice(self) -> Update:
-        structure, end = self.tree.structure, time.monotonic() + SLICE_SECONDS
-        other = set[str]()
+        structure, other, end = self.tree.structure, set[str](), time.monotonic() + SLICE_SECONDS
         while self._pending:
             given = self._pending.popleft()
             if isinstance(given, Health):
@@ -324,10 +327,8 @@ class Monitor(Watched):
             elif isinstance(given, _Turn):
                 other |= self._turn(given)
             else:
-                self._latest_seq = max(self._latest_seq, given.seq)
-                (self._next or self.tree).take(given)
-                if self.tap is not None:
-                    self.tap(given)
+                self._latest_seq = max(self._latest_seq, *(one.seq for one in given))
+                self._take_all(given)
             if time.monotonic() >= end:
                 break
         changed = other | self.tree.apply(Tick(self._latest_seq, self._clock()))
