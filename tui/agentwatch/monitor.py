@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -231,14 +231,12 @@ class Monitor(Watched):
         import asyncio
 
         while True:
-            has_news = True
-            try:
+            with suppress(TimeoutError):
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
                 rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
                 async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
-            except TimeoutError:
-                has_news = False
+            has_news = arrived.is_set()
             arrived.clear()
             while True:
                 async with self.turn:
