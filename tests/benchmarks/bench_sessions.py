@@ -1,5 +1,6 @@
-"""Session stores: `tree --json` against `agents-tree --json` on the same store, where that program is installed; first
-sight, steady state and idle cost of a reader against what nobody can do without; a `wait` beside large sessions."""
+"""Session stores: `tree --json` where nothing is kept, again, and after one more line, against `json.loads` of every
+line, and `agents-tree --json` on the same store, where that program is installed (`AGENTS_TREE` names it); first sight,
+steady state and idle cost of a reader against what nobody can do without; a `wait` beside large sessions."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -51,10 +54,6 @@ def _run(command: list[str], home: Path, code: int = 0) -> bytes:
     if ran.returncode != code:
         raise RuntimeError(f"{command} ended with {ran.returncode}")
     return ran.stdout
-
-
-def _agents(tree: list[dict[str, object]]) -> int:
-    return sum(1 + _agents(node["children"]) for node in tree)  # type: ignore[arg-type]
 
 
 _GROWTH: Final = """
@@ -135,35 +134,54 @@ def _wait(store: Store, agentwatch: str, home: Path, size: str) -> Row:
     return Row(f"wait beside {size} of sessions, undecided", "wait where there are none", alone, beside)
 
 
-def run() -> list[Row]:
-    rows = []
+def _tree(store: Store, agentwatch: str, home: Path, paths: list[Path], what: str) -> list[Row]:
+    """`tree --json` by what is kept of it. The goals are about the other program."""
+    command = [agentwatch, "tree", "--json", str(store.workspace)]
+    line = next(line for line in paths[-1].read_bytes().splitlines(keepends=True) if b"tool_use" in line)
+
+    def anew() -> None:
+        shutil.rmtree(home / "state", ignore_errors=True)
+        _run(command, home)
+
+    def one_more() -> None:
+        with paths[-1].open("ab") as file:
+            file.write(line)
+        _run(command, home)
+
+    def parsed() -> None:
+        for path in paths:
+            with path.open("rb") as file:
+                for line in file:
+                    json.loads(line)
+
+    peers: dict[str, Callable[[], object]] = {"json.loads of every line": parsed}
+    if (theirs := os.environ.get("AGENTS_TREE") or shutil.which("agents-tree")) is not None:
+        peers["agents-tree"] = partial(_run, [theirs, "--json", str(store.workspace)], home)
+    again = partial(_run, command, home)
+    # What is too young is not kept.
+    time.sleep(0.1)
+    cold, *references = interleaved([anew, *peers.values()], 5)
+    times = {"": cold, ", again": interleaved([again], 6)[0], ", one more line": interleaved([one_more], 5)[0]}
+    return [
+        Row(f"tree --json, {what}{how}", peer, reference, taken)
+        for how, taken in times.items()
+        for peer, reference in zip(peers, references, strict=True)
+    ]
+
+
+def run() -> Iterator[Row]:
     # Both as they are installed.
     agentwatch = str(Path(sys.executable).with_name("agentwatch"))
-    theirs = os.environ.get("AGENTS_TREE") or shutil.which("agents-tree")
     for agents, tools in ((10, 20), (50, 100), (100, 500)):
         with tempfile.TemporaryDirectory() as directory:
             store = _store(Path(directory), agents, tools)
-            workspace, home = str(store.workspace), Path(directory) / "home"
+            home = Path(directory) / "home"
             paths = sorted(path for path in store.home.rglob("*.jsonl"))
             size = f"{sum(path.stat().st_size for path in paths) / 1e6:.1f} MB"
-            ours = [agentwatch, "tree", "--json", workspace]
-            rows.append(_first_sight(store, paths, size))
-            found = len(json.loads(_run(ours, home))["tasks"])
+            yield _first_sight(store, paths, size)
+            found = len(json.loads(_run([agentwatch, "tree", "--json", str(store.workspace)], home))["tasks"])
             if found != agents + 1:
                 raise RuntimeError(f"{found} tasks instead of {agents + 1}")
-            rows.append(_wait(store, agentwatch, home, size))
-            if theirs is None:
-                (taken,) = interleaved([partial(_run, ours, home)], 7)
-                rows.append(
-                    Row(f"tree --json, {agents} children in {size}", "nothing: no agents-tree here", taken, taken)
-                )
-                rows += _steady(store, paths, size)
-                continue
-            peer = [theirs, "--json", workspace]
-            seen = sum(_agents(session["agents"]) for session in json.loads(_run(peer, home))["sessions"])
-            reference, taken = interleaved([partial(_run, peer, home), partial(_run, ours, home)], 7)
-            rows.append(
-                Row(f"tree --json, {agents} children in {size} (they: {seen})", "agents-tree", reference, taken)
-            )
-            rows += _steady(store, paths, size)
-    return rows
+            yield _wait(store, agentwatch, home, size)
+            yield from _tree(store, agentwatch, home, paths, f"{agents} children in {size}")
+            yield from _steady(store, paths, size)

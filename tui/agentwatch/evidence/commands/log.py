@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from agentwatch.background import let_others_work
@@ -138,10 +139,14 @@ def _of_run(run: Run, records: _Records) -> Iterator[Done]:
     """The acts of a run; what its session did in rounds before or after is another attempt's."""
     since = run.started_at - _SLACK if run.rounds else float("-inf")
     until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else float("inf")
+    # Agents call the same commands over and over, in one directory.
+    started_by, resolved = cache(_started_by), cache(os.path.realpath)
     for act in acts_in(_gently(records)):
         if since <= act.at <= until:
             call = Call(run.source, run.session_id, act.place, act.answered, act.at)
-            ran = _ran(act, call) if act.kind is ActKind.COMMAND and not act.refused else None
+            ran = None
+            if act.kind is ActKind.COMMAND and not act.refused:
+                ran = _ran(act, call, started_by(act.what), resolved(act.cwd) if act.cwd else "")
             yield Done(act._replace(what=act.what[:_LONGEST], ended=None), call, ran)
 
 
@@ -152,17 +157,24 @@ def _gently(records: _Records) -> _Records:
         yield one
 
 
-def _ran(act: Act, call: Call) -> Ran:
-    line = parse(act.what)
-    programs = tuple(program(part.words) for part in line.parts)
-    ended = act.ended
+_Started = tuple[CommandLine, tuple[Program, ...], bool]
+
+
+def _started_by(text: str) -> _Started:
+    """A line, its programs, and whether one of them may test or check."""
+    line = parse(text)
     may_check = not line.plain or not all(surely_checks_nothing(part.argv) for part in line.parts)
     checks = may_check and (line.plain or may_start(line.text, ()))
+    return line, tuple(program(part.words) for part in line.parts), checks
+
+
+def _ran(act: Act, call: Call, started: _Started, cwd: str) -> Ran:
+    ended, (line, programs, checks) = act.ended, started
     output = ended.output if ended is not None and checks else ""
     return Ran(
         line=line,
         programs=programs,
-        cwd=os.path.realpath(act.cwd) if act.cwd else "",
+        cwd=cwd,
         at=act.at,
         over_at=act.ended_at,
         code=ended.exit_code if ended is not None else None,

@@ -74,56 +74,69 @@ def _of_listed(match: re.Match[str]) -> Counts:
     return _pairs(match["counts"])
 
 
-_Row = tuple[re.Pattern[str], Callable[[re.Match[str]], Counts], bool]
+_Row = tuple[Sequence[str], re.Pattern[str], Callable[[re.Match[str]], Counts], bool]
 
 
-def _row(pattern: str, read: Callable[[re.Match[str]], Counts], *, adds_up: bool = False) -> _Row:
-    return re.compile(pattern, re.MULTILINE), read, adds_up
+def _row(pattern: str, read: Callable[[re.Match[str]], Counts], *words: str, adds_up: bool = False) -> _Row:
+    """One of the `words` stands in all that the pattern matches. They are looked for first: most outputs have none."""
+    return words, re.compile(pattern, re.MULTILINE), read, adds_up
 
 
 _PAIR: Final = r"\d+ (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun)"
+_PYTEST: Final = ("no tests ran", "failed", "passed", "skipped", "deselected", "warning", "error", "rerun")
 # Each with how its match is read, and whether several of one output add up; else several that differ say nothing.
 _SUMMARIES: Final[Sequence[_Row]] = (
-    _row(rf"^=*[ ]?(?:(?P<none>no tests ran)|(?P<counts>{_PAIR}(?:, {_PAIR})*)) in \d[\d.]*s.*$", _of_pytest),
+    _row(rf"^=*[ ]?(?:(?P<none>no tests ran)|(?P<counts>{_PAIR}(?:, {_PAIR})*)) in \d[\d.]*s.*$", _of_pytest, *_PYTEST),
     _row(
         r"^Ran (?P<ran>\d+) tests? in .*\n\s*^(?P<end>OK|FAILED|NO TESTS RAN)(?: \((?P<details>[^)\n]*)\))?\s*$",
         _of_unittest,
+        "Ran ",
     ),
     _row(
         r"^test result: (?:ok|FAILED)\. (?P<good>\d+) passed; (?P<bad>\d+) failed; (?P<skipped>\d+) ignored",
         _of_parts,
+        "test result: ",
         adds_up=True,
     ),
-    _row(r"^[ \t]*Summary \[.*\] +\d+ tests? run: (?P<counts>.*)$", _of_listed),
-    _row(r"^[ \t]*Tests:? {2,}(?P<counts>(?:\d+ \w+(?:, | \| )?)+)(?: ?\(\d+\))?(?:, \d+ total)?\s*$", _of_listed),
+    _row(r"^[ \t]*Summary \[.*\] +\d+ tests? run: (?P<counts>.*)$", _of_listed, "Summary ["),
+    _row(
+        r"^[ \t]*Tests:? {2,}(?P<counts>(?:\d+ \w+(?:, | \| )?)+)(?: ?\(\d+\))?(?:, \d+ total)?\s*$",
+        _of_listed,
+        "Tests",
+    ),
     _row(
         r"^[ \t]*(?P<good>\d+) passing\b.*(?:\n[ \t]*(?P<skipped>\d+) pending)?(?:\n[ \t]*(?P<bad>\d+) failing)?",
         _of_parts,
+        " passing",
     ),
-    _row(r"^[#\u2139] pass (?P<good>\d+)\n[#\u2139] fail (?P<bad>\d+)", _of_parts),
-    _row(r"^(?P<total>\d+) examples?, (?P<bad>\d+) failures?(?:, (?P<skipped>\d+) pending)?", _of_total),
-    _row(r"^OK \((?P<total>\d+) tests?, \d+ assertions?\)", _of_total),
+    _row(r"^[#\u2139] pass (?P<good>\d+)\n[#\u2139] fail (?P<bad>\d+)", _of_parts, " pass "),
+    _row(r"^(?P<total>\d+) examples?, (?P<bad>\d+) failures?(?:, (?P<skipped>\d+) pending)?", _of_total, " example"),
+    _row(r"^OK \((?P<total>\d+) tests?, \d+ assertions?\)", _of_total, "OK ("),
     _row(
         r"^Tests: (?P<total>\d+), Assertions: \d+(?:, Errors: (?P<errors>\d+))?(?:, Failures: (?P<bad>\d+))?"
         r"(?:.*, Skipped: (?P<skipped>\d+))?",
         _of_total,
+        "Assertions: ",
     ),
     _row(
         r"(?:Passed|Failed)! +- Failed: +(?P<bad>\d+), Passed: +(?P<good>\d+), Skipped: +(?P<skipped>\d+)",
         _of_parts,
+        "- Failed: ",
         adds_up=True,
     ),
     _row(
         r"^(?:\[\w+\] )?Tests run: (?P<total>\d+), Failures: (?P<bad>\d+), Errors: (?P<errors>\d+)"
         r", Skipped: (?P<skipped>\d+)\s*$",
         _of_total,
+        "Tests run: ",
     ),
     _row(
         r"^(?:\d+ doctests?, )?(?P<total>\d+) tests?, (?P<bad>\d+) failures?"
         r"(?:, (?P<skipped>\d+) (?:skipped|excluded))?",
         _of_total,
+        " failure",
     ),
-    _row(r"^\d+% tests passed, (?P<bad>\d+) tests failed out of (?P<total>\d+)", _of_total),
+    _row(r"^\d+% tests passed, (?P<bad>\d+) tests failed out of (?P<total>\d+)", _of_total, "% tests passed, "),
 )
 _PLAIN: Final = re.compile(
     rf"^\W*(?:Tests?:?\s+)?(?:\d+ tests?[,:]? )?(?P<counts>{_COUNTED.pattern}.*)$", re.MULTILINE | re.IGNORECASE
@@ -142,6 +155,8 @@ def counts_in(output: str) -> Counts | None:
     packages = [match[1] for match in _PACKAGES.finditer(text)]
     if packages:
         return Counts(None, sum(word is None for word in packages))
+    if _COUNTED.search(text) is None:
+        return None
     last = [match for line in text.splitlines() if (match := _PLAIN.match(line.strip())) is not None]
     # Those that are listed below each other are one summary; a line among many others may be anything.
     together = _pairs("\n".join(match["counts"] for match in last)) if last and len(last) <= 3 else Counts()
@@ -149,8 +164,10 @@ def counts_in(output: str) -> Counts | None:
 
 
 def _read(
-    text: str, pattern: re.Pattern[str], read: Callable[[re.Match[str]], Counts], adds_up: bool
+    text: str, words: Sequence[str], pattern: re.Pattern[str], read: Callable[[re.Match[str]], Counts], adds_up: bool
 ) -> Iterator[Counts]:
+    if not any(word in text for word in words):
+        return
     found = [read(match) for match in islice(pattern.finditer(text), _MOST)]
     if adds_up and found:
         yield Counts(*(sum(one[at] or 0 for one in found) for at in range(3)))
@@ -171,14 +188,20 @@ _FAULTS: Final = re.compile(
     r"|(?:.*[ :])?warning: .*|\[WARNING\].*|.*\b[1-9]\d* warnings?\b.*)$",
     re.MULTILINE,
 )
+_OF_FAULTS: Final = ("Found ", "problem", "error", "warning", "[WARNING]")
+"""One of these stands in all that tells of a fault."""
+_OF_CLEAN: Final = ("passed!", "success: ", "no ", "errors, ", "error, ", "formatted", "unchanged")
+"""The same of what tells that there is none, in small letters."""
 
 
 def faults_in(output: str) -> bool | None:
     """Whether a check says that it found something; None where it does not say."""
     text = _COLORS.sub("", output[-_LOOKED_AT:])
-    if any((match["a"] or match["b"] or match["c"] or "1") != "0" for match in _FAULTS.finditer(text)):
+    is_told = any(word in text for word in _OF_FAULTS)
+    if is_told and any((match["a"] or match["b"] or match["c"] or "1") != "0" for match in _FAULTS.finditer(text)):
         return True
-    return False if _CLEAN.search(text) is not None else None
+    folded = text.casefold()
+    return False if any(word in folded for word in _OF_CLEAN) and _CLEAN.search(text) is not None else None
 
 
 _CUT: Final = re.compile(
