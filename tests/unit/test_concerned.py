@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from agentwatch.composition import scanned
+from agentwatch.concerned import Concerned, is_unconcerned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
-from agentwatch.sightings import Concerned, sighted
+from agentwatch.kept.noted import sign_at
+from agentwatch.sightings import sighted
 from agentwatch.sources.files.documents import Documents
 from tests.homes import live_in
 from tests.unit.agents.documents import packet, returned
@@ -76,6 +78,53 @@ def test_a_task_is_told_of_as_if_all_documents_were_recognised(tmp_path: Path, n
     for task_id in {*_IDS, *whole, "nobody"}:
         found = sighted(workspace, settings, task_id, scanned, inspects=True).task
         assert told(found) == told(whole.get(task_id)), (seed, task_id)
+
+
+def signs_below(root: Path) -> dict[str, object]:
+    return {str(path): sign_at(str(path), follows=False) for path in (root, *root.rglob("*"))}
+
+
+@pytest.mark.parametrize("number", range(_EXAMPLES))
+def test_of_a_task_that_no_change_concerns_the_same_is_told(tmp_path: Path, number: int) -> None:
+    seed = random.randrange(2**32) + number
+    dice, workspace = random.Random(seed), tmp_path / "shop"
+    texts = [text_of(dice) for _ in range(12)]
+    places = (*_PLACES, *(f"far/{place}" for place in "abcdef"), "a/b/", "job/deep/er/")
+
+    def write() -> None:
+        path = workspace / dice.choice(places) / dice.choice(_NAMES)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dice.choice(texts), "utf-8")
+
+    for _ in range(dice.randrange(1, 12)):
+        write()
+    settings, where = Settings(sessions=False), [str(workspace), [".git"], 10_000]
+    whole = scanned(workspace, settings, inspects=False, dates=True).tree.tasks
+    matters = {}
+    for task_id in {*_IDS, *whole, "nobody"}:
+        if (task := whole.get(task_id)) is not None and task.inferred:
+            continue
+        concerned = Concerned(task_id)
+        while concerned.has_missed():
+            scanned(workspace, settings, recognise=concerned.recognise, inspects=False)
+        matters[task_id] = json.dumps([[[where, concerned.told()]], []]).encode()
+    before = signs_below(workspace)
+    names = os.fsencode("\n".join(before))
+    for _ in range(dice.randrange(1, 3)):
+        path = dice.choice(sorted(workspace.rglob("*")) or [workspace])
+        match dice.randrange(5):
+            case 0 if path.is_file():
+                path.unlink()
+            case 1:
+                path.rename(path.with_name(f"moved{path.suffix}"))
+            case _:
+                write()
+    after = signs_below(workspace)
+    changed = [path for path, sign in before.items() if after.get(path) != sign]
+    now = scanned(workspace, settings, inspects=False, dates=True).tree.tasks
+    for task_id, said in matters.items():
+        if is_unconcerned(said, changed, names):
+            assert told(now.get(task_id)) == told(whole.get(task_id)), (seed, task_id)
 
 
 def test_what_cannot_speak_of_a_task_is_not_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,4 +124,4 @@ def workspace_at(path: str) -> Path:
         raise WorkspaceError(f"{path}: {error}; give the directory that the agents work in") from error
     except OSError as error:
         raise WorkspaceError(f"{path}: {error.strerror}; give a directory that you can read and enter") from error
-    return Path(path).resolve()
+    return Path(os.path.realpath(path))

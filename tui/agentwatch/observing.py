@@ -45,7 +45,7 @@ def source_of(
     files = FilesSource(
         workspace,
         FilesSettings(
-            pruned=_pruned(settings),
+            pruned=pruned_of(settings),
             max_bytes=settings.max_bytes,
             force_polling=settings.poll,
         ),
@@ -67,7 +67,7 @@ def readings_of(
 ) -> Readings:
     """What was read in the files of a workspace before, and is read now by another process for this look, which may
     have `begun`."""
-    where = os.path.realpath(workspace), _pruned(settings), settings.max_bytes
+    where = os.path.realpath(workspace), pruned_of(settings), settings.max_bytes
     if one_look is None:
         begin = partial(_read_beside, begun=begun)
         return Readings(*where, begin=begin, keeps=keeps, is_ready=begun is not None)
@@ -88,7 +88,8 @@ def _read_beside(
     return Beside(root, max_bytes, beginning, paths, tells=tells, begun=begun)
 
 
-def _pruned(settings: Settings) -> frozenset[str]:
+def pruned_of(settings: Settings) -> frozenset[str]:
+    """The directories that are not looked into, by name or by a pattern."""
     return DEFAULT_PRUNED if settings.pruned is None else settings.pruned
 
 

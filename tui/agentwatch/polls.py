@@ -30,7 +30,7 @@ def polled(arguments: Sequence[str], run: Callable[[], int], ask: Ask) -> int:
     place = place_of(key)
     if not place or sys.stdout is None or sys.stderr is None:
         return run()
-    kept = read(place, key, ask)
+    kept = read(place, key, ask, _is_unconcerned)
     if kept is not None:
         write(kept)
         return _UNASKED if _IS_UNASKED in kept[1] else _PENDING
@@ -45,3 +45,9 @@ def polled(arguments: Sequence[str], run: Callable[[], int], ask: Ask) -> int:
 
     noted(place, key, told)
     return code
+
+
+def _is_unconcerned(told: bytes, changed: Sequence[str], names: bytes) -> bool:
+    from agentwatch.concerned import is_unconcerned  # mostly nothing has changed
+
+    return is_unconcerned(told, changed, names)

@@ -9,31 +9,26 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections import defaultdict
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from agentwatch.concerned import Concerned, is_unconcerned
 from agentwatch.config import Settings
 from agentwatch.delegation.attempt import Attempt
-from agentwatch.delegation.identity import slot
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.history import schema
 from agentwatch.kept import answers, looks
+from agentwatch.observing import pruned_of
 from agentwatch.place import is_there, state_directory
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.sources.health import Problem
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
-    from agentwatch.contracts.shapes import Reading
     from agentwatch.kept.answers import Question
     from agentwatch.monitor import Monitor
-
-_PLAIN: Final = re.compile(r"[\w.:-]+", re.ASCII)
-_HIDDEN: Final = ("\\u", "<!--")
-"""Behind these, a text may say what is not to be found in it: letters by their numbers, words with a comment inside."""
 
 
 class Sighting(NamedTuple):
@@ -62,7 +57,7 @@ def sighted(workspace: Path, settings: Settings, task_id: str, load: Load, *, in
     key = answers.key_of(about, speaks=False)
     # Who notes already keeps what comes of this.
     place = answers.place_of(key) if looks.is_installed() and not looks.is_noting() else ""
-    kept = answers.read(place, key, _ask_git) if place else None
+    kept = answers.read(place, key, _ask_git, is_unconcerned) if place else None
     if kept is not None and (known := _known(kept[1], task_id)) is not None:
         return known
     found: Sighted | None = None
@@ -86,11 +81,15 @@ def _look(workspace: Path, settings: Settings, task_id: str, load: Load, *, insp
     # What is remembered of a file is held against what it says now.
     if not is_there(state_directory(workspace) / schema.NAME):
         concerned = Concerned(task_id)
-        while concerned.has_missed():
-            monitor = load(workspace, settings, recognise=concerned.recognise, **wishes)
+        with looks.passing():
+            while concerned.has_missed():
+                monitor = load(workspace, settings, recognise=concerned.recognise, **wishes)
         task = monitor.tree.tasks.get(task_id)
         # One that is only named stands as those below it do, and a session asks about those that it has begun.
         is_whole = task is None or not (task.inferred or any(attempt.run for attempt in task.attempts))
+        where = os.path.realpath(workspace), sorted(pruned_of(settings)), settings.max_bytes
+        # What could not be read may speak of it as soon as it can be.
+        looks.passed_over([] if monitor.problems else [where, concerned.told()])
     if not is_whole:
         monitor = load(workspace, settings, **wishes)
         task = monitor.tree.tasks.get(task_id)
@@ -110,56 +109,6 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     checks = inspector.check(inspector.news_of(tree, task_ids))
     tree.take_all([one.observed(0, tree.now) for one in checks])
     tree.settle()
-
-
-class Concerned:
-    """Recognises the documents that can speak of a task, and those that decide whose they are: all that lie around
-    them, and all of the same content, which tell how old they are. Whatever else there is is no document to it.
-
-    Which those are shows only while they are read: while some were missed, all have to be read again.
-    """
-
-    def __init__(self, task_id: str) -> None:
-        self._task_id = task_id
-        # Escapes and comments aside, a document that states an id holds this part of it as it is.
-        self._core = max(_PLAIN.findall(task_id), key=len, default="")
-        self._places = set[str]()
-        self._texts = set[int]()
-        self._passed: dict[str, set[int]] | None = None
-        """By place, the texts that were passed over; None: nothing was read yet."""
-
-    def recognise(self, text: str, path: str) -> Reading | None:
-        place, known = slot(path)[0], hash(text)
-        if place not in self._places and not self._may_be_in(place) and not self._may_speak(text):
-            if self._passed is not None:
-                self._passed[place].add(known)
-            return None
-        self._places.add(place)
-        self._texts.add(known)
-        # Most are passed over, and the models of the contracts take a while to load.
-        from agentwatch.contracts.reading import read_document
-
-        return read_document(text, path)
-
-    def has_missed(self) -> bool:
-        """Whether something has to be read (again). What was passed over is forgotten."""
-        passed, self._passed = self._passed, defaultdict(set)
-        if passed is None:
-            return True
-        missed = {
-            place for place, texts in passed.items() if place in self._places or not texts.isdisjoint(self._texts)
-        }
-        self._places |= missed
-        return bool(missed)
-
-    def _may_be_in(self, place: str) -> bool:
-        """Whether a document of this task directory may be of the task though it does not say so."""
-        return not place or self._task_id == place or self._task_id.startswith((f"{place}/", f"{place}#"))
-
-    def _may_speak(self, text: str) -> bool:
-        if self._core in text or any(mark in text for mark in _HIDDEN):
-            return True
-        return "\\" in text and self._core in text.replace("\\", "")
 
 
 def _ask_git(workspace: str, questions: list[Question]) -> list[str]:

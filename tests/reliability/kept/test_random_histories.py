@@ -39,7 +39,17 @@ _COMMANDS = (
     ["wait", "--timeout", "0", "job"],
     ["wait", "--timeout", "0", "task-1"],
 )
-_PLACES = ("a.handoff.json", "a.return.md", "job/handoff.json", "job/return.md", "job/deep/b.return.md", "note.md")
+_PLACES = (
+    "a.handoff.json",
+    "a.return.md",
+    "job/handoff.json",
+    "job/return.md",
+    "job/deep/b.return.md",
+    "note.md",
+    "far/c/handoff.json",
+    "far/c/return.md",
+    "far/d/return.md",
+)
 _CLAIMED = ("src/a.py", "docs/design.md", "src/new/b.py")
 _STATES = ("SUCCESS", "PARTIAL", "BLOCKED")
 """All as long as the others."""
@@ -271,7 +281,8 @@ class Scene:
 
     def _text(self, place: str, state: str) -> str:
         if place.endswith(".json"):
-            return json.dumps({"task_id": "a" if place[0] == "a" else "job", "objective": f"Do it: {state}."})
+            task_id = {"a": "a", "f": "c"}.get(place[0], "job")
+            return json.dumps({"task_id": task_id, "objective": f"Do it: {state}."})
         if place == "note.md":
             return f"# Note\n\n{state}\n"
         made = f"- {self.dice.choice(_CLAIMED)}"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.concerned import is_unconcerned
 from agentwatch.evidence.plumbing import ask_again
 from agentwatch.kept import answers, keeping, looks, noted
 from agentwatch.kept.answers import HEAD, MAGIC, SEAL_BYTES
@@ -46,12 +47,13 @@ class Forged:
             b"\0" + os.fsencode(looked_at),
             array("q", noted.sign_of(status)).tobytes(),
             answers.NOTHING,
+            b"",
             SAID,
             b"",
         ]
 
 
-VARIABLES, PATHS, SIGNS, OTHERS, OUT, ERRORS = range(1, 7)
+VARIABLES, PATHS, SIGNS, OTHERS, MATTERS, OUT, ERRORS = range(1, 8)
 
 
 def write(place: str, forged: Forged, secret: bytes = b"") -> None:
@@ -64,7 +66,7 @@ def write(place: str, forged: Forged, secret: bytes = b"") -> None:
 
 
 def said(place: str, ask: answers.Ask = ask_again) -> bytes | None:
-    kept = answers.read(place, KEY, ask)
+    kept = answers.read(place, KEY, ask, is_unconcerned)
     return None if kept is None else kept[1]
 
 
@@ -123,6 +125,29 @@ def test_of_what_is_sealed_nothing_absurd_is_said(place: str, tmp_path: Path, fo
     forged = Forged(tmp_path / "looked-at")
     forge(forged)
     write(place, forged)
+    assert said(place) is None
+
+
+@pytest.mark.parametrize(
+    "matters",
+    [
+        b"{nope",
+        b"7",
+        b"[]",
+        b"[[], []]",
+        b"[[[]], []]",
+        b'[[[["/", [], 9], ["a", [], []]]], 7]',
+        b"[[[[7, 8, 9], [0, 0, 0]]], []]",
+    ],
+)
+def test_of_what_has_changed_nothing_absurd_says_that_it_does_not_matter(
+    place: str, tmp_path: Path, matters: bytes
+) -> None:
+    forged = Forged(tmp_path / "looked-at")
+    forged.parts[MATTERS] = matters
+    write(place, forged)
+    assert said(place) == SAID
+    (tmp_path / "looked-at").write_text("another")
     assert said(place) is None
 
 

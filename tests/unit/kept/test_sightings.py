@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,81 @@ def test_a_task_that_has_returned_meanwhile_is_looked_at(site: Site) -> None:
     told, again = site.wait("open")
     assert not again
     assert json.loads(str(told[1]))["state"] == "completed"
+
+
+def far(site: Site, name: str, text: str) -> None:
+    """A file of others, far from every task that somebody waits for."""
+    path = site.workspace / "far" / "other" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def amend(site: Site) -> None:
+    far(site, "handoff.json", packet("other", objective="Do it otherwise."))
+
+
+def arrive(site: Site) -> None:
+    far(site, "deep/return.md", returned("ERROR", "It failed."))
+
+
+def go(site: Site) -> None:
+    shutil.rmtree(site.workspace / "far" / "other")
+
+
+def move(site: Site) -> None:
+    (site.workspace / "far").rename(site.workspace / "farther")
+
+
+def speak(site: Site) -> None:
+    far(site, "deep/return.md", returned("ERROR", "It failed.").replace("\nsummary:", "\ntask_id: bad\nsummary:", 1))
+
+
+def copy(site: Site) -> None:
+    far(site, "deep/a.return.md", returned("ERROR"))
+
+
+def link(site: Site) -> None:
+    (site.workspace / "far" / "other" / "x.return.md").symlink_to("/etc/passwd")
+
+
+def part(site: Site) -> None:
+    """Another workspace, by its mark."""
+    (site.workspace / "far" / ".git").write_text("gitdir: nowhere")
+
+
+def fall_beside(site: Site) -> None:
+    (site.workspace / "notes.md").write_text("# Notes\n")
+
+
+@pytest.mark.parametrize("change", [amend, arrive, go, move])
+def test_what_others_do_far_from_a_task_changes_nothing_that_is_said_of_it(
+    site: Site, change: Callable[[Site], None]
+) -> None:
+    (site.workspace / "broken.handoff.json").unlink()
+    far(site, "handoff.json", packet("other"))
+    for _ in range(2):
+        site.wait("bad")
+    change(site)
+    told, again = site.wait("bad")
+    assert again
+    assert told == site.wait("bad", keeps=False)[0]
+
+
+@pytest.mark.parametrize("change", [speak, copy, link, part, fall_beside])
+def test_what_may_speak_of_a_task_wherever_it_comes_is_looked_at(site: Site, change: Callable[[Site], None]) -> None:
+    (site.workspace / "broken.handoff.json").unlink()
+    far(site, "handoff.json", packet("other"))
+    for _ in range(2):
+        site.wait("bad")
+    change(site)
+    told, again = site.wait("bad")
+    assert not again
+    assert told == site.wait("bad", keeps=False)[0]
+
+
+def test_what_others_do_matters_where_something_could_not_be_read(site: Site) -> None:
+    far(site, "handoff.json", packet("other"))
+    for _ in range(2):
+        site.wait("bad")
+    amend(site)
+    assert not site.wait("bad")[1]

@@ -139,7 +139,7 @@ class Checker:
 
     def __init__(self, workspace: Path, *, git_seconds: float = SECONDS, one_look: OneLook | None = None) -> None:
         self._one_look = one_look
-        self._workspace = str(workspace.resolve())
+        self._workspace = os.path.realpath(workspace)
         self._git_seconds = git_seconds
         self._disk = Disk(self._workspace)
         self._history = GitHistory()

@@ -121,9 +121,13 @@ class Disk:
         """The facts of a path whose first directories are open; None where a link is on it."""
         try:
             for name in parts[len(names) : -1]:
-                if stat.S_ISLNK(os.stat(name, dir_fd=descriptors[-1], follow_symlinks=False).st_mode):
-                    return None
-                descriptors.append(os.open(name, _OPEN_DIRECTORY, dir_fd=descriptors[-1]))
+                try:
+                    descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=descriptors[-1])
+                except OSError:
+                    if stat.S_ISLNK(os.stat(name, dir_fd=descriptors[-1], follow_symlinks=False).st_mode):
+                        return None
+                    raise
+                descriptors.append(descriptor)
                 names.append(name)
             status = os.stat(parts[-1], dir_fd=descriptors[-1], follow_symlinks=False)
         except OSError as error:

@@ -13,6 +13,9 @@ Why it is so:
 - The first look at a path counts. If it is as it was then, every look in between saw the same.
 - A file is told by its ctime, mtime, size and inode. What has changed so shortly before it was looked at that the next
   change may not show there is not kept. What a decision binds is always read from the file itself.
+- What is said of one task depends on few of the files that were looked at. Who says it tells which may matter
+  (`passed_over`), and where only others have changed, those are read and nothing is looked for. That is never written
+  down: what was kept stays as it is, until so much has changed that a look costs less.
 - Words and states depend on the clock, so an answer holds until a moment, which those who make it tell (`until`). One
   of whom nobody has told holds never.
 - In the state directory, as what it is about: a sandbox often lets agents write into a cache, and they would then say

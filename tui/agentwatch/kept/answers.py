@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Ask = Callable[[str, list[Question]], list[str]]
     """Asks git once more: a workspace and the questions about it, to the digests of what it says now."""
 
+    IsUnconcerned = Callable[[bytes, Sequence[str], bytes], bool]
+    """Told what matters of all paths: whether what was said holds though some have changed."""
+
     Answer = tuple[int, bytes, bytes]
     """The exit code of a command, and what it wrote to the two streams."""
 
@@ -36,17 +39,20 @@ LONGEST: Final = 86_400.0
 """Seconds for which an answer holds at most."""
 SECRET_BYTES: Final = 32
 
-MAGIC: Final = b"agentwatch answer 3\n"
+MAGIC: Final = b"agentwatch answer 4\n"
 SEAL_BYTES: Final = 32
-HEAD: Final = Struct("<20sddi7Q")
+HEAD: Final = Struct("<20sddi8Q")
 """After the seal: what it is, from when and until when it holds, the exit code, and the lengths of what follows: the
-key, the variables, the paths, their signs, the rest of what was looked at, and what was written to the two streams."""
+key, the variables, the paths, their signs, the rest of what was looked at, what of the paths matters, and what was
+written to the two streams."""
 LARGEST: Final = 64 * 1024 * 1024
 NOTHING: Final = b"[[], [], []]"
 """Of the rest, where there is none."""
 THROUGH: Final = -1
 """In place of the ctime of a directory that was only passed."""
 
+MOST_CHANGED: Final = 256
+"""Paths that have changed, above which to look anew costs less."""
 _NUMBERS: Final = 4
 """Of one sign."""
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n"))
@@ -72,10 +78,10 @@ def answered(arguments: Sequence[str], run: Callable[[], int], ask: Ask) -> int:
     return kept[0]
 
 
-def read(place: str, key: bytes, ask: Ask) -> Answer | None:
+def read(place: str, key: bytes, ask: Ask, is_unconcerned: IsUnconcerned | None = None) -> Answer | None:
     """The answer that is kept under a key, None where there is none, or it holds no more."""
     try:
-        answer = _unsealed(place, key, ask)
+        answer = _unsealed(place, key, ask, is_unconcerned)
         if answer is not None:
             # Who takes the oldest away sees that it is of use.
             os.utime(place, follow_symlinks=False)
@@ -85,7 +91,7 @@ def read(place: str, key: bytes, ask: Ask) -> Answer | None:
     return answer
 
 
-def _unsealed(place: str, key: bytes, ask: Ask) -> Answer | None:
+def _unsealed(place: str, key: bytes, ask: Ask, is_unconcerned: IsUnconcerned | None) -> Answer | None:
     """The same; raises what damaged bytes raise."""
     data, secret = memoryview(bytes_of(place)), secret_of(place)
     sealed = data[SEAL_BYTES:]
@@ -101,12 +107,13 @@ def _unsealed(place: str, key: bytes, ask: Ask) -> Answer | None:
     for length in lengths:
         parts.append(bytes(rest[at : at + length]))
         at += length
-    _, variables, paths, signs, others, out, errors = parts
+    _, variables, paths, signs, others, matters, out, errors = parts
     if not (_is_text(out) and _is_text(errors) and _same_variables(variables)):
         return None
-    if not (_same_files(paths, array("q", signs)) and _same_others(others, ask)):
+    changed = _changed(paths, array("q", signs), MOST_CHANGED if matters else 0)
+    if changed is None or (changed and (is_unconcerned is None or not is_unconcerned(matters, changed, paths))):
         return None
-    return code, out, errors
+    return (code, out, errors) if _same_others(others, ask) else None
 
 
 def seal(secret: bytes, *sealed: bytes | memoryview) -> bytes:
@@ -143,24 +150,33 @@ def _same_variables(variables: bytes) -> bool:
     return True
 
 
-def _same_files(names: bytes, signs: array[int]) -> bool:
-    """Whether all paths have the signs that they had."""
-    rest, known = iter(signs), [part.split("\n") if part else [] for part in os.fsdecode(names).split("\0")]
+def paths_in(names: bytes) -> list[list[str]]:
+    """The paths that were looked at, links as links; and those to what links lead to."""
+    return [part.split("\n") if part else [] for part in os.fsdecode(names).split("\0")]
+
+
+def _changed(names: bytes, signs: array[int], most: int) -> list[str] | None:
+    """The paths that have other signs than they had, None where those are more than `most`."""
+    rest, known, changed = iter(signs), paths_in(names), list[str]()
     if not any(known) or len(signs) != _NUMBERS * sum(map(len, known)):
-        return False
+        return None
     for look, paths in zip((os.lstat, os.stat), known, strict=True):
         for path, ctime, mtime, size, inode in zip(paths, rest, rest, rest, rest, strict=False):
             try:
                 status = look(path)
             except (OSError, ValueError) as error:
-                if size or inode or (getattr(error, "errno", None) or EINVAL) != ctime:
-                    return False
-                continue
-            if ctime == THROUGH and status[1] == inode and S_ISDIR(status[0]):
-                continue
-            if status.st_ctime_ns != ctime or status[1] != inode or status[6] != size or status.st_mtime_ns != mtime:
-                return False
-    return True
+                if not size and not inode and (getattr(error, "errno", None) or EINVAL) == ctime:
+                    continue
+            else:
+                if ctime == THROUGH and status[1] == inode and S_ISDIR(status[0]):
+                    continue
+                is_same = status.st_ctime_ns == ctime and status.st_mtime_ns == mtime
+                if is_same and status[1] == inode and status[6] == size:
+                    continue
+            changed.append(path)
+            if len(changed) > most:
+                return None
+    return changed
 
 
 def _same_others(told: bytes, ask: Ask) -> bool:

@@ -88,7 +88,8 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
     variables = {"TZ": os.environ.get("TZ")} | noted.variables
     pairs = (name if value is None else f"{name}={value}" for name, value in variables.items())
     numbers = array("q", chain.from_iterable(signs))
-    parts = [key, os.fsencode("\0".join(pairs)), os.fsencode(names), numbers.tobytes(), told, *answer[1:]]
+    matters = _mattering(noted)
+    parts = [key, os.fsencode("\0".join(pairs)), os.fsencode(names), numbers.tobytes(), told, matters, *answer[1:]]
     rest, secret = b"".join(parts), secret_of(place)
     if len(rest) > LARGEST or len(secret) != SECRET_BYTES:
         return
@@ -98,6 +99,15 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
     except OSError:
         # It is only slower then.
         return
+
+
+def _mattering(noted: Looks) -> bytes:
+    """What matters of all files, where not every change of one does."""
+    if not noted.passed_over:
+        return b""
+    import json
+
+    return json.dumps([noted.passed_over, sorted(noted.needed)]).encode()
 
 
 def is_young(ctime_ns: int, mtime_ns: int, began: float) -> bool:

@@ -11,7 +11,7 @@ import io
 import os
 import posixpath
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,38 @@ def is_installed() -> bool:
 def is_noting() -> bool:
     """Whether what is looked at is noted."""
     return _noting is not None
+
+
+@contextmanager
+def scanning() -> Iterator[None]:
+    """All files of a workspace are looked at meanwhile; see `passing`."""
+    noting = _noting
+    if noting is None:
+        yield
+        return
+    before, noting.is_passing = noting.is_passing, noting.is_partial
+    try:
+        yield
+    finally:
+        noting.is_passing = before
+
+
+@contextmanager
+def passing() -> Iterator[None]:
+    """Of all files that are scanned meanwhile, most do not matter; which those are is told by `passed_over`."""
+    if _noting is not None:
+        _noting.is_partial = True
+    try:
+        yield
+    finally:
+        if _noting is not None:
+            _noting.is_partial = False
+
+
+def passed_over(told: Sequence[object]) -> None:
+    """Of what was scanned while `passing`, this matters to what is just being answered, as JSON."""
+    if _noting is not None:
+        _noting.passed_over.append(told)
 
 
 @contextmanager

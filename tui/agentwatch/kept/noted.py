@@ -6,7 +6,7 @@ import errno
 import io
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, Final
@@ -106,6 +106,12 @@ class Looks:
         """Are asked when everything has been said: the answer may be kept only if all are true."""
         self.spoilt = ""
         """Why the answer must not be kept, "" where it may be."""
+        self.passed_over: list[Sequence[object]] = []
+        """Each tells which files were looked through, and what of them matters."""
+        self.needed: set[str] = set()
+        """What was looked at otherwise, too: any change of it matters."""
+        self.is_partial = self.is_passing = False
+        """Whether `passed_over` will tell of the files that are scanned, and whether they just are."""
         self._here = os.getcwd()  # noqa: PTH109
         self._directories: dict[int, tuple[str, bool]] = {}
         """By descriptor, the path that was opened, and whether links were followed."""
@@ -129,6 +135,8 @@ class Looks:
 
     def note(self, where: str, sign: Sign, *, follows: bool) -> None:
         """A path had this sign. The first time counts."""
+        if not self.is_passing and sign[0] != THROUGH:
+            self.needed.add(where)
         known = self.followed if follows else self.themselves
         before = known.get(where)
         if not where or (before is not None and before[0] != THROUGH) or (before is None and self._is_own(where)):
@@ -142,6 +150,8 @@ class Looks:
 
     def note_now(self, where: str, *, follows: bool) -> None:
         """The same, of a path that is about to be opened or listed."""
+        if not self.is_passing:
+            self.needed.add(where)
         known = self.followed if follows else self.themselves
         if where and known.get(where, _PASSED)[0] == THROUGH:
             self.note(where, sign_at(where, follows=follows), follows=follows)
@@ -176,7 +186,10 @@ class Looks:
         if flags & _WRITES:
             if flags & os.O_CREAT:
                 self._own.add(where)
-        elif where not in (self.followed if follows else self.themselves):
+            return
+        if not (self.is_passing or flags & os.O_DIRECTORY):
+            self.needed.add(where)
+        if where not in (self.followed if follows else self.themselves):
             status = _fstat(descriptor)
             self.note(where, passed(status) or sign_of(status), follows=follows)
 
@@ -195,7 +208,9 @@ class Looks:
         """Leave out what is not there in a directory that was listed: should it come, the directory changes."""
         for known in (self.themselves, self.followed):
             for path in [path for path, sign in known.items() if sign == _MISSING]:
-                if self._is_listed(path.rpartition("/")[0]):
+                # That a directory changes may not matter.
+                is_needed = bool(self.passed_over) and path in self.needed
+                if not is_needed and self._is_listed(path.rpartition("/")[0]):
                     del known[path]
 
     def _is_listed(self, directory: str) -> bool:

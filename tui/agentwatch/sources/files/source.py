@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.observation import Observation
 from agentwatch.errors import WorkspaceError
+from agentwatch.kept import looks
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.dating import Committed, Dating
 from agentwatch.sources.files.documents import Documents, KnownFile, Reader
@@ -173,6 +174,10 @@ class FilesSource(Source):
     def scan(self) -> Batch:
         """What the workspace holds now, in the order in which it was written; half-written files are waited for.
         Raises WorkspaceError where there is no workspace."""
+        with looks.scanning():
+            return self._scanned()
+
+    def _scanned(self) -> Batch:
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         documents = self._documents
