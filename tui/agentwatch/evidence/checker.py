@@ -15,7 +15,7 @@ from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.evidence import verdicts
 from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.commands.proof import Proof
-from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind, trace
+from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind, look_of, trace
 from agentwatch.evidence.elsewhere import elsewhere
 from agentwatch.evidence.git import GitHistory, GitView, look, renames
 from agentwatch.evidence.paths import ClaimedPlace, beside, place_of
@@ -66,14 +66,10 @@ class Request(NamedTuple):
     handoff_digest: str | None = None
 
 
-Look = tuple[object, ...]
-"""The traces of files, in the order of their names."""
-
-
 class Result(NamedTuple):
     """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
 
-    `look` is how those looked before, by their names; None where only the check told which they are.
+    `look` is how those looked before (`disk.look_of`, by their names); None where only the check told which they are.
     `changed` are the files changed since the handoff and last written before the return, by whatever hand, at most
     MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing. `unsaid` is what the log has and the
     return does not speak of.
@@ -84,7 +80,7 @@ class Result(NamedTuple):
     changed: tuple[Change, ...] | None = None
     git: str = ""
     unsaid: tuple[Deed, ...] = ()
-    look: Look | None = None
+    look: int | None = None
 
 
 class _Prepared(NamedTuple):
@@ -129,8 +125,8 @@ def _verified(claims: tuple[Claim, ...]) -> dict[tuple[object, ...], Claim]:
     return {_key(one): one for one in claims if one.verdict is Verdict.VERIFIED}
 
 
-def _look(paths: frozenset[str], traces: Mapping[str, object]) -> Look | None:
-    return tuple(traces[path] for path in sorted(paths)) if paths <= traces.keys() else None
+def _look(paths: frozenset[str], traces: Mapping[str, object]) -> int | None:
+    return look_of(traces[path] for path in sorted(paths)) if paths <= traces.keys() else None
 
 
 class Checker:
@@ -262,7 +258,8 @@ class Checker:
                     # It stays so when the file moves, though its new place tells less of it.
                     words = f"moved since, to {moved}: it was verified before"
                     claim = claim._replace(verdict=Verdict.VERIFIED, detail=words)
-                claims.append(claim)
+                # Many returns claim the same of the same few files.
+                claims.append(state.shared(claim))
         watched = {*one.relatives, *(place for (of, _), place in state.moved.items() if of == number)}
         missing = (path for path in one.relatives if state.facts[path].kind is FileKind.MISSING)
         if state.view is not None and any((number, path) not in state.moved for path in missing):

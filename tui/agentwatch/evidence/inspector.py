@@ -14,13 +14,13 @@ from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
-from agentwatch.evidence.disk import trace
+from agentwatch.evidence.disk import look_of, trace
 from agentwatch.sources.files.names import pruning, to_name
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
-    from agentwatch.evidence.checker import Checker, Look, Request
+    from agentwatch.evidence.checker import Checker, Request
     from agentwatch.evidence.commands.log import TranscriptOf
     from agentwatch.evidence.commands.proof import Proof
     from agentwatch.evidence.one_look import OneLook
@@ -82,7 +82,7 @@ class _Checked(NamedTuple):
 
     target: Target
     watched: tuple[str, ...]
-    look: Look | None
+    look: int | None
     checks: Checks
 
 
@@ -323,8 +323,8 @@ class Inspector(Background[Sequence[Checks]]):
         """Whether what happens to a file is not told, for nobody watches its directory."""
         return any(map(self._is_pruned, path.split("/")[:-1])) or path.startswith("..")
 
-    def _look(self, paths: Sequence[str]) -> Look:
-        return tuple(trace(f"{self._workspace}/{path}") for path in paths)
+    def _look(self, paths: Sequence[str]) -> int:
+        return look_of(trace(f"{self._workspace}/{path}") for path in paths)
 
 
 def _runs_of(tree: DelegationTree, run: Run) -> Iterator[Run]:

@@ -50,7 +50,7 @@ class ClaimedPlace(NamedTuple):
         return place_of(self.relative.replace("\\", "/"), "/").relative
 
 
-@lru_cache(4_096)
+@lru_cache(256)  # one return names a file several times, and many name the same few
 def place_of(path: str, workspace: str) -> ClaimedPlace:
     """Judge a claimed path. `workspace` is absolute and resolved."""
     path = path.strip()
@@ -95,7 +95,9 @@ def _inside(path: str) -> ClaimedPlace:
         return ClaimedPlace(None, Fault.WORKSPACE)
     if len(parts) > _DEEPEST or any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts):
         return ClaimedPlace(None, Fault.TOO_LONG)
-    return ClaimedPlace("/".join(parts), None, path.endswith(("/", "/.")))
+    relative = "/".join(parts)
+    # Most are written as they lead: then one text does for both.
+    return ClaimedPlace(path if path == relative else relative, None, path.endswith(("/", "/.")))
 
 
 def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:

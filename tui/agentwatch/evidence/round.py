@@ -9,7 +9,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.claims import Change
+from agentwatch.delegation.claims import Change, Claim
 from agentwatch.evidence import verdicts
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
 from agentwatch.evidence.elsewhere import Elsewhere
@@ -44,6 +44,14 @@ class Round:
     changes: dict[float, tuple[str, ...] | None] = field(default_factory=dict)
     newest: list[str] | None = None
     """The files that differ from the last commit, the one last written first."""
+
+    claims: dict[tuple[str, str], Claim] = field(default_factory=dict)
+    """Found of other returns, by what they name and say of it."""
+
+    def shared(self, claim: Claim) -> Claim:
+        """The same, one for all returns that claim it."""
+        known = self.claims.setdefault((claim.path, claim.detail), claim)
+        return known if known == claim else claim
 
     def changed_since(self, handed_off_at: float | None) -> tuple[str, ...] | None:
         """The paths changed since a handoff by commits, or on disk and written since; None where git cannot say."""

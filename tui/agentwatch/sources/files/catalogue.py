@@ -17,7 +17,7 @@ from posixpath import basename, dirname
 from typing import Final
 
 from agentwatch.delegation.observation import Observation
-from agentwatch.sources.files.directories import Directories, Directory, paths_in
+from agentwatch.sources.files.directories import Directories, Directory, names_of, paths_in
 from agentwatch.sources.files.documents import TICK_NS, Documents, KnownFile
 from agentwatch.sources.files.names import is_candidate, pruning, to_path
 from agentwatch.sources.files.read import BehindLinkError
@@ -117,7 +117,7 @@ class Catalogue:
         for directory in {dirname(path) for path in paths} | (paths & self._directories.keys()):
             if directory in self._directories:
                 self.mark(directory)
-                for path in paths_in(directory, self._directories[directory].files or ()):
+                for path in paths_in(directory, self._directories[directory].files):
                     if path in self._documents.files and self._documents.files[path].racy:
                         self.mark(path)
 
@@ -255,13 +255,13 @@ class Catalogue:
             listing = list_directory(self._absolute(path), self._is_pruned, self._is_another if path else None)
         except OSError as error:
             self._remember_failure(path, error)
-            for file in paths_in(path, known.files or ()):
+            for file in paths_in(path, known.files):
                 self.mark(file)
             return
         self._remember(path, listing)
-        for directory in paths_in(path, (known.directories or set()) - listing.directories.keys()):
+        for directory in paths_in(path, set(known.directories) - listing.directories.keys()):
             self._drop_tree(directory)
-        for file in paths_in(path, (known.files or set()) - listing.candidates.keys()):
+        for file in paths_in(path, set(known.files) - listing.candidates.keys()):
             self._drop_file(file)
         for directory, inode in zip(paths_in(path, listing.directories), listing.directories.values(), strict=True):
             if directory not in self._directories:
@@ -287,7 +287,7 @@ class Catalogue:
     def _remember(self, path: str, listing: FolderListing) -> None:
         self.unlisted.pop(path, None)
         racy = time.time_ns() - listing.changed_ns < TICK_NS
-        directories, files = set(listing.directories) or None, set(listing.candidates) or None
+        directories, files = names_of(listing.directories), names_of(listing.candidates)
         self._directories[path] = Directory(listing.fingerprint, racy, directories, files)
 
     def _remember_failure(self, path: str, error: OSError) -> None:

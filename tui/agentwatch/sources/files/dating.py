@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Outcome, Return
 from agentwatch.kept import looks
@@ -17,6 +17,18 @@ _FIRST: Final = 1_577_836_800.0
 
 LATE: Final = 60.0
 """Seconds before now that the time of a new change may say; one that is older was set, or kept."""
+
+
+class _Dated(NamedTuple):
+    """What a file held, since when, and of what time the file was then; None where that is not known."""
+
+    name: str
+    digest: str
+    at: float
+    written: float | None = None
+
+
+_UNKNOWN: Final = _Dated("", "", 0.0)
 
 
 class Dating:
@@ -34,10 +46,10 @@ class Dating:
         """The files of the first look."""
         self._looked_at: float | None = None
         self._is_watching = False
-        self._known: dict[str, tuple[str, float]] = {}
-        """By digest: the first file that held it, and since when."""
-        self._last: dict[str, tuple[str, float, float | None]] = {}
-        """By file: what it held last, since when, and of what time the file was then; None where that is not known."""
+        self._known: dict[str, _Dated] = {}
+        """By digest: the first file that held it."""
+        self._last: dict[str, _Dated] = {}
+        """By file: what it held last; as a rule these are the same."""
 
     @property
     def looked_ns(self) -> int | None:
@@ -46,9 +58,9 @@ class Dating:
 
     def remember(self, name: str, digest: str, at: float, *, is_gone: bool = False) -> None:
         """A file held this when the workspace was last looked at, or had held it before it was gone."""
+        self._last[name] = dated = _Dated(name, digest, at)
         if not is_gone:
-            self._known.setdefault(digest, (name, at))
-        self._last[name] = digest, at, None
+            self._known.setdefault(digest, dated)
 
     def looked(self, at: float) -> None:
         """The workspace was watched before, until then."""
@@ -63,20 +75,19 @@ class Dating:
     ) -> float:
         """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
         written = min(written, now)
-        before, since, written_before = self._last.get(name, ("", 0.0, None))
+        _, before, since, written_before = self._last.get(name, _UNKNOWN)
         if before == digest and not is_again:
             known_at = since if self._is_watching or self._looked_at is None else max(since, self._looked_at)
             if written <= known_at or written == written_before:
                 return since
         elsewhere = self._known.get(digest)
-        if elsewhere is not None and elsewhere[0] != name and before != digest:
-            at = elsewhere[1]
-        else:
-            at = self._first_time(name, written, now, document)
-            if before != digest:
-                self._known[digest] = name, at
-        self._last[name] = digest, at, written
-        return at
+        if elsewhere is not None and elsewhere.name != name and before != digest:
+            self._last[name] = dated = _Dated(name, digest, elsewhere.at, written)
+            return dated.at
+        self._last[name] = dated = _Dated(name, digest, self._first_time(name, written, now, document), written)
+        if before != digest:
+            self._known[digest] = dated
+        return dated.at
 
     def _first_time(self, name: str, written: float, now: float, document: Document) -> float:
         if self._is_watching:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from posixpath import basename, dirname
+from typing import Final
+
+Names = tuple[str, ...] | set[str]
+"""Of most directories few: a set weighs three times as much."""
+_FEW: Final = 8
 
 
 @dataclass(slots=True)
@@ -14,9 +19,9 @@ class Directory:
     fingerprint: int
     racy: bool
     """It changed so shortly before it was listed that the next change may not show in its fingerprint."""
-    directories: set[str] | None = None
-    files: set[str] | None = None
-    """The names in it; None, because most directories hold either of them, and an empty set is large."""
+    directories: Names = ()
+    files: Names = ()
+    """The names in it."""
 
 
 class Directories(dict[str, Directory]):
@@ -31,8 +36,8 @@ class Directories(dict[str, Directory]):
     def discard_file(self, path: str) -> None:
         """It is there no more."""
         parent = self.get(dirname(path))
-        if parent is not None and parent.files is not None:
-            parent.files.discard(basename(path))
+        if parent is not None:
+            parent.files = _without(parent.files, basename(path))
 
     def add_directory(self, path: str) -> None:
         """A directory is in the one above it, if that is known; it is not listed yet."""
@@ -45,8 +50,8 @@ class Directories(dict[str, Directory]):
         if self.pop(path, None) is None:
             return False
         parent = self.get(dirname(path))
-        if parent is not None and parent.directories is not None:
-            parent.directories.discard(basename(path))
+        if parent is not None:
+            parent.directories = _without(parent.directories, basename(path))
         return True
 
     def subtree(self, below: str) -> tuple[set[str], set[str]]:
@@ -58,8 +63,8 @@ class Directories(dict[str, Directory]):
             path = pending.pop()
             if path in self:
                 directories.add(path)
-                files.update(paths_in(path, self[path].files or ()))
-                pending.extend(paths_in(path, self[path].directories or ()))
+                files.update(paths_in(path, self[path].files))
+                pending.extend(paths_in(path, self[path].directories))
         return directories, files
 
 
@@ -69,7 +74,20 @@ def paths_in(directory: str, names: Iterable[str]) -> Iterator[str]:
     return (f"{directory}/{name}" for name in ordered) if directory else iter(ordered)
 
 
-def _with(names: set[str] | None, name: str) -> set[str]:
-    names = set() if names is None else names
-    names.add(name)
-    return names
+def names_of(names: Collection[str]) -> Names:
+    """The same, small and in their order where they are few, and quick to change where they are many."""
+    return set(names) if len(names) > _FEW else tuple(sorted(names))
+
+
+def _with(names: Names, name: str) -> Names:
+    if isinstance(names, set):
+        names.add(name)
+        return names
+    return names if name in names else names_of((*names, name))
+
+
+def _without(names: Names, name: str) -> Names:
+    if isinstance(names, set):
+        names.discard(name)
+        return names
+    return tuple(one for one in names if one != name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Final
 
 from agentwatch.sources.files.names import is_candidate
@@ -75,7 +76,7 @@ def list_directory(
                     if not is_pruned(entry.name):
                         directories[entry.name] = entry.inode()
                 elif is_candidate(entry.name):
-                    candidates[entry.name] = entry.inode()
+                    candidates[intern(entry.name)] = entry.inode()  # many directories hold the same names
                 elif entry.name == _MARK:
                     has_mark = True
     finally:
