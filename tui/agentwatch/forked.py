@@ -4,6 +4,7 @@ one knows."""
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -13,6 +14,8 @@ from contextlib import suppress
 from typing import IO, Final
 
 _STEP: Final = 0.001
+_CHUNK: Final = 1024 * 1024
+_ENDED_SECONDS: Final = 1.0
 _STREAMS: Final = 3
 _MOST_DESCRIPTORS: Final = 65_536
 
@@ -45,6 +48,20 @@ class Forked:
         os.close(given)
         self.stdout: IO[bytes] = open(got, "rb")  # noqa: PTH123, SIM115  it is closed by who reads it
         self._has_ended = False
+
+    def told(self, seconds: float) -> bytes:
+        """All that it tells, and then it is ended; nothing where that takes longer."""
+        until, parts = time.monotonic() + seconds, list[bytes]()
+        with self.stdout as got:
+            while select.select([got], [], [], max(until - time.monotonic(), 0.0))[0]:
+                if not (part := os.read(got.fileno(), _CHUNK)):
+                    break
+                parts.append(part)
+            else:
+                parts.clear()
+        self.kill()
+        self.wait(_ENDED_SECONDS)
+        return b"".join(parts)
 
     def poll(self) -> bool:
         """Whether it has ended."""

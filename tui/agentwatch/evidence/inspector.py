@@ -169,8 +169,14 @@ class Inspector(Background[Sequence[Checks]]):
 
     def check(self, targets: Sequence[Target]) -> list[Checks]:
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
-        if self._one_look is not None:
-            self._one_look.load(len(targets))
+        if self._one_look is None:
+            return self._check_all(targets)
+        from agentwatch.evidence.by_two import check_all
+
+        self._one_look.load(len(targets))
+        return check_all(targets, self._check_all, self._one_look)
+
+    def _check_all(self, targets: Sequence[Target]) -> list[Checks]:
         return [checks for some in _rounds(targets) for checks in self._check(some)]
 
     def _check(self, targets: Sequence[Target]) -> list[Checks]:

@@ -4,7 +4,7 @@ looks that come after."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts.reading import read_and_open
 from agentwatch.delegation.claims import Verdict
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Version
     from agentwatch.evidence.checker import Request
 
-_CLAIM_KINDS: Final = (Assertion, ClaimKind, Limit, Verdict)
-KINDS: Final = (Told, Demands, *_CLAIM_KINDS)
+CLAIM_KINDS: Final = (Assertion, ClaimKind, Limit, Verdict)
+KINDS: Final = (Told, Demands, *CLAIM_KINDS)
 """All that `Told` is made of, but for what a reading is made of."""
 _Pair = tuple[str, str, str | None, str | None]
 """The names and the digests of a return and of its handoff: what is claimed without a log depends on nothing else."""
@@ -32,7 +32,7 @@ class OneLook:
     def __init__(self, workspace: Path, room: int = 64 * 1024 * 1024) -> None:
         self._room = room
         self._parsed: dict[str, tuple[str, Told]] = {}
-        self._claims = Index[_Pair, tuple[Assertion, ...]]("claims", (str(workspace.resolve()),), _CLAIM_KINDS)
+        self._claims = Index[_Pair, tuple[Assertion, ...]]("claims", (str(workspace.resolve()),), CLAIM_KINDS)
 
     def read(self, text: str, name: str) -> Reading | None:
         """Recognise a text, as `read_document` does."""
@@ -67,6 +67,14 @@ class OneLook:
             handoff_key = (None, None) if handoff[0] is None else (request.handoff_name, request.handoff_digest)
             self._claims.put((request.returned_name, request.digest, *handoff_key), claims)
         return claims
+
+    def told(self) -> object:
+        """What a copy of this process has found out, for `take_told`."""
+        return self._claims.told()
+
+    def take_told(self, told: Any) -> None:
+        """A copy of this process has found this out."""
+        self._claims.take(told)
 
     def save(self) -> None:
         """Leave what is known for the next look."""

@@ -64,7 +64,7 @@ class Index(Generic[K, V]):
         self._all: dict[K, V] = {}
         self._later: dict[K, V] = {}
         """What has come since that file was written, and what is new."""
-        self._is_new = False
+        self._new: set[K] = set()
         self._asked: set[K] = set()
 
     def load(self, wanted: int) -> None:
@@ -96,11 +96,22 @@ class Index(Generic[K, V]):
         if self._key:
             self._asked.add(key)
             self._later[key] = value
-            self._is_new = True
+            self._new.add(key)
+
+    def told(self) -> tuple[set[K], dict[K, V]]:
+        """What was asked for, and what was put in."""
+        return self._asked, {key: self._later[key] for key in self._new}
+
+    def take(self, told: tuple[set[K], dict[K, V]]) -> None:
+        """What a copy of this one has told was asked for and put in here, too."""
+        asked, new = told
+        self._asked |= asked
+        self._later |= new
+        self._new |= new.keys()
 
     def save(self) -> None:
         """Leave what is known for the next one, where that is worth it. Only what was asked for is left."""
-        if not self._is_new:
+        if not self._new:
             return
         with looks.unnoted():
             prepare(self._place)
@@ -109,7 +120,7 @@ class Index(Generic[K, V]):
             elif len(self._asked) >= WORTH:
                 known = self._all | self._later
                 self._write(self._place, _FIRST, {key: known[key] for key in known if key in self._asked})
-        self._is_new = False
+        self._new.clear()
 
     @property
     def _more(self) -> str:

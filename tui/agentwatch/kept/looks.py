@@ -116,6 +116,22 @@ def unnoted() -> Iterator[None]:
         _noting = before
 
 
+def told_by(look: Callable[[], None]) -> tuple[object, ...] | None:
+    """In a copy of this process: look, and say for `take` what was looked at; None where nothing is noted."""
+    if _noting is None:
+        look()
+        return None
+    begin(_noting.anew())
+    look()
+    return _noting.told()
+
+
+def take(told: tuple[object, ...] | None) -> None:
+    """A copy of this process has looked at this."""
+    if _noting is not None and told is not None:
+        _noting.take(told)
+
+
 def begin(looks: Looks | None) -> None:
     """Note everything there from now on; None: nothing any more."""
     global _noting  # noqa: PLW0603  the functions of `os` are there once, too

@@ -121,6 +121,31 @@ class Looks:
     def spoil(self, why: str) -> None:
         self.spoilt = self.spoilt or why
 
+    def anew(self) -> Looks:
+        """Nothing yet, for a copy of this process."""
+        made = Looks()
+        made._directories, made._own = self._directories, self._own
+        return made
+
+    def told(self) -> tuple[object, ...]:
+        """All that a copy has looked at, for `take`."""
+        spoilt = self.spoilt or ("what is asked later was not told" if self.conditions or self.is_told else "")
+        files = self.themselves, self.followed, self.held
+        return *files, self.variables, self.processes, self.questions, self.until, spoilt
+
+    def take(self, told: tuple[Any, ...]) -> None:
+        """What a copy of this process has told was looked at here, too."""
+        themselves, followed, held, variables, processes, questions, until, spoilt = told
+        for known, follows in ((themselves, False), (followed, True)):
+            for where, sign in known.items():
+                self.note(where, sign, follows=follows)
+        self.held = held | self.held
+        self.variables = variables | self.variables
+        self.processes = processes | self.processes
+        self.questions += questions
+        self.until = min(self.until, until)
+        self.spoil(spoilt)
+
     def path_of(self, path: Any, directory: int | None = None) -> str:
         """The absolute path of what a function was given, "" where it is not known."""
         name = os.fsdecode(path)
