@@ -153,6 +153,28 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
     assert loaded(run, *HEAVY, *(f"agentwatch.{name}" for name in names)) == set()
 
 
+def test_a_hook_that_is_called_again_about_a_child_reads_nothing_anew(tmp_path: Path) -> None:
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+    claude = Claude(tmp_path / "home", workspace, packet())
+    claude.write_transcript()
+    payload = json.dumps(claude.stop(returned("SUCCESS"))).encode()
+    run = (
+        "import io, os\n"
+        f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path / 'state')!r}}}\n"
+        f"sys.argv, sys.path = ['agentwatch', 'hook'], list(filter(None, sys.path))\n"
+        f"sys.stdin = io.TextIOWrapper(io.BytesIO({payload!r}))\n"
+        "from agentwatch.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit: pass"
+    )
+    names = [f"agentwatch.{name}" for name in ("concerned", "composition", "contracts.reading", "sources.files.source")]
+    assert loaded(run, *names, "pydantic") >= {"agentwatch.composition", "pydantic"}
+    # That its state directory was made just then is not kept yet.
+    loaded(run, *names)
+    assert loaded(run, *HEAVY, *names) == set()
+
+
 def test_the_commands_about_decisions_load_no_screen() -> None:
     names = ["decide", "doctor", "doctor_sandbox", "keys", "pending", "verify", "wait"]
     statements = "import " + ", ".join(f"agentwatch.commands.{name}" for name in names)

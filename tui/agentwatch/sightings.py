@@ -7,27 +7,24 @@ something changes.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from agentwatch.concerned import Concerned, is_unconcerned
 from agentwatch.config import Settings
 from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.history import schema
-from agentwatch.kept import answers, looks
-from agentwatch.observing import pruned_of
+from agentwatch.kept import looks
 from agentwatch.place import is_there, state_directory
+from agentwatch.remembered import remembered
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.sources.health import Problem
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
-    from agentwatch.kept.answers import Question
     from agentwatch.monitor import Monitor
 
 
@@ -53,28 +50,19 @@ class Sighted(NamedTuple):
 
 def sighted(workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False) -> Sighted:
     """A task as `load` shows it, which is called if need be. Of the task holds what a `Sighting` tells."""
-    about = ["task", task_id, str(workspace), repr(settings), str(inspects)]
-    key = answers.key_of(about, speaks=False)
-    # Who notes already keeps what comes of this.
-    place = answers.place_of(key) if looks.is_installed() and not looks.is_noting() else ""
-    kept = answers.read(place, key, _ask_git, is_unconcerned) if place else None
-    if kept is not None and (known := _known(kept[1], task_id)) is not None:
-        return known
-    found: Sighted | None = None
-
-    def look() -> bytes:
-        nonlocal found
-        found = _look(workspace, settings, task_id, load, inspects=inspects)
-        return _written(found)
-
-    if place:
-        from agentwatch.kept.keeping import remember
-
-        remember(place, key, look)
-    return found or _look(workspace, settings, task_id, load, inspects=inspects)
+    return remembered(
+        ["task", task_id, str(workspace), repr(settings), str(inspects)],
+        lambda: _look(workspace, settings, task_id, load, inspects=inspects),
+        _written,
+        lambda written: _known(written, task_id),
+    )
 
 
 def _look(workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool) -> Sighted:
+    # What is known needs none of these, which take a while to load.
+    from agentwatch.concerned import Concerned
+    from agentwatch.observing import pruned_of
+
     # What others claim changes nothing about it. When its handoff was given tells which claims are true.
     wishes: dict[str, Any] = {"inspects": False, "dates": True} if inspects else {"inspects": False}
     is_whole = False
@@ -111,28 +99,17 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     tree.settle()
 
 
-def _ask_git(workspace: str, questions: list[Question]) -> list[str]:
-    # It takes a while to load.
-    from agentwatch.evidence.plumbing import ask_again
-
-    return ask_again(workspace, questions)
-
-
-def _written(sighted: Sighted) -> bytes:
+def _written(sighted: Sighted) -> object:
     task, sighting = sighted.task, None
     if task is not None:
         returned = task.latest.returned if task.latest is not None else None
         sighting = encoder(Sighting)(Sighting(task.own_state, task.question, returned))
-    return json.dumps([sighting, [list(problem) for problem in sighted.problems]]).encode()
+    return [sighting, [list(problem) for problem in sighted.problems]]
 
 
-def _known(written: bytes, task_id: str) -> Sighted | None:
-    """A task that was kept, None where it cannot be read."""
-    try:
-        sighting, problems = json.loads(written)
-        told = [Problem(*problem) for problem in problems]
-        if sighting is None:
-            return Sighted(None, told)
-        return Sighted(cast("Sighting", decoder(Sighting)(sighting)).task(task_id), told)
-    except (ValueError, KeyError, TypeError):
-        return None
+def _known(written: Any, task_id: str) -> Sighted:
+    sighting, problems = written
+    told = [Problem(*problem) for problem in problems]
+    if sighting is None:
+        return Sighted(None, told)
+    return Sighted(cast("Sighting", decoder(Sighting)(sighting)).task(task_id), told)

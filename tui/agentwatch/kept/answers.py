@@ -55,6 +55,8 @@ MOST_CHANGED: Final = 256
 """Paths that have changed, above which to look anew costs less."""
 _NUMBERS: Final = 4
 """Of one sign."""
+_LOOKS: Final = (os.lstat, os.stat)
+"""As they are before anybody notes what they are asked: of that, nothing has to be noted."""
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n"))
 _MORE_CONTROLS: Final = range(0x80, 0xA0)
 """Those behind ASCII."""
@@ -160,7 +162,7 @@ def _changed(names: bytes, signs: array[int], most: int) -> list[str] | None:
     rest, known, changed = iter(signs), paths_in(names), list[str]()
     if not any(known) or len(signs) != _NUMBERS * sum(map(len, known)):
         return None
-    for look, paths in zip((os.lstat, os.stat), known, strict=True):
+    for look, paths in zip(_LOOKS, known, strict=True):
         for path, ctime, mtime, size, inode in zip(paths, rest, rest, rest, rest, strict=False):
             try:
                 status = look(path)

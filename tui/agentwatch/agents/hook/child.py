@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,6 +18,7 @@ from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, task_of
 from agentwatch.delegation.standing import state_of
 from agentwatch.delegation.task import State, Task, Version
+from agentwatch.kept import looks
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.conversation import NOTHING
 from agentwatch.sources.claude_code.frames import cut_short
@@ -24,7 +27,7 @@ from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.fields import number, text
-from agentwatch.sources.sessions.reader import digest_of, message
+from agentwatch.sources.sessions.reader import digest_of, may_follow_contract, message
 from agentwatch.sources.sessions.tail import Line, Tail
 
 if TYPE_CHECKING:
@@ -105,7 +108,7 @@ def child_that_returned(call: HookCall) -> Child | None:
     if call.answered.get("status") == _LAUNCHED:
         return None
     prompt = text(call.given, "prompt")
-    given = message(prompt, 0.0, key=NAME) if prompt is not None else None
+    given = _message(prompt) if prompt is not None else None
     said = words_handed_back([], call.answered) or ""
     agent_id = text(call.answered, "agentId") or call.tool_use_id or call.session_id
     state = RunState.FAILED if cut_short([], call.answered) else RunState.ENDED
@@ -130,7 +133,7 @@ def _child(
     call: HookCall, agent_id: str, prompt: Message | None, spellings: tuple[str, ...], state: RunState = RunState.ENDED
 ) -> Child:
     """`spellings` are those that the last message may have in the transcript; the first is the one at hand."""
-    said = message(spellings[0], 0.0, key=NAME) if spellings[0].strip() not in NOTHING else None
+    said = _message(spellings[0]) if spellings[0].strip() not in NOTHING else None
     place = call.agent_transcript or ""
     run = Run(
         source=NAME,
@@ -149,11 +152,27 @@ def _child(
     return Child(task_of(run), call.session_id, agent_id, ran, returned, digests)
 
 
+def _message(text: str) -> Message:
+    """A text as it was handed over or back. Hooks are called about a child twice and more: it is read once."""
+    if not may_follow_contract(text):
+        return message(text, 0.0, key=NAME)
+    # These are not needed where words alone were handed over.
+    from agentwatch.remembered import remembered
+    from agentwatch.remote.codec import decoder, encoder
+
+    def read() -> Message:
+        looks.holds(math.inf)
+        return message(text, 0.0, key=NAME)
+
+    found: Message = remembered(["message", digest_of(text)], read, encoder(Message), decoder(Message))
+    return found
+
+
 def _beginning(path: str | None) -> tuple[Message | None, float | None]:
     """The prompt of an agent, and when it began; both None where its transcript cannot be read."""
     end = time.monotonic() + _TRANSCRIPT_SECONDS
     while path is not None:
-        transcript = Transcript(lambda said, at, _offset: message(said, at, key=NAME), is_agent=True)
+        transcript = Transcript(lambda said, at, _offset: replace(_message(said), at=at), is_agent=True)
         for line in _lines(path):
             transcript.fold(line)
             if transcript.main.prompt is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.decisions.record import written
-from agentwatch.disk import Directory
+from agentwatch.disk import UNSYNCED, Directory
 
 NAME: Final = "hooks.jsonl"
 _BEFORE: Final = "hooks.1.jsonl"
@@ -55,7 +55,7 @@ class Journal:
         """Write it down. False where nothing can be written."""
         texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in entry._asdict().items()}
         line = json.dumps({"at": written(datetime.now(UTC))} | texts) + "\n"
-        with suppress(OSError), Directory.make(self._state) as directory:
+        with suppress(OSError), Directory.make(self._state, UNSYNCED) as directory:
             with suppress(FileNotFoundError):
                 if directory.look(NAME).st_size > _LARGEST:
                     directory.move(NAME, directory, _BEFORE)

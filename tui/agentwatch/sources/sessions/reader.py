@@ -100,12 +100,17 @@ def digest_of(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def may_follow_contract(text: str) -> bool:
+    """Whether a text has an object or a heading: without, it follows no contract."""
+    return "{" in text or "#" in text
+
+
 def message(text: str, at: float, *, key: str, digest: str | None = None) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
     opening = first_sentence(text, _OPENING)
     digest = digest or digest_of(text)
-    if "{" not in text and "#" not in text:
-        # No object and no heading, so no contract: most sessions need not wait until those are loaded.
+    if not may_follow_contract(text):
+        # Most sessions need not wait until the contracts are loaded.
         return Message(at, digest, opening, None)
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
