@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from importlib import import_module
 
 import pytest
 from tests.app.scenes import monitor_of, shop
+from textual import events
+from textual.keys import key_to_character
 
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.opening import Opening
 from agentwatch.app.screens import main
+from agentwatch.config import Settings
+from agentwatch.errors import ConfigError
+from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Health
 
 
@@ -28,6 +35,44 @@ async def test_the_first_frame_is_told_before_the_first_scan_begins_and_its_end_
     async with app.run_test():
         await asyncio.wait_for(settled.wait(), 30)
     assert told == [("shown", False), ("settled", True)]
+
+
+async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_is_typed_meanwhile_is_heard() -> None:
+    monitor, source = monitor_of(shop().take())
+    may_open, told = threading.Event(), list[object]()
+
+    def opened() -> Monitor:
+        told.append(threading.current_thread() is threading.main_thread())
+        assert may_open.wait(30)
+        return monitor
+
+    app = AgentwatchApp(Opening(monitor.settings, "shop/", opened))
+    app.when_shown = lambda: told.append(type(app.screen).__name__)
+    async with app.run_test() as pilot:
+        while len(told) < 2:
+            await pilot.pause(0.01)
+        for key in ("slash", *"api"):
+            app.post_message(events.Key(key, key_to_character(key)))
+        await pilot.click("Footer", offset=(2, 0))
+        await pilot.pause(0.05)
+        assert (told, app.is_running) == (["OpeningScreen", False], True)
+        assert type(app.screen).__name__ == "OpeningScreen"
+        may_open.set()
+        while not isinstance(app.screen, main.MainScreen) or app.screen.sought.text != "api":
+            await pilot.pause(0.01)
+        assert monitor.tree.tasks
+        assert source.health is monitor.health
+
+
+async def test_what_keeps_a_monitor_from_being_opened_ends_the_app_and_is_told_by_who_runs_it() -> None:
+    def opened() -> Monitor:
+        raise ConfigError("no such thing")
+
+    app = AgentwatchApp(Opening(Settings(), "shop/", opened))
+    async with app.run_test() as pilot:
+        while app.failure is None:
+            await pilot.pause(0.01)
+    assert str(app.failure) == "no such thing"
 
 
 async def test_the_details_are_loaded_behind_the_first_task(monkeypatch: pytest.MonkeyPatch) -> None:

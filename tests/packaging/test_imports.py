@@ -39,7 +39,14 @@ def test_version_does_not_even_load_the_argument_parser() -> None:
     assert loaded(run, "argparse") == set()
 
 
-def test_a_first_frame_waits_for_nothing_that_reads_documents_or_sessions() -> None:
+def test_a_first_frame_waits_for_no_tree_and_no_monitor() -> None:
+    packages = ("contracts", "delegation", "evidence", "history", "kept", "sources")
+    names = ("app.notifying", "app.screens", "composition", "monitor", "view.words", *packages)
+    statements = "import agentwatch.app.run, agentwatch.app.opening\nassert 'json' not in sys.modules"
+    assert loaded(statements, *(f"agentwatch.{name}" for name in names), "sqlite3", "pydantic") == set()
+
+
+def test_what_follows_a_first_frame_waits_for_nothing_that_reads_documents_or_sessions() -> None:
     statements = "import agentwatch.monitor, agentwatch.app.run, agentwatch.app.screens.main"
     names = ("contracts.drift", "contracts.reading", "sources.sessions.reader", "history.database", "decisions.ledger")
     modules = [f"agentwatch.{name}" for name in names]

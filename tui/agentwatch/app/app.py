@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -24,21 +24,29 @@ from textual.worker import Worker, WorkerState
 from agentwatch.app import theming
 from agentwatch.app.actions import Command, Home, bindings, with_views
 from agentwatch.app.actions.keymap import keymap
-from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.notifying import Announcer
-from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.messages import ScreenComplete, TreeUpdated
+from agentwatch.app.opening import Opening, OpeningScreen
 from agentwatch.app.task_commands import TaskCommands
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
 from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
-from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import config_directory, where
 from agentwatch.presence import come_back
 from agentwatch.text import clean, words_of
-from agentwatch.view.query import view_faults
 
 if TYPE_CHECKING:
+    from agentwatch.app.screens.main import MainScreen
     from agentwatch.monitor import Monitor
+
+
+_WATCHING: Final = "watching"
+
+
+def _open(opening: Opening) -> Monitor:
+    """Load the screen and what it shows. In a thread: it takes a tenth of a second, in which keys may be pressed."""
+    for name in ("notifying", "screens.main"):
+        import_module(f"agentwatch.app.{name}")
+    return opening.open()
 
 
 class _Palette(CommandPalette):
@@ -48,7 +56,8 @@ class _Palette(CommandPalette):
 
 
 class AgentwatchApp(TaskCommands):
-    """Shows a monitor. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets."""
+    """Shows a monitor; one that is yet to be opened, behind the first frame. `clock` gives seconds since the epoch,
+    `steady` those of a clock that nobody sets."""
 
     TITLE = "agentwatch"
     ENABLE_COMMAND_PALETTE = True
@@ -65,11 +74,14 @@ class AgentwatchApp(TaskCommands):
     """
 
     def __init__(
-        self, monitor: Monitor, clock: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+        self,
+        monitor: Monitor | Opening,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guard = TerminalGuard()
         super().__init__(driver_class=Terminal)
-        self.monitor = monitor
+        self.settings = monitor.settings
         self._own_keys = keymap(monitor.settings.keys)
         self.commands = with_views(self._own_keys.commands, len(monitor.settings.views))
         """All commands, with the keys that hold."""
@@ -79,19 +91,36 @@ class AgentwatchApp(TaskCommands):
         """Called after the first frame."""
         self.when_settled: Callable[[], None] = lambda: None
         """Called after the first scan."""
-        self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
+        self._updates: Updates | None = None
         self._telling: Timer | None = None
         """Runs while there is something to tell."""
         self._ours: asyncio.AbstractEventLoop | None = None
         self._theme_failures: list[str] = []
         self._typeahead = Typeahead(self, super().on_event)
-        self.announcer = Announcer(monitor, self._write, self.bell, clock=clock, steady=steady)
+        self._is_here: bool | None = None
+        """Whether the terminal's window has the focus, as far as it has told."""
+        self._opening: Opening | None = None
+        self.failure: Exception | None = None
+        """Why the monitor could not be opened, which has ended the app."""
         self._load_themes()
+        if isinstance(monitor, Opening):
+            self._opening = monitor
+        else:
+            self._take_monitor(monitor)
+
+    def _take_monitor(self, monitor: Monitor) -> None:
+        from agentwatch.app.notifying import Announcer  # not for the first frame
+
+        self.monitor = monitor
+        self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
+        self.announcer = Announcer(monitor, self._write, self.bell, clock=self.clock, steady=self.steady)
+        if self._is_here is not None:
+            self.announcer.focus(here=self._is_here)
 
     @property
     def is_settled(self) -> bool:
         """Whether the first scan is over: from now on nothing folds by itself."""
-        return self._updates.is_settled
+        return self._updates is not None and self._updates.is_settled
 
     # Themes
 
@@ -103,7 +132,7 @@ class AgentwatchApp(TaskCommands):
         themes = {theme.name: theme for theme in (*theming.shipped_themes(), *own)}
         for theme in themes.values():
             self.register_theme(theme)
-        wanted = self.monitor.settings.theme or theming.DEFAULT_THEME
+        wanted = self.settings.theme or theming.DEFAULT_THEME
         if wanted not in themes:
             self._theme_failures.append(
                 f"There is no theme {clean(wanted, 40)}; there are {', '.join(sorted(themes))}."
@@ -126,12 +155,17 @@ class AgentwatchApp(TaskCommands):
 
         So, too, where no colour is wanted: bold, dim and reverse say there what greys would not.
         """
-        if self.monitor.settings.theme is None and (self.no_color or self.console.color_system == "standard"):
+        if self.settings.theme is None and (self.no_color or self.console.color_system == "standard"):
             self.theme = theming.SIXTEEN_COLOURS
 
     # Start and end
 
     def get_default_screen(self) -> Screen[None]:
+        return self._new_main() if self._opening is None else OpeningScreen(self._opening.title)
+
+    def _new_main(self) -> MainScreen:
+        from agentwatch.app.screens.main import MainScreen  # not for the first frame
+
         self._main = MainScreen(self.monitor, self.clock)
         return self._main
 
@@ -146,7 +180,6 @@ class AgentwatchApp(TaskCommands):
         self._ours = asyncio.get_running_loop()
         if changes := self._own_keys.changes:
             self.set_keymap(changes)
-        self._say_what_is_wrong_in_settings()
         if self._theme_failures:
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.screen_change_signal.subscribe(self, self._typeahead.take_screen)
@@ -154,11 +187,28 @@ class AgentwatchApp(TaskCommands):
         self._telling = self.set_interval(1.0, self._tell, pause=True)
         self.call_after_refresh(self.when_shown)
         # After the first frame: the sources' first look takes what processor there is.
-        self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)
+        self.call_after_refresh(self.run_worker, self._watch, name="watch", exit_on_error=False)
+
+    async def _watch(self) -> None:
+        if self._opening is not None:
+            try:
+                self._take_monitor(await asyncio.to_thread(_open, self._opening))
+            except Exception as error:  # noqa: BLE001  who runs the app says what it is, on the screen below
+                self.failure = error
+                self.exit()
+                return
+            # The first screen is no one's that can be switched: it stays below another stack.
+            self.add_mode(_WATCHING, self._new_main)
+            await self.switch_mode(_WATCHING)
+        self._say_what_is_wrong_in_settings()
+        if self._updates is not None:
+            await self._updates.run()
 
     def _say_what_is_wrong_in_settings(self) -> None:
+        from agentwatch.view.query import view_faults  # not for the first frame
+
         self.monitor.complaints += map(str, self._own_keys.faults)
-        faults = view_faults(self.monitor.settings.views)
+        faults = view_faults(self.settings.views)
         self.monitor.complaints += (f"{where(f'views.{name}')}: {fault}" for name, fault in faults.items())
 
     def ask_to_end(self) -> None:
@@ -191,21 +241,27 @@ class AgentwatchApp(TaskCommands):
             self._driver.write(sequence)
 
     def on_app_focus(self) -> None:
-        self.announcer.focus(here=True)
+        self._focus(here=True)
 
     def on_app_blur(self) -> None:
-        self.announcer.focus(here=False)
+        self._focus(here=False)
+
+    def _focus(self, *, here: bool) -> None:
+        self._is_here = here
+        if self._updates is not None:
+            self.announcer.focus(here=here)
 
     async def on_event(self, event: events.Event) -> None:
         # One that was forwarded comes back up later than it was pressed.
-        if isinstance(event, events.Key | events.MouseDown) and not event.is_forwarded:
+        is_act = isinstance(event, events.Key | events.MouseDown) and not event.is_forwarded
+        if is_act and self._updates is not None:
             self.announcer.act()
         if isinstance(event, Typed) and not event.is_forwarded:
             await self._typeahead.take(event)
         else:
             await super().on_event(event)
 
-    @on(MainScreen.Complete)
+    @on(ScreenComplete)
     def _hear_what_was_typed(self) -> None:
         self._typeahead.begin()
 
@@ -253,6 +309,8 @@ class AgentwatchApp(TaskCommands):
         return Home.REPLAY not in command.homes
 
     async def _run_command(self, screen: Screen[object], command: Command) -> None:
+        from agentwatch.app.widgets.task_tree import TaskTree  # it is on the screen
+
         if Home.APP in command.homes or Home.REPLAY in command.homes:
             await self.run_action(command.action)
         elif Home.TREE in command.homes and screen is self._main:
@@ -274,7 +332,7 @@ class AgentwatchApp(TaskCommands):
 
     def _come_back(self, _app: App[object]) -> None:
         come_back()
-        self.announcer.focus(here=True)
+        self._focus(here=True)
         self.refresh(layout=True)
 
     def action_command_palette(self) -> None:
@@ -284,4 +342,4 @@ class AgentwatchApp(TaskCommands):
     def action_help(self) -> None:
         from agentwatch.app.screens.pages import HelpScreen  # rarely wanted
 
-        self.push_screen(HelpScreen(self.commands, self.monitor.settings.views))
+        self.push_screen(HelpScreen(self.commands, self.settings.views))

@@ -55,6 +55,10 @@ class PageTranscript(Message):
     transcript: RunTranscript
 
 
+class ScreenComplete(Message):
+    """All that keys may be for is on the main screen."""
+
+
 class KeysChanged(Message):
     """The keys do something else now: the footer has to say so."""
 

@@ -28,12 +28,6 @@ from agentwatch.view.words import in_line, plural, program_of, question_at
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-KEEP_TITLE: Final = "\x1b[22;0t"
-"""The terminal puts its title on a stack, if it has one."""
-
-GIVE_TITLE_BACK: Final = "\x1b]0;\x1b\\\x1b[23;0t"
-"""No title, and then the one on the stack: without a stack, many terminals show their own instead of none."""
-
 _PATIENCE: Final = 8.0
 """Seconds that a command may take: less than `PAUSE`, so that they never pile up."""
 

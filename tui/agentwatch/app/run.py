@@ -6,19 +6,26 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.notifying import GIVE_TITLE_BACK, KEEP_TITLE
 from agentwatch.app.terminal import ending
-from agentwatch.monitor import Monitor
 
 if TYPE_CHECKING:
+    from agentwatch.app.opening import Opening
+    from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
+KEEP_TITLE: Final = "\x1b[22;0t"
+"""The terminal puts its title on a stack, if it has one."""
 
-def run(monitor: Monitor) -> int:
-    """Show the monitor until the operator leaves; the exit code. The caller has seen to it that there is a terminal."""
+GIVE_TITLE_BACK: Final = "\x1b]0;\x1b\\\x1b[23;0t"
+"""No title, and then the one on the stack: without a stack, many terminals show their own instead of none."""
+
+
+def run(monitor: Monitor | Opening) -> int:
+    """Show the monitor until the operator leaves; the exit code. The caller has seen to it that there is a terminal.
+    Raises what opening it does."""
     return _run(AgentwatchApp(monitor), titled=monitor.settings.notify_title)
 
 
@@ -49,6 +56,8 @@ def _run(app: AgentwatchApp, *, titled: bool = False) -> int:
     sys.setswitchinterval(0.001)
     with _own_title() if titled else nullcontext(), ending(app.ask_to_end):
         app.run()
+    if app.failure is not None:
+        raise app.failure
     return app.return_code or 0
 
 

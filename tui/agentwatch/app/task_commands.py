@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 from textual import on, work
 from textual.app import App
 
-from agentwatch.app.decision_words import to_answer
-from agentwatch.app.editor import file_at_hand, hand_over
 from agentwatch.app.messages import Inspect, PageTranscript, ReadStep, TaskDecided
-from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.typeahead import Typeahead
-from agentwatch.delegation.decision import Action
 from agentwatch.place import in_home
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
     from agentwatch.app.putting_aside import PuttingAside
+    from agentwatch.app.screens.main import MainScreen
     from agentwatch.delegation.claims import Call
+    from agentwatch.delegation.decision import Action
     from agentwatch.monitor import Monitor
 
 
@@ -77,6 +75,9 @@ class TaskCommands(App[None]):
 
     def action_decide(self, action: str) -> None:
         """Open the dialog of a decision about the selected task."""
+        from agentwatch.app.decision_words import to_answer  # not for the first frame
+        from agentwatch.delegation.decision import Action
+
         task_id = getattr(self.screen, "task_id", None)
         if action == Action.RESPOND and not self.screen.is_modal:
             task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
@@ -144,6 +145,8 @@ class TaskCommands(App[None]):
     @work(group="file", exclusive=True)
     async def action_edit(self) -> None:
         """Open the selected task's file in the operator's editor; the screen waits."""
+        from agentwatch.app.editor import file_at_hand, hand_over  # rarely wanted
+
         file = await file_at_hand(self.screen, self.monitor)
         trouble = file if isinstance(file, str) else hand_over(self, self.monitor.settings.editor, file)
         if trouble is not None:
@@ -152,6 +155,8 @@ class TaskCommands(App[None]):
     @work(group="file", exclusive=True)
     async def action_copy_path(self) -> None:
         """Put the path of the selected task's file on the clipboard."""
+        from agentwatch.app.editor import file_at_hand  # rarely wanted
+
         file = await file_at_hand(self.screen, self.monitor, names=True)
         if isinstance(file, str):
             self._complain(file)

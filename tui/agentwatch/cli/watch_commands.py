@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from agentwatch.config import Settings
     from agentwatch.delegation.observation import Observation
+    from agentwatch.monitor import Monitor
 
 _WATCH: Final = partial(Command, "watch")
 
@@ -73,10 +74,19 @@ def _watch(options: argparse.Namespace) -> int:
     _require_terminal()
     begun = _begin_to_read(workspaces[0]) if len(workspaces) == 1 else None
 
+    from agentwatch.app.opening import Opening
     from agentwatch.app.run import run
-    from agentwatch.composition import watched
 
-    return run(watched(workspaces, settings, selection, addresses=addresses, everywhere=everywhere, begun=begun))
+    def opened() -> Monitor:
+        from agentwatch.composition import watched
+
+        return watched(workspaces, settings, selection, addresses=addresses, everywhere=everywhere, begun=begun)
+
+    if addresses:
+        # What is wrong with them is told without a screen.
+        return run(opened())
+    title = f"{workspaces[0].name or workspaces[0]}/" if len(workspaces) == 1 else ""
+    return run(Opening(settings, title, opened))
 
 
 def _begin_to_read(workspace: Path) -> Popen[bytes] | None:

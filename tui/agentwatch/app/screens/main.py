@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -12,10 +11,9 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.message import Message
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.messages import ScreenComplete, TreeUpdated
 from agentwatch.app.once import once
 from agentwatch.app.screens.detailed import PERIOD
 from agentwatch.app.screens.filtered import FilteredScreen
@@ -65,9 +63,6 @@ class MainScreen(FilteredScreen):
     MainScreen.-empty Empty { display: block; }
     """
 
-    class Complete(Message):
-        """All that keys may be for is there."""
-
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__(monitor, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
@@ -115,14 +110,14 @@ class MainScreen(FilteredScreen):
         if left.is_attached:
             await left.mount(self._empty, self.filter_bar)
             once(self, _WITHOUT_TASKS, self._begin_details)
-            self.post_message(self.Complete())
+            self.post_message(ScreenComplete())
 
     def _begin_details(self) -> None:
         """Load the details, once: behind the first task, which would wait for them."""
         if not self._has_begun_details:
             self._has_begun_details = True
             # Not after the next refresh: that may be over before the task is drawn.
-            once(self, _BEHIND_TASK, partial(self.run_worker, self._add_details))
+            once(self, _BEHIND_TASK, lambda: self.run_worker(self._add_details()))
 
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""

@@ -7,12 +7,13 @@ from itertools import accumulate, chain
 from typing import Final
 
 from agentwatch.app.actions import Command, Home, Place, command_of, commands_of, footer_commands, key_label
-from agentwatch.app.decision_words import ACTIONS
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
 _ON_SCREEN: Final = (Home.MAIN, Home.PAGE, Home.PANE, Home.INSPECT, Home.TIMELINE, Home.DECIDE)
 _NAMESPACES: Final = {Home.APP: "app."} | dict.fromkeys(_ON_SCREEN, "screen.")
+_DECIDES: Final = "decide."
+"""How the ids of commands begin that decide."""
 _LOOKING: Final = (Place.PAGE, Place.INSPECT, Place.TIMELINE)
 """Where the words of what can be decided, which the tree has, give way to the keys of what is looked at."""
 _ROOMY: Final = 100
@@ -81,7 +82,7 @@ class Footer(LineWidget):
             if width_of(chain(*hints)) <= room:
                 return list(chain(*hints))
         possible = [command for command in commands if self._why_not(command.id) is None]
-        deciding = [command for command in possible if command.id in ACTIONS]
+        deciding = [command for command in possible if command.id.startswith(_DECIDES)]
         for shown in (commands, possible):
             hints = [self._hint(command, palette) for command in shown]
             needed = [number for number, command in enumerate(shown) if command in deciding]

@@ -1,0 +1,61 @@
+"""What stands on the screen before there is a monitor: to load all that a monitor needs takes longer than a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widget import Widget
+
+from agentwatch.app.actions import Place
+from agentwatch.app.theming import Palette
+from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.app.widgets.footer import Footer
+from agentwatch.app.widgets.line import LineWidget, Part, Parts
+
+if TYPE_CHECKING:
+    from agentwatch.config import Settings
+    from agentwatch.monitor import Monitor
+
+
+class Opening(NamedTuple):
+    """A monitor that is yet to be made, by `open` in a thread, and what is watched, as far as that is known."""
+
+    settings: Settings
+    title: str
+    open: Callable[[], Monitor]
+
+
+class OpeningScreen(Screen[None]):
+    """The header and the footer of a main screen that has just started."""
+
+    DEFAULT_CSS = """
+    OpeningScreen { layout: vertical; background: $background; }
+    OpeningScreen > Widget { height: 1fr; }
+    """
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def compose(self) -> ComposeResult:
+        yield _Header(self._title)
+        yield Widget()
+        # There is nothing yet to give notice of.
+        footer = Footer(Place.EMPTY, is_useless=lambda command_id: command_id == "notices")
+        # As what is typed waits for the main screen, nothing is clicked, either.
+        footer.disabled = True
+        yield footer
+
+
+class _Header(LineWidget):
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def make_lines(self, width: int, palette: Palette) -> list[Parts]:
+        parts = [Part(" agentwatch", palette.strong), Part("  ")]
+        parts.append(Part(clip(shown(self._title), max(width // 5, 8)), palette.muted))
+        return [[*parts, Part("   ○ starting", palette.muted)]]
