@@ -57,6 +57,8 @@ async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_i
         await pilot.pause(0.05)
         assert (told, app.is_running) == (["OpeningScreen", False], True)
         assert type(app.screen).__name__ == "OpeningScreen"
+        words = " ".join(strip.text for strip in app.screen._compositor.render_strips()).split()
+        assert words == ["agentwatch", "shop/", "○", "starting", "q", "quit", "^z", "shell", "?", "keys"]
         may_open.set()
         while not isinstance(app.screen, main.MainScreen) or app.screen.sought.text != "api":
             await pilot.pause(0.01)

@@ -199,7 +199,7 @@ class AgentwatchApp(TaskCommands):
                 return
             # The first screen is no one's that can be switched: it stays below another stack.
             self.add_mode(_WATCHING, self._new_main)
-            await self.switch_mode(_WATCHING)
+            self.switch_mode(_WATCHING)
         self._say_what_is_wrong_in_settings()
         if self._updates is not None:
             await self._updates.run()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.app import ComposeResult
+from textual.containers import Container
 from textual.screen import Screen
-from textual.widget import Widget
 
 from agentwatch.app.actions import Place
 from agentwatch.app.theming import Palette
@@ -33,7 +33,6 @@ class OpeningScreen(Screen[None]):
 
     DEFAULT_CSS = """
     OpeningScreen { layout: vertical; background: $background; }
-    OpeningScreen > Widget { height: 1fr; }
     """
 
     def __init__(self, title: str) -> None:
@@ -42,7 +41,7 @@ class OpeningScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield _Header(self._title)
-        yield Widget()
+        yield Container()
         # There is nothing yet to give notice of.
         footer = Footer(Place.EMPTY, is_useless=lambda command_id: command_id == "notices")
         # As what is typed waits for the main screen, nothing is clicked, either.
