@@ -63,8 +63,7 @@ class Monitor(Watched):
 
     With `inspects`, the claims of the returns are held against the disk and git; `one_look` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
-    records in it, `scan` only reads it.
-    With `keeps_deleted`, tasks outlive their files all the same.
+    records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
     `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
@@ -105,6 +104,7 @@ class Monitor(Watched):
         )
         self.tap: Callable[[Observation], None] | None = None
         """Is called with every observation that the tree has taken."""
+        self.tick_seconds = _TICK_SECONDS
         self.turn: AbstractAsyncContextManager[object] = nullcontext()
         """Is held while observations are applied: of several monitors that share it, one at a time does, and a key
         waits for one slice instead of one of each."""
@@ -234,7 +234,7 @@ class Monitor(Watched):
             with suppress(TimeoutError):
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
                 rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
-                async with asyncio.timeout(_TICK_SECONDS[rests]):
+                async with asyncio.timeout(self.tick_seconds[rests]):
                     await arrived.wait()
             has_news = arrived.is_set()
             arrived.clear()

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _TURN_SECONDS: Final = 0.5
 """A workspace whose first scan takes longer than this keeps the next one waiting no longer."""
+_TICK_SECONDS: Final = (1.0, 60.0)
+"""As a monitor has it, for all workspaces but the first."""
 _TITLE: Final = 30
 """Characters up to which the header names all workspaces; beyond it says how many there are."""
 
@@ -213,6 +215,9 @@ class Monitors(Monitor):
 
     def _open(self, place: Place) -> _Part:
         monitor = self._open_one(place)
+        if self._parts:
+            # The first tells what time it is.
+            monitor.tick_seconds = _TICK_SECONDS
         part = self._parts[place.workspace] = _Part(place, monitor)
         if (gone := _gone(place)) in self.complaints:
             self.complaints.remove(gone)

@@ -96,7 +96,8 @@ def pruned_of(settings: Settings) -> frozenset[str]:
 def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
     since = selection.since if selection is not None else None
-    return SessionsSource(Registry(workspace, since).open, selection)
+    registry = Registry(workspace, since)
+    return SessionsSource(registry.open, selection, heard=registry.heard)
 
 
 def read_sources(workspace: Path, settings: Settings) -> Set[str]:

@@ -29,7 +29,7 @@ _FIRST_SLICE_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.02
 """Work between two looks at the events, so that they do not pile up behind a backlog."""
 
-_ROOT_SECONDS: Final = (1.0, 5.0)
+_ROOT_SECONDS: Final = (1.0, 30.0)
 """How often the root is looked at: where no event tells that it has gone, and where only the loss of a directory above
 tells none."""
 

@@ -39,6 +39,11 @@ class Registry:
         self._since = since
         self._others_asked = False
 
+    def heard(self) -> list[Path]:
+        """The directories, there or not, in which something happens when a store comes, but for most of Roo Code's."""
+        stores = {path.parent for paths in looked_in(self._workspace).values() for path in paths}
+        return sorted(path for path in stores if "*" not in path.parts)
+
     def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
         """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
         for name, home in _HOMES.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ from agentwatch.background import let_others_work
 from agentwatch.delegation.observation import Observation, Ran
 from agentwatch.delegation.run import Run
 from agentwatch.kept import looks
+from agentwatch.sources.files.bell import BELL
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
@@ -42,8 +44,8 @@ _QUIET_SECONDS: Final = 2.0
 _REST: Final = 4.0
 """How often as long as such reading took it rests before the next."""
 
-_SEARCH_SECONDS: Final = 5.0
-"""Between two searches for stores that were not there before."""
+_SEARCH_SECONDS: Final = (5.0, 60.0)
+"""Between two searches for stores that were not there before: at least, and at most where most of them are heard."""
 
 _JOIN_SECONDS: Final = 1.0
 _FUTURE_SECONDS: Final = 60.0
@@ -56,16 +58,23 @@ OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
 class SessionsSource(Source):
-    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has."""
+    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has. In one
+    of the directories `heard` something happens when there may be others; without any, only a search tells."""
 
     def __init__(
-        self, open_readers: OpenReaders, selection: Selection | None = None, clock: Callable[[], float] = time.time
+        self,
+        open_readers: OpenReaders,
+        selection: Selection | None = None,
+        clock: Callable[[], float] = time.time,
+        heard: Callable[[], Sequence[Path]] = list,
     ) -> None:
         self._open_readers = open_readers
+        self._heard = heard
         self._selection = selection or Selection()
         self._clock = clock
         self._readers: dict[str, SessionReader] = {}
-        self._search_at = 0.0
+        self._searched_at = -math.inf
+        self._rung = False
         self._changed_at = 0.0
         self._broken: dict[str, str] = {}
         self._stopping = threading.Event()
@@ -135,9 +144,18 @@ class SessionsSource(Source):
         return next((row.place for row in rows if row.skipped), rows[0].place if rows else "")
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
+        heard = self._heard()
+        with BELL.heard(heard, self._ring):
+            self._look_on(emit, hears=bool(heard))
+
+    def _ring(self) -> None:
+        self._rung = True
+
+    def _look_on(self, emit: Callable[[Batch], None], *, hears: bool) -> None:
         try:
             while not self._stopping.is_set():
-                if time.monotonic() >= self._search_at:
+                rests = hears and BELL.works and not self._rung
+                if time.monotonic() >= self._searched_at + _SEARCH_SECONDS[rests]:
                     self._search()
                 self._at_work.glance()
                 began = time.perf_counter()
@@ -151,7 +169,11 @@ class SessionsSource(Source):
                         pause = least
                     else:
                         pause = min(max(cost / _SHARE, least if self._at_work else _QUIET_SECONDS), most)
-                    if not self._follow(time.monotonic() + pause, emit):
+                    until = time.monotonic() + pause
+                    if pause >= _QUIET_SECONDS:
+                        # Those of all workspaces look in the same moment, which costs a third.
+                        until = round(until / _QUIET_SECONDS) * _QUIET_SECONDS
+                    if not self._follow(until, emit):
                         return
         finally:
             self.close()
@@ -232,7 +254,7 @@ class SessionsSource(Source):
         return progress.done < progress.total
 
     def _search(self) -> None:
-        self._search_at = time.monotonic() + _SEARCH_SECONDS
+        self._searched_at, self._rung = time.monotonic(), False
         for reader in self._open_readers(frozenset(self._readers), self._note_broken):
             self._readers.setdefault(reader.name, reader)
 
