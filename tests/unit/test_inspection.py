@@ -332,6 +332,24 @@ def test_a_file_that_changes_while_it_is_checked_is_checked_again_and_others_are
     assert inspector._changed(["shop.api"]) == [target]
 
 
+def test_what_is_in_sight_is_checked_before_all_others_and_many_do_not_keep_it_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentwatch.evidence.inspector._ROUND", 10)
+    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
+    targets = [Target(f"t{n}", Version(1, 0.0, f"{n}.return.md", "d" * 64, said, ())) for n in range(25)]
+    inspector = Inspector(tmp_path, lambda _: RETURN, in_sight=lambda: ["t20", "gone", "t7"])
+    inspector.want(targets)
+    rounds = []
+    while taken := inspector._take():
+        rounds.append([target.task_id for target in taken])
+    assert rounds[0] == ["t20", "t7"]
+    assert [len(one) for one in rounds] == [2, 10, 10, 3]
+    assert rounds[1][:2] == ["t0", "t1"]
+    inspector.want(targets[:9])
+    assert [target.task_id for target in inspector._take()][:2] == ["t7", "t0"]
+
+
 def test_in_a_storm_what_was_checked_before_waits_and_what_is_new_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,12 @@ class Pace:
         return min(max(-self._credit / self._share, 0.0), self._longest)
 
 
+def in_step(now: float, seconds: float) -> float:
+    """The moment about so many seconds later in which all look again that rest as long, on the monotonic clock: those
+    of eleven worktrees take a third of the processor in the same moment of what they take one by one."""
+    return round(now / seconds + 1) * seconds
+
+
 def let_others_work() -> None:
     """Rest, for a while at most, as long as another thread has work: of two, each gets half of the interpreter, and the
     screen would wait twice as long. A command works in the main thread, for which nobody waits, and other programs are

@@ -111,7 +111,7 @@ class Monitor(Watched):
         self._inspector: Inspector | None = None
         if inspects:
             asked = (self.content, one_look, self.transcript, self._holds)
-            self._inspector = Inspector(workspace, *asked, pruned=settings.pruned)
+            self._inspector = Inspector(workspace, *asked, pruned=settings.pruned, in_sight=self._seen)
             source.hear(self._inspector.stir)
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox

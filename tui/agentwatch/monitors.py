@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -215,6 +216,7 @@ class Monitors(Monitor):
 
     def _open(self, place: Place) -> _Part:
         monitor = self._open_one(place)
+        monitor.in_sight = partial(self._in_sight_of, monitor)
         if self._parts:
             # The first tells what time it is.
             monitor.tick_seconds = _TICK_SECONDS
@@ -224,6 +226,10 @@ class Monitors(Monitor):
         if not place.waits:
             self._show(part)
         return part
+
+    def _in_sight_of(self, monitor: Monitor) -> list[str]:
+        places = map(self.tree.place, self.in_sight())
+        return [place.task_id for place in places if place is not None and place.tree is monitor.tree]
 
     def _show(self, part: _Part) -> set[str]:
         place = part.place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +63,8 @@ class Watched:
         self.settings = settings
         self.tree = tree
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
+        self.in_sight: Callable[[], Collection[str]] = tuple
+        """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each."""
         self.shelf: Shelf | None = None
@@ -237,6 +239,9 @@ class Watched:
             asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
             self._keeper.keep_requests(asked, self.tree.now)
         self._put_back()
+
+    def _seen(self) -> Collection[str]:
+        return self.in_sight()
 
     def _put_back(self) -> None:
         """Have written down what is aside no more."""

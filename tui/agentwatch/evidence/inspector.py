@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -91,7 +92,7 @@ class Inspector(Background[Sequence[Checks]]):
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
     thread may call them. `one_look` may know already what a file says, of those that still hold a version (`holds`).
-    What happens in `pruned` directories is not told to `stir`.
+    What happens in `pruned` directories is not told to `stir`. The tasks `in_sight` are checked first.
     """
 
     thread_name = "agentwatch-evidence"
@@ -105,11 +106,13 @@ class Inspector(Background[Sequence[Checks]]):
         holds: Holds = lambda _: False,
         *,
         pruned: frozenset[str] | None = None,
+        in_sight: Callable[[], Collection[str]] = tuple,
     ) -> None:
         super().__init__()
         self._is_pruned = pruning(DEFAULT_PRUNED if pruned is None else pruned)
         self._one_look = one_look
         self._holds = holds
+        self._in_sight = in_sight
         self.idle = True
         """Whether all that was wanted has been checked and told."""
         self._workspace = workspace
@@ -240,12 +243,16 @@ class Inspector(Background[Sequence[Checks]]):
         return self._anyway_at if rests else self._next[which]
 
     def _take(self) -> list[Target]:
-        """What to check now: all that was never checked, and in a storm few of the others, those that wait longest."""
-        again = [task_id for task_id in self._wanted if task_id in self._known]
+        """What to check now, a round of it at most: all that was never checked, and in a storm few of the others, those
+        that wait longest. What is in sight comes first, and alone where many others would keep it waiting."""
+        in_sight = [task_id for task_id in self._in_sight() if task_id in self._wanted]
+        wanted = dict.fromkeys((*in_sight, *self._wanted))
+        again = [task_id for task_id in wanted if task_id in self._known]
         if self._pace.rest and time.monotonic() < self._wanted_at + _STORM_SECONDS:
             again = again[:_AGAIN]
         taken = self._wanted.keys() - self._known.keys() | set(again)
-        return [self._wanted.pop(task_id) for task_id in list(self._wanted) if task_id in taken]
+        most = len(in_sight) if in_sight and len(taken) > _ROUND else _ROUND
+        return [self._wanted.pop(task_id) for task_id in islice(filter(taken.__contains__, wanted), most)]
 
     def _request(self, target: Target) -> Request | None:
         from agentwatch.evidence.checker import Request

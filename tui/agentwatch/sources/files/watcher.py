@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from agentwatch.background import Pace
+from agentwatch.background import Pace, in_step
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.documents import Documents
@@ -29,7 +29,7 @@ _FIRST_SLICE_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.02
 """Work between two looks at the events, so that they do not pile up behind a backlog."""
 
-_ROOT_SECONDS: Final = (1.0, 30.0)
+_ROOT_SECONDS: Final = (1.0, 5.0)
 """How often the root is looked at: where no event tells that it has gone, and where only the loss of a directory above
 tells none."""
 
@@ -263,7 +263,7 @@ class Watcher:
     # The root
 
     def _check_root(self, now: float) -> None:
-        self._root_at = now + _ROOT_SECONDS[self._backend.exact and not self._trouble]
+        self._root_at = in_step(now, _ROOT_SECONDS[self._backend.exact])
         try:
             status = os.lstat(self._root)
         except OSError as error:
@@ -287,6 +287,7 @@ class Watcher:
 
     def _lose_root(self, trouble: str) -> None:
         self._trouble = trouble
+        self._root_at = time.monotonic() + _ROOT_SECONDS[0]
         self._scan_all = self._starting = True
         self._touched.clear()
         self._tell(self._catalogue.forget_all())

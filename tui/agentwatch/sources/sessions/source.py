@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agentwatch.background import let_others_work
+from agentwatch.background import in_step, let_others_work
 from agentwatch.delegation.observation import Observation, Ran
 from agentwatch.delegation.run import Run
 from agentwatch.kept import looks
@@ -169,10 +169,8 @@ class SessionsSource(Source):
                         pause = least
                     else:
                         pause = min(max(cost / _SHARE, least if self._at_work else _QUIET_SECONDS), most)
-                    until = time.monotonic() + pause
-                    if pause >= _QUIET_SECONDS:
-                        # Those of all workspaces look in the same moment, which costs a third.
-                        until = round(until / _QUIET_SECONDS) * _QUIET_SECONDS
+                    now = time.monotonic()
+                    until = in_step(now, pause) if pause >= _QUIET_SECONDS else now + pause
                     if not self._follow(until, emit):
                         return
         finally:
