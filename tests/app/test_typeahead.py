@@ -13,6 +13,7 @@ from textual import events
 from textual.keys import key_to_character
 from textual.widgets import Input
 
+from agentwatch import background
 from agentwatch.app import task_commands
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.decision import DecisionScreen
@@ -138,3 +139,13 @@ async def test_a_key_that_nobody_answers_keeps_the_others_waiting_for_a_moment_o
         type_at_once(s, "enter", "escape", "enter", "escape", "t", "enter", "j")
         await s.until(lambda: s.cursor == row(s, 1))
         assert not isinstance(s.app.screen, HelpScreen | DecisionScreen)
+
+
+async def test_what_waits_for_a_key_goes_on_when_the_key_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_LONGEST", 60.0)
+    monkeypatch.setattr(background, "_BETWEEN", 0.0)
+    async with stage() as s:
+        for key in (SLASH, "a", "escape", "j"):
+            background.keys_first.begin()
+            type_at_once(s, key)
+            await s.until(lambda: not background.keys_first.is_on)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -32,3 +33,33 @@ def test_a_thread_rests_for_the_screen(rests: list[float]) -> None:
     thread.start()
     thread.join()
     assert rests
+
+
+def test_a_key_goes_first_until_it_is_answered() -> None:
+    keys = background._KeysFirst()
+    assert not keys.is_on
+    keys.begin()
+    assert keys.is_on
+    keys.end()
+    assert not keys.is_on
+
+
+def test_what_waits_for_a_key_goes_on_though_nobody_says_that_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(background.time, "monotonic", lambda: now[0])
+    keys, was_on = background._KeysFirst(), list[bool]()
+    for _ in range(100):
+        now[0] += 0.03
+        keys.begin()
+        was_on.append(keys.is_on)
+    assert 0.1 < was_on.count(False) / len(was_on) < 0.5
+
+
+async def test_what_passes_a_key_by_goes_on_when_it_is_answered() -> None:
+    keys = background._KeysFirst()
+    keys.begin()
+    passing = asyncio.create_task(keys.pass_by())
+    await asyncio.sleep(0.01)
+    assert not passing.done()
+    keys.end()
+    await passing

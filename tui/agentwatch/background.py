@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -15,9 +16,10 @@ _AT_ONCE: Final = 0.0005
 _REST: Final = 0.004
 _RESTS: Final = 10
 
-_NOTHING: Final = 0.0003
-"""Seconds of the processor in which the event loop goes round where nobody has anything to do."""
-_PATIENCE: Final = 0.05
+_LONGEST: Final = 0.2
+_BETWEEN: Final = 0.05
+"""Seconds for which a key goes first at most, and after which the next one does: while a key is held down, all else
+goes on, too."""
 
 T = TypeVar("T")
 
@@ -117,14 +119,34 @@ def let_others_work() -> None:
         time.sleep(_REST)
 
 
-async def let_the_loop_go_round() -> None:
-    """Rest, for a while at most, as long as the event loop has something else to do at once: a key takes a dozen rounds
-    to be answered, and what is taken in between them keeps it waiting."""
-    import asyncio  # most that import this have no loop
+class _KeysFirst:
+    """What can wait rests while a key is being answered: that takes a dozen rounds of the event loop, and what is done
+    in between them keeps it waiting."""
 
-    until = time.monotonic() + _PATIENCE
-    while True:
-        began = time.thread_time()
+    def __init__(self) -> None:
+        self._until = -math.inf
+
+    def begin(self) -> None:
+        """A key was pressed."""
+        now = time.monotonic()
+        if now >= self._until + _BETWEEN:
+            self._until = now + _LONGEST
+
+    def end(self) -> None:
+        """It is answered."""
+        self._until = min(self._until, time.monotonic())
+
+    @property
+    def is_on(self) -> bool:
+        return time.monotonic() < self._until
+
+    async def pass_by(self) -> None:
+        """Rest meanwhile; the event loop goes round once in any case."""
+        import asyncio  # most that import this have no loop
+
         await asyncio.sleep(0)
-        if time.thread_time() - began < _NOTHING or time.monotonic() >= until:
-            return
+        while self.is_on:  # noqa: ASYNC110  not long
+            await asyncio.sleep(_REST)
+
+
+keys_first: Final = _KeysFirst()

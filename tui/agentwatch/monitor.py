@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from agentwatch.background import let_the_loop_go_round
+from agentwatch.background import keys_first
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Requested, Tick
 from agentwatch.delegation.tree import DelegationTree
@@ -243,7 +243,7 @@ class Monitor(Watched):
                     update = self._apply_slice() if has_news or self._pending else self._tick()
                     if has_news or update.changed:
                         yield update
-                        await let_the_loop_go_round()
+                        await keys_first.pass_by()
                 if not self._pending:
                     break
 

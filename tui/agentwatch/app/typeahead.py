@@ -22,6 +22,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from agentwatch.app.once import once
+from agentwatch.background import keys_first
 
 Typed = events.Key | events.Paste
 
@@ -61,6 +62,7 @@ class Typeahead:
 
     async def take(self, typed: Typed) -> None:
         """Hear it, once the one before is answered."""
+        keys_first.begin()
         self._waiting.append(typed)
         await self._go_on()
 
@@ -107,7 +109,9 @@ class Typeahead:
                 continue
             target = self._app.focused or screen
             await self._hear(typed)
-            if not _is_text(typed, target):
+            if _is_text(typed, target):
+                screen.call_after_refresh(keys_first.end)
+            else:
                 await self._wait_for(Answered(target, screen, again=True))
 
     async def _wait_for(self, answer: Answered) -> None:
@@ -120,6 +124,7 @@ class Typeahead:
     async def _end(self, answer: Answered) -> None:
         if answer is self._awaited:
             self._stop_waiting()
+            self._app.screen.call_after_refresh(keys_first.end)
             await self._go_on()
 
     def _stop_waiting(self) -> None:

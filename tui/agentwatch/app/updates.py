@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, ScreenStackError
 from textual.timer import Timer
 
 from agentwatch.app.once import once
+from agentwatch.background import keys_first
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -28,6 +30,9 @@ _FIRST_REFRESH: Final = (1 / 10, 1 / 2)
 
 _OF_PASSED: Final = 0.1
 """The part of the first scan so far that a refresh waits for: the longer it takes, the fewer of them."""
+
+_PORTION: Final = 400
+"""Tasks that are shown at once during the first scan: a key waits for no more of them."""
 
 _SETTLED: Final = 0.3
 """Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
@@ -81,8 +86,11 @@ class Updates:
     def _tell_now(self) -> None:
         self._telling = None
         self._told_at = time.monotonic()
-        changed = frozenset(self._changed)
-        self._changed.clear()
+        at_once = None if self.is_settled else 0 if keys_first.is_on else _PORTION
+        changed = frozenset(islice(self._changed, at_once))
+        self._changed -= changed
+        if self._changed:
+            self._telling = once(self._app, _REFRESH, self._tell_now)
         self._tell(changed)
         with suppress(ScreenStackError):  # the app has ended
             self._app.screen.call_after_refresh(self._note_drawn, self._told_at)
