@@ -88,3 +88,17 @@ def test_it_ends_when_nobody_reads_any_more() -> None:
     while time.monotonic() < until and (status.exists() and ") Z " not in status.read_text()):
         time.sleep(0.02)
     assert time.monotonic() < until
+
+
+@pytest.mark.parametrize("begins", ["", "threading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"])
+def test_what_is_done_aside_is_done_once_the_process_has_ended(tmp_path: Path, begins: str) -> None:
+    place = tmp_path / "done"
+    program = (
+        "from pathlib import Path; from agentwatch import forked; forked.has_two_cores = lambda: True\n"
+        f"def work(): time.sleep(0.2); Path({str(place)!r}).write_text(str(os.getpid()))\n"
+        f"{begins}forked.aside(work)\n"
+        "print(os.getpid())\n"
+    )
+    (own,) = said(program)
+    is_copied = sys.platform == "linux" and not begins
+    assert (place.read_text() != own) is is_copied

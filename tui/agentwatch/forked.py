@@ -3,6 +3,7 @@ one knows."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
@@ -13,9 +14,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Final
 
+from agentwatch.cores import has_two_cores
+
 _STEP: Final = 0.001
 _CHUNK: Final = 1024 * 1024
 _ENDED_SECONDS: Final = 1.0
+_ASIDE_SECONDS: Final = 10.0
 _STREAMS: Final = 3
 _MOST_DESCRIPTORS: Final = 65_536
 
@@ -80,6 +84,19 @@ class Forked:
         until = time.monotonic() + seconds
         while not self.poll() and time.monotonic() < until:
             time.sleep(_STEP)
+
+
+def aside(work: Callable[[], None]) -> None:
+    """Have a copy do what this process needs nothing of, and end after it; where there can be none, do it here."""
+    made = None
+    if may_fork() and has_two_cores():
+        with suppress(OSError):
+            made = Forked(lambda _: work())
+    if made is None:
+        work()
+        return
+    made.stdout.close()
+    atexit.register(made.wait, _ASIDE_SECONDS)
 
 
 def _do(work: Callable[[IO[bytes]], None], given: int) -> None:

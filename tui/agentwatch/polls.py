@@ -33,7 +33,7 @@ def polled(arguments: Sequence[str], run: Callable[[], int], ask: Ask) -> int:
     kept = read(place, key, ask, _is_unconcerned)
     if kept is not None:
         write(kept)
-        return _UNASKED if _IS_UNASKED in kept[1] else _PENDING
+        return _UNASKED if _IS_UNASKED in bytes(kept[1]) else _PENDING
     from agentwatch.kept.keeping import noted
 
     code = _PENDING

@@ -253,5 +253,9 @@ def _write(stream: object, text: str) -> None:
     write = getattr(stream, "write", None)
     if write is None:
         return
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    if not text.isascii():
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    # Not as one: what is long would be copied.
+    write(text)
+    write("\n")

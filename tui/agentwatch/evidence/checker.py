@@ -166,7 +166,9 @@ class Checker:
             facts |= self._disk.look(view.differing.difference(facts))
         state = Round(facts, view, without_git, failed, self._disk)
         self._find_moved(prepared, state)
-        results = (self._result(number, one, state) for number, one in enumerate(prepared))
+        results = [self._result(number, one, state) for number, one in enumerate(prepared)]
+        if self._one_look is not None:
+            return results
         return [one._replace(look=_look(one.watch_paths, traces)) for one in results]
 
     def _find_moved(self, prepared: Sequence[_Prepared], state: Round) -> None:

@@ -109,7 +109,7 @@ def claims_of(
     removed = set(_removed_in(returned_text))
     for one in _all(told, told.summary, returned_text, demands, logged=logged):
         is_removed = one.path in removed and one.kind is not ClaimKind.MUST_CREATE
-        assertions.setdefault((one.kind, one.path, one.lines), one._replace(removed=is_removed))
+        assertions.setdefault((one.kind, one.path, one.lines), one._replace(removed=True) if is_removed else one)
         if len(assertions) > MAX_ASSERTIONS:
             return (*islice(assertions.values(), MAX_ASSERTIONS), _unchecked(one.kind, "", _TOO_MANY))
     return tuple(assertions.values())

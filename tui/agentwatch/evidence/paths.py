@@ -93,11 +93,16 @@ def _inside(path: str) -> ClaimedPlace:
             parts.append(part)
     if not parts:
         return ClaimedPlace(None, Fault.WORKSPACE)
-    if len(parts) > _DEEPEST or any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts):
+    is_short = path.isascii() and len(path) <= _LONGEST_NAME
+    if len(parts) > _DEEPEST or not (is_short or all(map(_is_name, parts))):
         return ClaimedPlace(None, Fault.TOO_LONG)
     relative = "/".join(parts)
     # Most are written as they lead: then one text does for both.
     return ClaimedPlace(path if path == relative else relative, None, path.endswith(("/", "/.")))
+
+
+def _is_name(part: str) -> bool:
+    return len(part.encode("utf-8", "replace")) <= _LONGEST_NAME
 
 
 def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     IsUnconcerned = Callable[[bytes, Sequence[str], bytes], bool]
     """Told what matters of all paths: whether what was said holds though some have changed."""
 
-    Answer = tuple[int, bytes, bytes]
+    Answer = tuple[int, bytes | memoryview, bytes | memoryview]
     """The exit code of a command, and what it wrote to the two streams."""
 
 NAME: Final = "answers"
@@ -58,6 +58,8 @@ _NUMBERS: Final = 4
 _LOOKS: Final = (os.lstat, os.stat)
 """As they are before anybody notes what they are asked: of that, nothing has to be noted."""
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n"))
+_CHUNK: Final = 128 * 1024
+"""As much as a processor has at hand."""
 _MORE_CONTROLS: Final = range(0x80, 0xA0)
 """Those behind ASCII."""
 
@@ -107,9 +109,11 @@ def _unsealed(place: str, key: bytes, ask: Ask, is_unconcerned: IsUnconcerned | 
         return None
     parts, at = [], 0
     for length in lengths:
-        parts.append(bytes(rest[at : at + length]))
+        parts.append(rest[at : at + length])
         at += length
-    _, variables, paths, signs, others, matters, out, errors = parts
+    # What was written to the streams may be long.
+    _, variables, paths, signs, others, matters = map(bytes, parts[:-2])
+    out, errors = parts[-2:]
     if not (_is_text(out) and _is_text(errors) and _same_variables(variables)):
         return None
     changed = _changed(paths, array("q", signs), MOST_CHANGED if matters else 0)
@@ -136,11 +140,16 @@ def secret_place(place: str) -> str:
     return f"{place.rpartition('/')[0]}.key"
 
 
-def _is_text(said: bytes) -> bool:
+def _is_text(said: memoryview) -> bool:
     """Whether it is what a command may print: no control character commands a terminal."""
-    if len(said.translate(None, _CONTROLS)) != len(said):
-        return False
-    return b"\xc2" not in said or not any(bytes((0xC2, number)) in said for number in _MORE_CONTROLS)
+    for at in range(0, len(said), _CHUNK):
+        # One more: a character of two bytes may begin at the end.
+        some = bytes(said[at : at + _CHUNK + 1])
+        if len(some.translate(None, _CONTROLS)) != len(some):
+            return False
+        if b"\xc2" in some and any(bytes((0xC2, number)) in some for number in _MORE_CONTROLS):
+            return False
+    return True
 
 
 def _same_variables(variables: bytes) -> bool:

@@ -23,6 +23,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final, Generic, TypeVar
 
+from agentwatch.forked import aside
 from agentwatch.kept import looks
 from agentwatch.kept.answers import LARGEST, LONGEST, SEAL_BYTES, SECRET_BYTES, bytes_of, place_of, seal, secret_of
 from agentwatch.kept.keeping import prepare, put
@@ -31,6 +32,8 @@ from agentwatch.kept.noted import sign_of
 WORTH: Final = 300
 """Values below which to find them out costs less than to keep them."""
 
+_MANY: Final = 2_000
+"""Values that take longer to write than another process to begin."""
 _MAGIC: Final = b"agentwatch index 1\n\0"
 _HEAD: Final = Struct(f"<20sd{SEAL_BYTES}s{SEAL_BYTES}s")
 """After the seal: what it is, since when it holds, the key, and, of what came later, the seal of what it came to."""
@@ -111,8 +114,13 @@ class Index(Generic[K, V]):
 
     def save(self) -> None:
         """Leave what is known for the next one, where that is worth it. Only what was asked for is left."""
-        if not self._new:
-            return
+        if len(self._new) >= _MANY:
+            aside(self._save)
+        elif self._new:
+            self._save()
+        self._new.clear()
+
+    def _save(self) -> None:
         with looks.unnoted():
             prepare(self._place)
             if self._seal and len(self._later) <= max(WORTH, len(self._all) // _SHARE):
@@ -120,7 +128,6 @@ class Index(Generic[K, V]):
             elif len(self._asked) >= WORTH:
                 known = self._all | self._later
                 self._write(self._place, _FIRST, {key: known[key] for key in known if key in self._asked})
-        self._new.clear()
 
     @property
     def _more(self) -> str:

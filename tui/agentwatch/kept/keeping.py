@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from array import array
+from codecs import getincrementalencoder
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
@@ -75,7 +76,8 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
     noted.note_now(ZONE, follows=True)
     noted.leave_out_implied()
     signs = [sign for known in (noted.themselves, noted.followed) for sign in known.values()]
-    if any(is_young(*sign[:2], began) for sign in signs if any(sign[1:])):
+    old = int(began * _SECOND) - _COARSE_NS
+    if any(is_young(*sign[:2], began) for sign in signs if (sign[0] > old or sign[1] > old) and any(sign[1:])):
         return
     import json
 
@@ -90,12 +92,12 @@ def keep(place: str, key: bytes, answer: Answer, noted: Looks, began: float) -> 
     numbers = array("q", chain.from_iterable(signs))
     matters = _mattering(noted)
     parts = [key, os.fsencode("\0".join(pairs)), os.fsencode(names), numbers.tobytes(), told, matters, *answer[1:]]
-    rest, secret = b"".join(parts), secret_of(place)
-    if len(rest) > LARGEST or len(secret) != SECRET_BYTES:
+    lengths, secret = [len(part) for part in parts], secret_of(place)
+    if sum(lengths) > LARGEST or len(secret) != SECRET_BYTES:
         return
-    head = HEAD.pack(MAGIC, now, noted.until, answer[0], *map(len, parts))
+    head = HEAD.pack(MAGIC, now, noted.until, answer[0], *lengths)
     try:
-        put(place, seal(secret, head, rest) + head + rest)
+        put(place, b"".join([seal(secret, head, *parts), head, *parts]))
     except OSError:
         # It is only slower then.
         return
@@ -172,7 +174,8 @@ class _Noted:
         self._tried(self.stream.flush)
 
     def written(self) -> bytes:
-        return "".join(self._parts).encode(self.stream.encoding or "utf-8", self.stream.errors or "strict")
+        encoder = getincrementalencoder(self.stream.encoding or "utf-8")(self.stream.errors or "strict")
+        return b"".join(map(encoder.encode, self._parts))
 
     def __getattr__(self, name: str) -> Any:
         # Who looks for more than these may write unseen.

@@ -115,6 +115,8 @@ class Looks:
         self._here = os.getcwd()  # noqa: PTH109
         self._directories: dict[int, tuple[str, bool]] = {}
         """By descriptor, the path that was opened, and whether links were followed."""
+        self._listed: set[str] = set()
+        """Directories, and no links to any, that were listed."""
         self._own: set[str] = set()
         """What this process has made itself."""
 
@@ -148,7 +150,7 @@ class Looks:
 
     def path_of(self, path: Any, directory: int | None = None) -> str:
         """The absolute path of what a function was given, "" where it is not known."""
-        name = os.fsdecode(path)
+        name = path if type(path) is str else os.fsdecode(path)
         if name.startswith("/") or not name:
             # Without a name there is nothing, ever.
             return name
@@ -202,6 +204,8 @@ class Looks:
         elif path in self._directories:
             where, follows = self._directories[path]
             self.note(where, sign_of(_fstat(path)), follows=follows)
+            if not follows:
+                self._listed.add(where)
         else:
             self.spoil("a directory was opened that nobody noted")
 
@@ -240,7 +244,7 @@ class Looks:
 
     def _is_listed(self, directory: str) -> bool:
         """Whether the sign of a directory is known. That of a link to it tells nothing of what comes and goes in it."""
-        if self.followed.get(directory, _PASSED)[1]:
+        if directory in self._listed or self.followed.get(directory, _PASSED)[1]:
             return True
         with suppress(OSError):
             return self.themselves.get(directory, _PASSED)[1] != 0 and S_ISDIR(_lstat(directory).st_mode)

@@ -62,7 +62,8 @@ class ContentStore:
         None: it was not read, and only its place is remembered."""
         with self._lock:
             if text is not None:
-                self._drop(digest)
+                if digest in self._texts:
+                    self._drop(digest)
                 self._texts[digest] = text
                 self._bytes += sys.getsizeof(text) + _TEXT_OVERHEAD
                 while self._bytes > self._limit and len(self._texts) > 1:
