@@ -26,7 +26,7 @@ def remembered(about: Sequence[str], find: Callable[[], T], write: Callable[[T],
     kept = answers.read(place, key, _ask_git, _is_unconcerned)
     if kept is not None:
         try:
-            return read(json.loads(kept[1]))
+            return read(json.loads(bytes(kept[1])))
         except (ValueError, KeyError, TypeError):
             # Another version has written it.
             pass

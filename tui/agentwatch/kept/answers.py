@@ -114,12 +114,12 @@ def _unsealed(place: str, key: bytes, ask: Ask, is_unconcerned: IsUnconcerned | 
     # What was written to the streams may be long.
     _, variables, paths, signs, others, matters = map(bytes, parts[:-2])
     out, errors = parts[-2:]
-    if not (_is_text(out) and _is_text(errors) and _same_variables(variables)):
+    if not _same_variables(variables):
         return None
     changed = _changed(paths, array("q", signs), MOST_CHANGED if matters else 0)
     if changed is None or (changed and (is_unconcerned is None or not is_unconcerned(matters, changed, paths))):
         return None
-    return (code, out, errors) if _same_others(others, ask) else None
+    return (code, out, errors) if _same_others(others, ask) and _is_text(out) and _is_text(errors) else None
 
 
 def seal(secret: bytes, *sealed: bytes | memoryview) -> bytes:

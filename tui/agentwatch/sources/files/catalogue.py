@@ -34,8 +34,9 @@ _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class Catalogue:
-    """One workspace. Paths here are names of the system relative to the root, "" is the root.
-    `watch` and `unwatch` are called with each directory that comes and goes, `watch` before it is listed."""
+    """One workspace. Paths here are names of the system relative to the root, "" is the root. `watch` and `unwatch` are
+    called with each directory that comes and goes, `watch` before it is listed.
+    For who `looks_once` a file is as it was when the workspace was walked, a moment before."""
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Catalogue:
         *,
         watch: Callable[[str], None] = lambda _: None,
         unwatch: Callable[[str], None] = lambda _: None,
+        looks_once: bool = False,
     ) -> None:
         self._root = root
         self._prefix = root if root.endswith("/") else root + "/"
@@ -54,6 +56,9 @@ class Catalogue:
         self._watch = watch
         self._unwatch = unwatch
         self._directories = Directories()
+        self._looks_once = looks_once
+        self._walked: dict[str, os.stat_result] = {}
+        """What the walk saw of files, until they are looked at."""
         self._queue: OrderedDict[str, bool] = OrderedDict()
         """What is to be looked at, in this order, and whether it has stood back already."""
         self.unlisted: dict[str, str] = {}
@@ -169,7 +174,10 @@ class Catalogue:
     def _to_look_at(self, files: list[str]) -> Iterator[tuple[int, str]]:
         """Those of the files that may have changed since they were read, with their mtime."""
         for path in files:
-            now = self._fingerprint(path)
+            status = self._status(path)
+            now = None if status is None else fingerprint(status)
+            if status is not None and self._looks_once:
+                self._walked[path] = status
             known = self._documents.files.get(path)
             is_known = known is not None and known.fingerprint is not None and known.fingerprint == now
             if known is None or not is_known or known.racy or known.due is not None:
@@ -197,7 +205,7 @@ class Catalogue:
 
     def _look(self, path: str) -> None:
         try:
-            status = os.lstat(self._absolute(path))
+            status = self._walked.pop(path, None) or os.lstat(self._absolute(path))
         except (FileNotFoundError, NotADirectoryError):
             self._drop_tree(path)
             return
@@ -216,7 +224,8 @@ class Catalogue:
             if path not in self._documents.files and self._is_beyond(directory):
                 self._relist(directory, parent)
                 return
-            self._directories.add_file(path)
+            if name not in parent.files:
+                self._directories.add_file(path)
             self._look_at_file(path, status)
 
     def _look_at_file(self, path: str, status: os.stat_result) -> None:
@@ -332,7 +341,11 @@ class Catalogue:
         return self._prefix + path if path else self._root
 
     def _fingerprint(self, path: str) -> int | None:
+        status = self._status(path)
+        return None if status is None else fingerprint(status)
+
+    def _status(self, path: str) -> os.stat_result | None:
         try:
-            return fingerprint(os.lstat(self._absolute(path)))
+            return os.lstat(self._absolute(path))
         except OSError:
             return None

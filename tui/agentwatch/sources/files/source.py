@@ -182,7 +182,7 @@ class FilesSource(Source):
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         documents = self._documents
-        catalogue = Catalogue(self._root, self._settings.pruned, documents)
+        catalogue = Catalogue(self._root, self._settings.pruned, documents, looks_once=True)
         catalogue.scan()
         documents.begin([*catalogue.waiting])
         observations: list[Observation] = documents.made()
