@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
+_ARENA_MAX: Final = -8
+"""As `malloc.h` has it."""
+
 KEEP_TITLE: Final = "\x1b[22;0t"
 """The terminal puts its title on a stack, if it has one."""
 
@@ -67,6 +70,17 @@ def _collect_garbage() -> None:
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], 1_000)
     gc.enable()
+    _share_memory()
+
+
+def _share_memory() -> None:
+    """Have the threads that begin from now on take memory from what there is: glibc has some set aside for each of
+    them, several megabytes in all, though only one of them runs at a time."""
+    if sys.platform == "linux":
+        import ctypes  # who watches has need of it, too
+
+        with suppress(AttributeError):  # another C library
+            ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def _keep_what_is_there() -> None:

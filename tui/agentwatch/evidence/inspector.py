@@ -84,7 +84,9 @@ class _Checked(NamedTuple):
     target: Target
     watched: tuple[str, ...]
     look: int | None
-    checks: Checks
+    claims: tuple[Claim, ...]
+    changed: tuple[Change, ...] | None
+    unsaid: tuple[Deed, ...]
 
 
 class Inspector(Background[Sequence[Checks]]):
@@ -135,7 +137,7 @@ class Inspector(Background[Sequence[Checks]]):
         self._hears = False
         self._stirred = True
         """Whether it is told when something happens to files, and something has since the last look at all."""
-        self._given: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
+        self._given: dict[str, Target] = {}
 
     def news_of(self, tree: DelegationTree, task_ids: Iterable[str]) -> list[Target]:
         """The returns of these tasks that were not given out here yet, with this handoff."""
@@ -146,11 +148,12 @@ class Inspector(Background[Sequence[Checks]]):
                 continue
             returned, handoff = attempt.returned, attempt.handoff
             former = tree.former_places(task_id, returned)
-            key = (returned.path, returned.digest, handoff.digest if handoff else None, former)
-            if self._given.get(task_id) != key:
-                self._given[task_id] = key
+            given = self._given.get(task_id)
+            if given is None or _said(given) != _said(Target(task_id, returned, handoff, former=former)):
                 runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
-                targets.append(Target(task_id, returned, handoff, attempt.handed_off_at, former, runs))
+                given = Target(task_id, returned, handoff, attempt.handed_off_at, former, runs)
+                self._given[task_id] = given
+                targets.append(given)
         return targets
 
     def want(self, targets: Iterable[Target]) -> None:
@@ -196,11 +199,13 @@ class Inspector(Background[Sequence[Checks]]):
             checks = Checks(request.returned_name, request.digest, result.claims, result.changed, result.unsaid)
             if request.proof is not None:
                 request.proof.forget()
-            self._known[target.task_id] = _Checked(target, tuple(sorted(result.watch_paths)), result.look, checks)
+            self._known[target.task_id] = after = _Checked(
+                target, tuple(sorted(result.watch_paths)), result.look, *checks[2:]
+            )
             is_false = any(claim.verdict is Verdict.CONTRADICTED for claim in result.claims)
             is_soon = is_false or result.look is None or any(map(self._is_unheard, result.watch_paths))
             (self._soon.add if is_soon else self._soon.discard)(target.task_id)
-            if known is None or known.target != target or known.checks != checks:
+            if known is None or known.target != target or known[3:] != after[3:]:
                 news.append(checks)
         return news
 
@@ -338,6 +343,12 @@ class Inspector(Background[Sequence[Checks]]):
 
     def _look(self, paths: Sequence[str]) -> int:
         return look_of(trace(f"{self._workspace}/{path}") for path in paths)
+
+
+def _said(target: Target) -> tuple[object, ...]:
+    """What tells one target of a task from another."""
+    returned, handoff = target.returned, target.handoff
+    return returned.path, returned.digest, handoff.digest if handoff else None, target.former
 
 
 def _runs_of(tree: DelegationTree, run: Run) -> Iterator[Run]:

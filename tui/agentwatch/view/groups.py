@@ -203,7 +203,7 @@ class Standing(NamedTuple):
     @property
     def mark(self) -> tuple[Group, int, State]:
         """While this stays as it is, the run stays where it is: a mere sign of life moves nothing."""
-        return self.group, self.tier, self.state
+        return _mark(self.group, self.tier, self.state)
 
     @property
     def tier(self) -> int:
@@ -212,6 +212,12 @@ class Standing(NamedTuple):
         if self.asks:
             return 3 if not self.is_live else 0 if self.works else 1
         return 2 if (self.works or self.state is State.UNKNOWN) and self.group is Group.NOW else 4
+
+
+@cache
+def _mark(group: Group, tier: int, state: State) -> tuple[Group, int, State]:
+    """One for all runs that stand alike."""
+    return group, tier, state
 
 
 def standing(tree: DelegationTree, root: Task, now: float) -> Standing:

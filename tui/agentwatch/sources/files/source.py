@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05
 
-MOST_TEXT_BYTES: Final = 4 * 1024 * 1024
+MOST_TEXT_BYTES: Final = 1024 * 1024
 """What a file does not hold any more is in the history, too: this is for what is looked at now."""
 ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
 """For a process that looks once and ends: then each text is needed once more, for its evidence."""
