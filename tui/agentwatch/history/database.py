@@ -32,6 +32,8 @@ _LOCAL: Final = frozenset(
 
 _BUSY_MS: Final = 5_000
 _READER_BUSY_MS: Final = 1_000
+_CACHE_KIB: Final = 256
+"""Of pages, for each connection, in place of 2 MB: what is read again is in the system's cache, too."""
 
 _DAMAGE: Final = frozenset(
     {
@@ -121,15 +123,10 @@ def last_written(directory: Path) -> float | None:
     return max(times, default=None)
 
 
-_CACHE_KIB: Final = 256
-"""Of pages, for each connection, in place of 2 MB: what is read again is in the system's cache, too."""
-
-
 def configure(connection: sqlite3.Connection, busy_ms: int) -> None:
     """What holds for every connection. Raises sqlite3.Error."""
     connection.text_factory = _text
     connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
-    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     # The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
@@ -240,6 +237,8 @@ def _open_file(path: Path, notice: str | None) -> Database:
         _migrate(writer, version)
         reader = _connect(path, _READER_BUSY_MS)
         reader.execute("PRAGMA query_only = ON")
+        for one in (writer, reader):
+            one.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     except sqlite3.Error as error:
         writer.close()
         if is_damage(error):
