@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -37,9 +37,6 @@ from agentwatch.text import clean, words_of
 if TYPE_CHECKING:
     from agentwatch.app.screens.main import MainScreen
     from agentwatch.monitor import Monitor
-
-
-_WATCHING: Final = "watching"
 
 
 def _open(opening: Opening) -> Monitor:
@@ -197,9 +194,8 @@ class AgentwatchApp(TaskCommands):
                 self.failure = error
                 self.exit()
                 return
-            # The first screen is no one's that can be switched: it stays below another stack.
-            self.add_mode(_WATCHING, self._new_main)
-            self.switch_mode(_WATCHING)
+            # Above the other, which nobody sees any more: to switch would parse all styles anew, twice.
+            self.push_screen(self._new_main())
         self._say_what_is_wrong_in_settings()
         if self._updates is not None:
             await self._updates.run()
