@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import FAILED, office
+from tests.app.deciding import FAILED, handoff, office
 from tests.app.scenes import monitor_of
 from tests.app.stage import Stage, stage
 from textual import events
@@ -22,15 +22,19 @@ from agentwatch.app.screens.pages import HelpScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.filter_bar import FilterInput
-from agentwatch.sources.health import Health
+from agentwatch.sources.health import Health, Mode
 
 SLASH = "slash"
 
 
 def type_at_once(s: Stage, *keys: str) -> None:
     """What the terminal's reader does with the keys of one read."""
+    type_into(s.app, *keys)
+
+
+def type_into(app: AgentwatchApp, *keys: str) -> None:
     for key in keys:
-        s.app.post_message(events.Key(key, key if len(key) == 1 else key_to_character(key)))
+        app.post_message(events.Key(key, key if len(key) == 1 else key_to_character(key)))
 
 
 def row(s: Stage, number: int) -> str:
@@ -149,3 +153,27 @@ async def test_what_waits_for_a_key_goes_on_when_the_key_is_answered(monkeypatch
             background.keys_first.begin()
             type_at_once(s, key)
             await s.until(lambda: not background.keys_first.is_on)
+
+
+@pytest.mark.parametrize(("key", "mode"), [("a", "starting"), ("R", "starting"), ("t", "live")])
+async def test_what_is_typed_behind_a_key_that_is_refused_is_no_command(key: str, mode: Mode) -> None:
+    monitor, _ = monitor_of(health=Health(mode, "reading the workspace"))
+    app = AgentwatchApp(monitor)
+    async with app.run_test() as pilot:
+        type_into(app, key, *"looks fine, quit", "enter", "question_mark", "q")
+        while "Keys typed before were not taken." not in [one.message for one in app._notifications]:
+            await pilot.pause(0.01)
+        await pilot.pause()
+        assert (app.is_running, type(app.screen)) == (True, MainScreen)
+        # Whoever leaves means what comes next.
+        type_into(app, "escape", "question_mark")
+        while not isinstance(app.screen, HelpScreen):
+            await pilot.pause(0.01)
+
+
+async def test_what_is_typed_behind_a_decision_that_cannot_be_made_is_no_command(tmp_path: Path) -> None:
+    async with office(tmp_path, {"api.handoff.json": handoff()}) as s:
+        type_at_once(s, "r", *"tq", "question_mark")
+        await s.until(lambda: "Keys typed before were not taken." in [one.message for one in s.app._notifications])
+        await s.pilot.pause()
+        assert s.app.screen is s.main

@@ -59,6 +59,10 @@ class ScreenComplete(Message):
     """All that keys may be for is on the main screen."""
 
 
+class Refused(Message):
+    """What a key was to open does not open."""
+
+
 class KeysChanged(Message):
     """The keys do something else now: the footer has to say so."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual import on, work
 from textual.app import App
 
-from agentwatch.app.messages import Inspect, PageTranscript, ReadStep, TaskDecided
+from agentwatch.app.messages import Inspect, PageTranscript, ReadStep, Refused, TaskDecided
 from agentwatch.app.typeahead import Typeahead
 from agentwatch.place import in_home
 from agentwatch.text import clean
@@ -83,7 +83,7 @@ class TaskCommands(App[None]):
             task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
         if not isinstance(task_id, str):
             if not self.screen.is_modal:
-                self._complain("No task is selected.")
+                self._refuse("No task is selected.")
         else:
             self._open_dialogs([task_id], Action(action))
 
@@ -118,6 +118,7 @@ class TaskCommands(App[None]):
         """Decide about the marked tasks, or all that need the operator, one after another."""
         task_ids = list(self._main.marked) or list(self.monitor.tree.queue)
         if not task_ids:
+            self._typeahead.refuse()
             self.notify("Nobody needs you now, and no task is marked.", markup=False, timeout=3)
         elif not self.screen.is_modal:
             self._open_dialogs(task_ids, marked=bool(self._main.marked))
@@ -128,7 +129,7 @@ class TaskCommands(App[None]):
 
     def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False) -> None:
         if self.monitor.clerk is None:
-            self._complain("Nothing can be decided here: nobody would carry it out.")
+            self._refuse("Nothing can be decided here: nobody would carry it out.")
         else:
             self._open_each(task_ids, action, marked=marked)
 
@@ -140,7 +141,8 @@ class TaskCommands(App[None]):
             await asyncio.to_thread(import_module, "agentwatch.app.dialogs.opening")
         from agentwatch.app.dialogs.opening import Opener  # imported on the line above
 
-        await Opener(self, self.monitor, self.clock, self.steady).decide(task_ids, action, marked=marked)
+        opener = Opener(self, self.monitor, self.clock, self.steady, self._typeahead.refuse)
+        await opener.decide(task_ids, action, marked=marked)
 
     @work(group="file", exclusive=True)
     async def action_edit(self) -> None:
@@ -166,6 +168,15 @@ class TaskCommands(App[None]):
             words = clean(str(file).removeprefix("/ssh:"))
             self.copy_to_clipboard(words)
             self.notify(in_home(words), title="Copied", markup=False, timeout=3)
+
+    @on(Refused)
+    def _take_refusal(self) -> None:
+        self._typeahead.refuse()
+
+    def _refuse(self, words: str) -> None:
+        """No dialog opens."""
+        self._typeahead.refuse()
+        self._complain(words)
 
     def _complain(self, words: str) -> None:
         self.notify(words, severity="warning", markup=False, timeout=6)

@@ -7,6 +7,7 @@ gives every key to what has the focus when it is read, which is before the key i
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,8 @@ class Typeahead:
         self._holds = 1
         """How many things open that need a moment: at first the first screen."""
         self._timer: Timer | None = None
+        self._refused_at: float | None = None
+        """Since when what was to open does not (seconds of the clock that nobody sets), and nobody has paused."""
         self._has_said = False
         """Whether the operator knows that such keys are not taken: it is said once."""
 
@@ -85,6 +88,10 @@ class Typeahead:
         self._holds -= 1
         self._app.call_later(self._go_on)
 
+    def refuse(self) -> None:
+        """What was to open does not. What is typed on was meant for it, and until there is a pause it is for nobody."""
+        self._refused_at = time.monotonic()
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Something opens that needs a moment: until it is there, nothing is heard."""
@@ -100,7 +107,7 @@ class Typeahead:
             typed, screen = self._waiting.popleft(), self._app.screen
             seen_at = getattr(screen, "seen_at", 0.0)
             # A dialog hears nothing that was typed before it could be seen.
-            if seen_at is None or typed.time < seen_at:
+            if seen_at is None or typed.time < seen_at or self._is_refused(typed):
                 if not self._has_said:
                     self._has_said = True
                     # At 80 columns it leaves room beside it for why nothing can be recorded yet.
@@ -113,6 +120,15 @@ class Typeahead:
                 screen.call_after_refresh(keys_first.end)
             else:
                 await self._wait_for(Answered(target, screen, again=True))
+
+    def _is_refused(self, typed: Typed) -> bool:
+        """Whether it was typed on, behind a key that opened nothing."""
+        if self._refused_at is None:
+            return False
+        leaves = isinstance(typed, events.Key) and (typed.key == "escape" or typed.key.startswith("ctrl+"))
+        is_over = leaves or typed.time >= self._refused_at + ARMING_SECONDS
+        self._refused_at = None if is_over else max(self._refused_at, typed.time)
+        return not is_over
 
     async def _wait_for(self, answer: Answered) -> None:
         self._stop_waiting()

@@ -28,12 +28,14 @@ _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, 
 
 
 class Opener(NamedTuple):
-    """Opens dialogs over an app. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets."""
+    """Opens dialogs over an app. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets.
+    `refused` is told of each that does not open."""
 
     app: App[Any]
     monitor: Monitor
     clock: Callable[[], float]
     steady: Callable[[], float]
+    refused: Callable[[], None]
 
     async def decide(self, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False) -> None:
         """Open a dialog for each of these tasks, the next when the one before is decided or skipped.
@@ -81,7 +83,7 @@ class Opener(NamedTuple):
         if asked is None or not asked.request.can_answer or monitor.clerk is None:
             return None
         if (reason := _closed(monitor) or unfit(asked.request)) is not None:
-            self.app.notify(f"Answer: {reason}.", severity="warning", markup=False, timeout=6)
+            self._refuse(f"Answer: {reason}.")
             return None
         opened = Opened(monitor, monitor.clerk.desk, asked.task_id, asked.request, self._where(task_id))
         end = await self.app.push_screen_wait(RequestScreen(opened, self.clock, self.steady, queue))
@@ -102,8 +104,7 @@ class Opener(NamedTuple):
                 reason = _closed(monitor)
             if wanted is None or reason is not None or monitor.clerk is None:
                 what = FORMS[wanted].word if wanted is not None else "Review"
-                words = f"{what} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
-                self.app.notify(words, severity="warning", markup=False, timeout=6)
+                self._refuse(f"{what} {quoted(task.title if task.workspace else own_id, 60)}: {reason}.")
                 return None
             case = Case.of(monitor, monitor.clerk.desk, task, wanted, self._where(task_id))
             end = await self.app.push_screen_wait(DecisionScreen(case, self.clock, self.steady, queue))
@@ -113,6 +114,11 @@ class Opener(NamedTuple):
                 return end
             action = end
         return None
+
+    def _refuse(self, words: str) -> None:
+        """No dialog opens, or none any more."""
+        self.refused()
+        self.app.notify(words, severity="warning", markup=False, timeout=6)
 
     def _where(self, task_id: str) -> str:
         """What the top row above a task is called, "" where it has none."""
