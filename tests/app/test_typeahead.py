@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -156,19 +157,24 @@ async def test_what_waits_for_a_key_goes_on_when_the_key_is_answered(monkeypatch
 
 
 @pytest.mark.parametrize(("key", "mode"), [("a", "starting"), ("R", "starting"), ("t", "live")])
+
+
+@pytest.mark.parametrize(("key", "mode"), [("a", "starting"), ("R", "starting"), ("f", "live")])
 async def test_what_is_typed_behind_a_key_that_is_refused_is_no_command(key: str, mode: Mode) -> None:
     monitor, _ = monitor_of(health=Health(mode, "reading the workspace"))
     app = AgentwatchApp(monitor)
     async with app.run_test() as pilot:
         type_into(app, key, *"looks fine, quit", "enter", "question_mark", "q")
-        while "Keys typed before were not taken." not in [one.message for one in app._notifications]:
-            await pilot.pause(0.01)
+        async with asyncio.timeout(20):
+            while "Keys typed before were not taken." not in [one.message for one in app._notifications]:
+                await pilot.pause(0.01)
         await pilot.pause()
         assert (app.is_running, type(app.screen)) == (True, MainScreen)
         # Whoever leaves means what comes next.
         type_into(app, "escape", "question_mark")
-        while not isinstance(app.screen, HelpScreen):
-            await pilot.pause(0.01)
+        async with asyncio.timeout(20):
+            while not isinstance(app.screen, HelpScreen):
+                await pilot.pause(0.01)
 
 
 async def test_what_is_typed_behind_a_decision_that_cannot_be_made_is_no_command(tmp_path: Path) -> None:

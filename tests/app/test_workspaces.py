@@ -223,6 +223,14 @@ async def test_after_an_undo_every_row_is_where_it_was(home: Path, names: tuple[
             await stage.until(lambda before=before: stage.tree.row_ids() == before)  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_the_strip_names_the_workspace_of_a_task(home: Path, size: tuple[int, int]) -> None:
+    async with screen(home, fill(home / "one", api="ERROR"), fill(home / "two", web="SUCCESS"), size=size) as stage:
+        await stage.until(lambda: len(stage.app.monitor.tree.asking()) == 2)
+        strip = stage.text().splitlines()[-1 - stage.main.needs_you.size.height :]
+        assert any("two › shop.web" in line for line in strip), strip
+
+
 @pytest.mark.parametrize("size", [(140, 40), (80, 40), (140, 24)])
 async def test_the_strip_tells_tasks_of_one_long_id_apart_by_their_workspaces(
     home: Path, size: tuple[int, int]
@@ -242,5 +250,5 @@ async def test_an_id_does_not_look_like_a_task_of_another_workspace(home: Path) 
     (one / "api.return.md").write_text(returned("ERROR", "two › shop.api"))
     async with screen(home, one, two) as stage:
         await stage.until(lambda: len(stage.app.monitor.tree.asking()) == 2)
-        assert "two > shop.api" in stage.text()
-        assert stage.text().count("two › ") == 0
+        assert "one › two > shop.api" in stage.text()
+        assert stage.text().count("two › ") == 1

@@ -196,8 +196,8 @@ class NeedsYou(LineWidget):
         """All in one line, as many as fit."""
         parts = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
         spans: list[tuple[int, str]] = []
-        room_of_hosts = 4 if any(task.host for task in tasks) else 0
-        called = self._names(tasks, (12 if width < 60 else 16 if width < 100 else 24) + room_of_hosts)
+        room_of_places = 4 if any(task.host or task.scope for task in tasks) else 0
+        called = self._names(tasks, (12 if width < 60 else 16 if width < 100 else 24) + room_of_places)
         for number, task in enumerate(tasks):
             asked, tail = in_line(task, task.ask or ""), _waiting(task, now)
             more = self._asking - number - 1
@@ -217,8 +217,8 @@ class NeedsYou(LineWidget):
         return [*parts, *self._rest(palette)]
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
-        """What these tasks are called in so many cells: several of one title each with the task that it is part of, and
-        those on other machines with their host."""
+        """What these tasks are called in so many cells: several of one title each with the task that it is part of,
+        those on other machines with their host, and of several workspaces with theirs."""
         titles = [summary(task.called) for task in tasks]
         alike = [number for number, task in enumerate(tasks) if titles.count(titles[number]) > 1 and not task.parent_id]
         apart = dict(zip(alike, told_apart([tasks[number] for number in alike]), strict=True))
@@ -229,13 +229,14 @@ class NeedsYou(LineWidget):
         called: list[str] = []
         for number, (task, names, title, whole) in enumerate(zip(tasks, above, titles, wholes, strict=True)):
             is_only = not names or titles.count(title) == 1
+            place = summary(task.host) or (names[-1] if names and task.scope else "")
             if words := apart.get(number):
                 called.append(f"{clip_name(title, max(width - cell_len(words) - 3, 3))} · {words}")
-            elif is_only and not task.host:
+            elif is_only and not place:
                 called.append(clip_name(title, width))
             else:
                 # Parts of one whole are told apart by what is right above them.
-                name = summary(task.host) if is_only else names[-1] if wholes.count(whole) == 1 else names[0]
+                name = place if is_only else names[-1] if wholes.count(whole) == 1 else names[0]
                 room = width - len(BETWEEN)
                 name = clip_name(name, max(room - cell_len(title), min(cell_len(name), room // 3)))
                 called.append(f"{name}{BETWEEN}{clip_name(title, room - cell_len(name))}")
