@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from tests.app.scenes import Scene, ToldSource, shop
 from tests.app.stage import Stage, stage
+from textual import events
+from textual.keys import key_to_character
 
 from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.app import AgentwatchApp
@@ -16,7 +19,7 @@ from agentwatch.app.played import ReplayApp
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.observation import Observation, Seen
 from agentwatch.monitor import Monitor
 from agentwatch.sources.playback import Playback, Position
 
@@ -242,3 +245,24 @@ async def test_a_moment_without_a_task_is_no_empty_workspace() -> None:
         await s.until(lambda: "There was no delegation at this moment" in s.text())
         await s.press("[")
         await s.until(lambda: s.tree.row_ids() == ["checkout"])
+
+
+@pytest.mark.parametrize(("key", "number"), [("right_square_bracket", 12), ("full_stop", 1)])
+async def test_keys_behind_one_that_goes_elsewhere_are_for_the_rows_there(
+    key: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with replay() as s:
+        every = s.tree.row_ids()
+        await s.press("[")
+        await s.until(lambda: s.tree.row_ids() == ["checkout"])
+        way = Playback._way
+
+        def slow_way(playback: Playback, shown: int, number: int) -> Iterator[Observation]:
+            time.sleep(0.2)
+            return way(playback, shown, number)
+
+        monkeypatch.setattr(Playback, "_way", slow_way)
+        # In one read of the terminal.
+        for one in (key, "G"):
+            s.app.post_message(events.Key(one, key_to_character(one)))
+        await s.until(lambda: s.cursor == every[number])

@@ -103,6 +103,7 @@ class Playback(Source):
         self._playing = True
         self._stopped = False
         self._number = 1
+        self._moves = 0
         self._played = 0.0
         self._since = monotonic()
         self._thread: threading.Thread | None = None
@@ -134,6 +135,12 @@ class Playback(Source):
     def clock(self) -> float:
         """The recorded time, in seconds since the epoch: it goes on while the recording plays, as fast as it plays."""
         return self.position.at
+
+    @property
+    def place(self) -> Health:
+        """How the source stands where the operator went last: so it is told with what was observed up to there."""
+        with self._changed:
+            return self._place()
 
     @property
     def position(self) -> Position:
@@ -190,7 +197,11 @@ class Playback(Source):
             self._number = max(self._number, self._schedule.number_at(self._played))
             self._playing = self._number < len(self._observations)
 
+    def _place(self) -> Health:
+        return REPLAY._replace(detail=f"The operator has gone elsewhere {self._moves} times")
+
     def _go(self, number: int) -> None:
+        self._moves += 1
         self._number = min(max(number, 1), len(self._observations))
         self._played = self._schedule.due(self._number)
 
@@ -203,18 +214,18 @@ class Playback(Source):
     # The thread
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
-        shown = 0
+        shown, moves = 0, 0
         while True:
             with self._changed:
                 self._advance()
-                while self._number == shown and not self._stopped:
+                while (self._number, self._moves) == (shown, moves) and not self._stopped:
                     self._changed.wait(self._wait())
                     self._advance()
                 if self._stopped:
                     return
-                number = self._number
+                number, moves, place = self._number, self._moves, self._place()
             try:
-                emit(Batch(tuple(self._way(shown, number)), REPLAY))
+                emit(Batch(tuple(self._way(shown, number)), place))
             except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
                 return
             shown = number
