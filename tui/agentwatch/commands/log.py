@@ -66,17 +66,19 @@ def print_log(
         news, problems = _news(workspace, past.inbox), past.problems
         log = _Log(settings, None if selection is None else selection.since, as_json=as_json, activity=activity)
         log.take_past(list(story([*past.observations, *next(news)], time.time())))
+        source = source_of(workspace, settings, sessions=past.sessions)
+        inspector = Inspector(
+            workspace,
+            lambda one: source.content(one.digest) or past.text(one.digest),
+            transcript_of=source.transcript,
+        )
         if follow:
-            source = source_of(workspace, settings, sessions=past.sessions)
             source.remember(past.files(), looked_at)
             complain_of(problems)
-            inspector = Inspector(
-                workspace,
-                lambda one: source.content(one.digest) or past.text(one.digest),
-                transcript_of=source.transcript,
-            )
             _follow(source, news, log, problems, inspector)
             return 0
+        checks = inspector.check(log.returned(inspector))
+        log.take_checks(one.observed(0, time.time()) for one in checks)
     log.tell_left_out()
     if not past.observations and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
@@ -87,13 +89,13 @@ def print_log(
 def print_log_of_host(
     source: RemoteSource, settings: Settings, since: float | None, *, as_json: bool, follow: bool, activity: bool
 ) -> int:
-    """The same of a workspace on another machine, of what its relay knows. Who asks without `follow` is not told
-    either that a claim was false before."""
+    """The same of a workspace on another machine, of what its relay knows."""
     signal.signal(signal.SIGTERM, _end)
     batch, log = source.scan(), _Log(settings, since, as_json=as_json, activity=activity)
     log.know(one for one in batch.observations if isinstance(one, Ruled))
     log.take_past(list(story(_past_in(batch), time.time())))
-    log.know(one for one in batch.observations if isinstance(one, Checked | Lost))
+    found = [one for one in batch.observations if isinstance(one, Checked | Lost)]
+    (log.know if follow else log.take_checks)(found)
     complain_of(batch.health.problems)
     if not follow:
         log.tell_left_out()
@@ -208,6 +210,11 @@ class _Log:
     def take(self, observations: Iterable[Observation]) -> None:
         """Print what each of these changes."""
         self._print(self._changes.tell(observations))
+
+    def take_checks(self, observations: Iterable[Observation]) -> None:
+        """Print which claims are false now, of the tasks of which something was printed."""
+        changes = self._changes.tell(observations)
+        self._print(change for change in changes if change.task_id not in self._left_out)
 
     def know(self, observations: Iterable[Observation]) -> None:
         """Take these in as what was so before: nothing is printed."""
