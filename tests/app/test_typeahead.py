@@ -156,9 +156,6 @@ async def test_what_waits_for_a_key_goes_on_when_the_key_is_answered(monkeypatch
             await s.until(lambda: not background.keys_first.is_on)
 
 
-@pytest.mark.parametrize(("key", "mode"), [("a", "starting"), ("R", "starting"), ("t", "live")])
-
-
 @pytest.mark.parametrize(("key", "mode"), [("a", "starting"), ("R", "starting"), ("f", "live")])
 async def test_what_is_typed_behind_a_key_that_is_refused_is_no_command(key: str, mode: Mode) -> None:
     monitor, _ = monitor_of(health=Health(mode, "reading the workspace"))
