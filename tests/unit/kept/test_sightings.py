@@ -158,3 +158,21 @@ def test_what_others_do_matters_where_something_could_not_be_read(site: Site) ->
         site.wait("bad")
     amend(site)
     assert not site.wait("bad")[1]
+
+
+def test_what_others_do_matters_where_it_may_tell_that_a_return_was_copied(site: Site) -> None:
+    (site.workspace / "broken.handoff.json").unlink()
+    place = site.workspace / "copied"
+    place.mkdir()
+    (place / "handoff.json").write_text(packet("copied"))
+    told = {"session_id": "sess_1500000000_abc", "agent_type": "a", "delegation_depth": 1, "delegation_path": ["a"]}
+    made = {"type": "report", "path": "copied/made.txt", "summary": "What was asked for."}
+    (place / "made.txt").write_text("Made.")
+    document = {"status": "completed", "summary": "Did it.", "artifacts": [made], "metadata": told}
+    (place / "return.json").write_text(json.dumps(document))
+    far(site, "handoff.json", packet("other"))
+    for _ in range(2):
+        site.wait("copied")
+    assert site.wait("copied")[1]
+    amend(site)
+    assert not site.wait("copied")[1]

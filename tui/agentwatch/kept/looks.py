@@ -105,6 +105,12 @@ def passed_over(told: Sequence[object]) -> None:
         _noting.passed_over.append(told)
 
 
+def all_matter() -> None:
+    """Of what is just being scanned, each change may matter."""
+    if _noting is not None and _noting.is_passing:
+        _noting.passed_over.append([])
+
+
 @contextmanager
 def unnoted() -> Iterator[None]:
     """What is looked at meanwhile changes no answer."""

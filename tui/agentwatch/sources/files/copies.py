@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from agentwatch.kept import looks
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
 _SESSION: Final = re.compile(r'"session_id"\s*:\s*"sess_(\d{10})["_]')
@@ -51,6 +52,7 @@ class Copies:
     def _moment(self, second: int) -> _Moment | None:
         if second not in self._moments:
             if self._written is None:
+                looks.all_matter()
                 self._written = {}
                 for name in self._names:
                     if (at := self._written_at(name)) is not None:
