@@ -85,9 +85,11 @@ class Updates:
 
     def _tell_now(self) -> None:
         self._telling = None
+        if keys_first.is_on and not self.is_settled:
+            self._telling = once(self._app, _REFRESH, self._tell_now)
+            return
         self._told_at = time.monotonic()
-        at_once = None if self.is_settled else 0 if keys_first.is_on else _PORTION
-        changed = frozenset(islice(self._changed, at_once))
+        changed = frozenset(islice(self._changed, None if self.is_settled else _PORTION))
         self._changed -= changed
         if self._changed:
             self._telling = once(self._app, _REFRESH, self._tell_now)
