@@ -32,8 +32,10 @@ Why it is so:
   an `index`, beside the answers and sealed as they are. A file is not opened while it has the attributes that it had
   when it was read, if it was not too young then; all else is computed as ever, so that the result is the same. Nobody
   keeps it but who looks at some hundred files: less costs more to keep than to find out.
+- What the transcript of a session came to is kept as far as it was read, with the checksum of that: beside an agent at
+  work one has a line more at each call. It is read on from there, if it begins as it did (`sources/sessions/folds`).
 - It is packed by `pickle`, in C: 10,000 readings take 45 ms, and no other way came near. Nothing is unpacked before its
-  seal holds, and then nothing can be called but the few named tuples, enums and frozen dataclasses that it is made of.
+  seal holds, and then nothing can be called but the few types that it is made of.
 - Whatever is wrong with it (cut off, damaged, of another version, somebody else's) it is as if it were not there. To
   delete it is harmless.
 """

@@ -21,6 +21,7 @@ from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from struct import Struct
+from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 from agentwatch.forked import aside
@@ -40,11 +41,15 @@ _HEAD: Final = Struct(f"<20sd{SEAL_BYTES}s{SEAL_BYTES}s")
 _FIRST: Final = bytes(SEAL_BYTES)
 _SHARE: Final = 8
 """One part in so many has changed, at most, before all is written again."""
-_CODE: Final = ("", "contracts", "delegation", "evidence", "evidence/commands", "sources/files", "kept")
+_CODE: Final = (
+    *("", "contracts", "delegation", "evidence", "evidence/commands", "kept"),
+    *("sources/files", "sources/sessions", "sources/claude_code"),
+)
 """Where the code lies that finds out what is kept."""
 _PROTOCOL: Final = 5
 _PACKAGES: Final = ("pydantic", "pydantic_core")
 
+_NOTHING: Final[Mapping[type, Callable[[], object]]] = MappingProxyType({})
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -55,8 +60,10 @@ class Index(Generic[K, V]):
     They are made of `kinds`, which are enums, named tuples and frozen dataclasses, and of what Python has itself.
     """
 
-    def __init__(self, name: str, about: Sequence[object], kinds: Sequence[type]) -> None:
+    def __init__(self, name: str, about: Sequence[object], kinds: Sequence[type], worth: int | None = None) -> None:
+        """Fewer values than `worth`, by default `WORTH`, are not kept."""
         self._kinds = kinds
+        self._worth = WORTH if worth is None else worth
         self._about = repr((name, about))
         self._place = place_of(self._about.encode("utf-8", "surrogatepass"))
         self._key = b""
@@ -73,7 +80,7 @@ class Index(Generic[K, V]):
     def load(self, wanted: int) -> None:
         """Take in what was kept, and keep from now on what is put in, if so many values will be wanted that it is worth
         it."""
-        if wanted < WORTH:
+        if wanted < self._worth:
             return
         with looks.unnoted():
             code = _code()
@@ -123,9 +130,9 @@ class Index(Generic[K, V]):
     def _save(self) -> None:
         with looks.unnoted():
             prepare(self._place)
-            if self._seal and len(self._later) <= max(WORTH, len(self._all) // _SHARE):
+            if self._seal and len(self._later) <= max(self._worth, len(self._all) // _SHARE):
                 self._write(self._more, self._seal, self._later)
-            elif len(self._asked) >= WORTH:
+            elif len(self._asked) >= self._worth:
                 known = self._all | self._later
                 self._write(self._place, _FIRST, {key: known[key] for key in known if key in self._asked})
 
@@ -172,11 +179,13 @@ def packed(values: object, kinds: Sequence[type]) -> bytes:
     return file.getvalue()
 
 
-def unpacked(data: bytes | memoryview, kinds: Sequence[type]) -> Any:
-    """Values of these kinds from bytes that are our own. Whatever they are, nothing else is called than the kinds.
-    Raises ValueError."""
+def unpacked(
+    data: bytes | memoryview, kinds: Sequence[type], instead: Mapping[type, Callable[[], object]] = _NOTHING
+) -> Any:
+    """Values of these kinds from bytes that are our own. Whatever they are, nothing else is called than the kinds, or
+    what is called `instead` of one. Raises ValueError."""
     try:
-        return _Unpickler(io.BytesIO(data), kinds).load()
+        return _Unpickler(io.BytesIO(data), kinds, instead).load()
     except (
         ArithmeticError,
         AttributeError,
@@ -192,11 +201,12 @@ def unpacked(data: bytes | memoryview, kinds: Sequence[type]) -> Any:
 
 
 class _Unpickler(Unpickler):
-    def __init__(self, file: io.BytesIO, kinds: Sequence[type]) -> None:
+    def __init__(self, file: io.BytesIO, kinds: Sequence[type], instead: Mapping[type, Callable[[], object]]) -> None:
         super().__init__(file)
-        self._kinds = {(kind.__module__, kind.__qualname__): kind for kind in kinds}
+        known = (*kinds, *instead)
+        self._kinds = {(kind.__module__, kind.__qualname__): instead.get(kind, kind) for kind in known}
 
-    def find_class(self, module: str, name: str) -> type:
+    def find_class(self, module: str, name: str) -> Callable[..., object]:
         try:
             return self._kinds[module, name]
         except KeyError:

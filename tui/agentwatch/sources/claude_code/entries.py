@@ -150,7 +150,7 @@ class ClaudePulse(Pulse):
         self._written = b""
         super()._does(doing, call)
 
-    def _count(self, digest: int) -> None:
+    def _count(self, digest: bytes) -> None:
         if self._glimpse is not None:
             self._last, self._glimpse = digest_of_call(*call_in(self._glimpse)), None
         super()._count(digest)

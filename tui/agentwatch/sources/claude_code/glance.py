@@ -93,7 +93,8 @@ class Glance:
     def is_new(self, uuid: bytes) -> bool:
         """Some records are written twice, when a session is gone on with."""
         before = len(self._uuids)
-        self._uuids.add(hash(uuid))
+        # As a number that is the same in every process, as what it comes to may be kept for another one.
+        self._uuids.add(hash(int.from_bytes(uuid, "big")))
         return len(self._uuids) > before
 
     def left(self, stretch: Line) -> Iterator[Line]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.delegation.run import Asker
+from agentwatch.contracts.shapes import READING_KINDS
+from agentwatch.delegation.run import Asker, Doing, DoingKind, Message, Permit, Permitter, Round, RunState
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
+from agentwatch.sources.claude_code.entries import ClaudePulse
 from agentwatch.sources.claude_code.frames import (
     cut_short,
     handed_back,
@@ -18,7 +21,8 @@ from agentwatch.sources.claude_code.frames import (
     typed,
 )
 from agentwatch.sources.claude_code.glance import Glance
-from agentwatch.sources.claude_code.tools import QUESTIONS, TOOLS, use_of
+from agentwatch.sources.claude_code.permits import Permits
+from agentwatch.sources.claude_code.tools import QUESTIONS, TOOLS, Checklist, Use, use_of
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -30,7 +34,8 @@ from agentwatch.sources.sessions.fields import (
     read_notification,
     text,
 )
-from agentwatch.sources.sessions.runs import AgentAnswer, AgentCall, Keep
+from agentwatch.sources.sessions.reader import digest_of
+from agentwatch.sources.sessions.runs import AgentAnswer, AgentCall, Keep, Rising, Saying
 from agentwatch.sources.sessions.tail import Line, record
 
 DELEGATING: Final = frozenset({"Task", "Agent"})
@@ -82,7 +87,7 @@ class Transcript:
         self._is_agent = is_agent
         self._version = ""
         self._threads: dict[str, str] = {}
-        self._heard: dict[str, int] = {}
+        self._heard: dict[str, str] = {}
         self._awaited: dict[str, Conversation] = {}
         self._glance = Glance(self.main, _TELLING, self._awaited, is_agent=is_agent)
 
@@ -253,12 +258,19 @@ class Transcript:
         """Whether it is a notification of the program."""
         told = read_notification(content) if isinstance(content, str) else None
         # The same words stand in up to three records; only the first of them tells when it happened.
-        if told is not None and self._heard.get(told.task_id) != hash(content):
-            self._heard[told.task_id] = hash(content)
+        if told is not None and self._heard.get(told.task_id) != digest_of(str(content)):
+            self._heard[told.task_id] = digest_of(str(content))
             at = at if at is not None else self.main.updated_at
             said = self._keep(told.said, at, offset) if told.said is not None else None
             self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
         return told is not None
+
+
+MADE_OF: Final = (
+    *(Transcript, Conversation, ClaudePulse, Permits, Checklist, Use, Glance, ClaudeCall, AgentAnswer, Rising, Saying),
+    *(Permit, Permitter, Doing, DoingKind, Round, Asker, RunState, Message, deque, *READING_KINDS),
+)
+"""The types of what stands in a transcript."""
 
 
 def _is_utf8(data: bytes) -> bool:

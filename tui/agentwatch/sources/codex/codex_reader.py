@@ -25,6 +25,7 @@ from agentwatch.sources.codex.entries import entries
 from agentwatch.sources.codex.records import Refused, SpawnCall, every_text_in
 from agentwatch.sources.codex.rollout import ENCRYPTED, OwnEntries, Rollout
 from agentwatch.sources.sessions.following import LinesTranscript, Look, RunTranscript
+from agentwatch.sources.sessions.growing import Growing
 from agentwatch.sources.sessions.reader import (
     Change,
     Found,
@@ -37,7 +38,7 @@ from agentwatch.sources.sessions.reader import (
     spellings,
 )
 from agentwatch.sources.sessions.runs import OPEN
-from agentwatch.sources.sessions.tail import Growing, Tail, record
+from agentwatch.sources.sessions.tail import Tail, record
 
 NAME: Final = "codex"
 LEFT_BEHIND: Final = "left behind when Codex was stopped"

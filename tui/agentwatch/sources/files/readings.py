@@ -8,18 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from agentwatch.contracts.shapes import (
-    Contract,
-    Finding,
-    Handoff,
-    Outcome,
-    Reading,
-    Return,
-    Severity,
-    Todo,
-    TodoList,
-    TodoStatus,
-)
+from agentwatch.contracts.shapes import READING_KINDS, Finding, Reading
 from agentwatch.cores import has_two_cores
 from agentwatch.kept import looks
 from agentwatch.kept.index import Index
@@ -28,8 +17,7 @@ from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.read import FileText
 from agentwatch.sources.files.scan import numbers_in
 
-KINDS: Final = (Contract, Finding, Handoff, Outcome, Reading, Return, Severity, Todo, TodoList, TodoStatus)
-"""All that a reading is made of."""
+KINDS: Final = READING_KINDS
 _SECOND: Final = 1e9
 
 MANY: Final = 1_000

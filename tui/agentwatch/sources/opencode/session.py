@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
     message: str
     doing: Doing | None
-    digest: int = 0
+    digest: bytes = b""
 
 
 @dataclass(slots=True)

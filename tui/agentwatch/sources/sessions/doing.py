@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
@@ -128,7 +129,7 @@ class Pulse:
         self._doing: Doing | None = None
         self._call = ""
         """The id of the call that it is about."""
-        self._last = 0
+        self._last = b""
         """The digest of the last call."""
         self._repeats = 0
 
@@ -175,7 +176,7 @@ class Pulse:
     def _does(self, doing: Doing | None, call: str = "") -> None:
         self._doing, self._call = doing, call
 
-    def _count(self, digest: int) -> None:
+    def _count(self, digest: bytes) -> None:
         self._repeats = self._repeats + 1 if self._repeats and digest == self._last else 1
         self._last = digest
 
@@ -190,6 +191,6 @@ def words_of(entry: Entry) -> Doing:
     return Doing(entry.at, DoingKind.WORDS, about=first_line(entry.text, LONGEST_DOING))
 
 
-def digest_of_call(tool: str, given: Fields) -> int:
-    """Equal for calls of a tool with the same arguments, within this process."""
-    return hash((tool, json.dumps(given, sort_keys=True)))
+def digest_of_call(tool: str, given: Fields) -> bytes:
+    """Equal for calls of a tool with the same arguments, in every process."""
+    return sha256(f"{tool}\n{json.dumps(given, sort_keys=True)}".encode("utf-8", "surrogatepass")).digest()

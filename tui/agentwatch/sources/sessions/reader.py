@@ -95,6 +95,14 @@ class SessionReader(Protocol):
         """Give back what is open."""
 
 
+@runtime_checkable
+class Keeps(Protocol):
+    """A reader that leaves what it has read for the next process."""
+
+    def keep(self) -> None:
+        """All has been read. Never raises."""
+
+
 def digest_of(text: str) -> str:
     """The sha256, in hex, that a text handed over or back is known by; half a character is one, too."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -202,12 +210,16 @@ class Texts:
         self._made[digest, key] = made
         if len(self._made) > _JUDGED:
             del self._made[next(iter(self._made))]
+        self.note(digest, *place)
+        return made
+
+    def note(self, digest: str, *place: object) -> None:
+        """A text with this digest stands in a place."""
         with self._lock:
             self._places.pop(digest, None)
             self._places[digest] = place
             if len(self._places) > _KNOWN:
                 del self._places[next(iter(self._places))]
-        return made
 
     def get(self, digest: str) -> str | None:
         """The text, None where it is no longer there or was never known."""

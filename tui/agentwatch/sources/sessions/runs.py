@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
@@ -68,6 +67,20 @@ class AgentCall:
     answer: AgentAnswer | None = None
 
 
+class Saying:
+    """Makes a message of a text when somebody asks for it: most answers are followed by another one."""
+
+    def __init__(self, keep: Keep, text: str, at: float, offset: int) -> None:
+        self._keep = keep
+        self._said = text, at, offset
+        self._made: Message | None = None
+
+    def __call__(self) -> Message:
+        if self._made is None:
+            self._made = self._keep(*self._said)
+        return self._made
+
+
 class Account:
     """What the records of one agent come to: how it stands, and its rounds. Times are seconds since the epoch.
 
@@ -108,8 +121,7 @@ class Account:
         self.begun = begun
 
     def _saying(self, text: str, at: float, offset: int) -> Said:
-        """Makes a message of a text when somebody asks for it: most answers are followed by another one."""
-        return cache(partial(self._keep, text, at, offset))
+        return Saying(self._keep, text, at, offset)
 
 
 class LiveAccount(Account):

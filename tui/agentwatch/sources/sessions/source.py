@@ -20,7 +20,7 @@ from agentwatch.sources.files.bell import BELL
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
-from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, ReaderError, SessionReader
+from agentwatch.sources.sessions.reader import Broken, Change, Found, Keeps, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.selection import Selection
 from agentwatch.sources.sessions.tail import open_regular, record
 from agentwatch.sources.source import Source
@@ -108,6 +108,7 @@ class SessionsSource(Source):
                 observations += self._read(name, 1.0)
                 if not self._is_busy(name):
                     break
+            self._ask(name, _keep, None)
         return Batch(tuple(observations), self._health())
 
     def content(self, digest: str) -> str | None:
@@ -275,6 +276,11 @@ class SessionsSource(Source):
             # What broke has something open as well, and nobody is left to be told.
             with suppress(Exception):
                 reader.close()
+
+
+def _keep(reader: SessionReader) -> None:
+    if isinstance(reader, Keeps):
+        reader.keep()
 
 
 class Outliving:

@@ -6,12 +6,14 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
+from zlib import crc32
 
-from agentwatch.background import let_others_work
+from agentwatch.kept.keeping import is_young
 
 LINE_LIMIT: Final = 32 * 1024 * 1024
 """A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
@@ -55,6 +57,20 @@ class Lines(NamedTuple):
         return [line for stretch in self.stretches for line in lines_of(stretch)]
 
 
+class Mark(NamedTuple):
+    """Where a file was read up to, for another process that reads on from there: how it was then (None: it may have
+    changed since without a sign of it), the checksum of all that was read, its end, and the beginning of the next line.
+    """
+
+    seen: Stamp | None
+    written_at: int
+    position: int
+    checksum: int
+    witness: bytes
+    partial: bytes
+    passed_over: int
+
+
 class Tail:
     """The lines of one file, in order and each once. A last line without its end waits for the rest.
 
@@ -76,6 +92,37 @@ class Tail:
         self._witness = b""
         self._partial: list[bytes] = []
         self._partial_bytes = 0
+        self.taken = 0
+        """Bytes that were read here, and not by another process before."""
+        self._checksum = 0
+        self._looked_at = 0.0
+
+    def mark(self) -> Mark | None:
+        """Where another process may go on, None where not all is read, or a long line is half there."""
+        if self._seen is None or self.behind or self._partial_bytes > _CHUNK:
+            return None
+        # A change right after it was looked at may not show.
+        seen = None if is_young(self._seen[3], self._written_at, self._looked_at) else self._seen
+        partial = b"".join(self._partial)
+        return Mark(seen, self._written_at, self._position, self._checksum, self._witness, partial, self.passed_over)
+
+    def go_on(self, mark: Mark) -> bool:
+        """Begin where another process has left off. False where the file does not begin with what it read: a line in it
+        may have been put right, or all be new; or where as much of it was read here."""
+        if mark.position <= self._position:
+            return False
+        try:
+            status = os.stat(self._name, follow_symlinks=False)  # noqa: PTH116
+            is_as_read = stamp_of(status) == mark.seen or self._begins_with(mark)
+        except OSError:
+            return False
+        if is_as_read:
+            self.taken = 0
+            self._seen, self._written_at = mark.seen, mark.written_at
+            self._position, self._checksum, self._witness = mark.position, mark.checksum, mark.witness
+            self._partial, self._partial_bytes = [mark.partial] if mark.partial else [], len(mark.partial)
+            self.passed_over = mark.passed_over
+        return is_as_read
 
     @property
     def position(self) -> int:
@@ -98,6 +145,7 @@ class Tail:
             return Lines()
         descriptor = open_regular(self.path)
         try:
+            self._looked_at = time.time()
             status = os.fstat(descriptor)
             restarted = self._is_another(descriptor, status)
             if restarted:
@@ -110,18 +158,26 @@ class Tail:
         return Lines(stretches, restarted)
 
     def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
-        if self._seen is None:
-            return False
-        if self._seen[:2] != (status.st_dev, status.st_ino) or status.st_size < self._position:
+        if status.st_size < self._position:
             return True
-        if self._seen[2] == status.st_size == self._position and status.st_mtime_ns != self._written_at:
+        seen = self._seen
+        if seen is not None and seen[:2] != (status.st_dev, status.st_ino):
+            return True
+        if seen is not None and seen[2] == status.st_size == self._position and status.st_mtime_ns != self._written_at:
             # Written, and not longer: somebody has put a line right.
             return True
         # Cut short and grown past the old length between two looks: the bytes before the position are others.
         return os.pread(descriptor, len(self._witness), self._position - len(self._witness)) != self._witness
 
+    def _begins_with(self, mark: Mark) -> bool:
+        position, checksum = 0, 0
+        with os.fdopen(open_regular(self.path), "rb", 0) as file:
+            while data := file.read(min(_CHUNK, mark.position - position)):
+                position, checksum = position + len(data), crc32(data, checksum)
+        return (position, checksum) == (mark.position, mark.checksum)
+
     def _restart(self) -> None:
-        self._position, self._witness = 0, b""
+        self._position, self._checksum, self._witness = 0, 0, b""
         self._drop_partial()
 
     def _take(self, descriptor: int, budget: int) -> list[Line]:
@@ -137,6 +193,8 @@ class Tail:
                 break
             self._split(data, stretches)
             self._position += len(data)
+            self.taken += len(data)
+            self._checksum = crc32(data, self._checksum)
             self._witness = (self._witness + data[-_WITNESS:])[-_WITNESS:]
         self.size = max(self.size, self._position)
         return stretches
@@ -199,11 +257,12 @@ def refusal_of(path: Path) -> str:
     try:
         os.close(open_regular(path))
     except OSError as error:
-        return _words_of(error)
+        return words_of_refusal(error)
     return ""
 
 
-def _words_of(error: OSError) -> str:
+def words_of_refusal(error: OSError) -> str:
+    """Why a file cannot be read, "" where it is not there."""
     return "" if isinstance(error, FileNotFoundError) else error.strerror or "unreadable"
 
 
@@ -281,41 +340,3 @@ def size_of(path: Path) -> int:
 def stamp_of(status: os.stat_result) -> Stamp:
     """What tells that a file has changed: its ctime does so, also when reading is allowed again."""
     return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
-
-
-class Fold(Protocol):
-    """What the lines of a file come to: it depends on these alone, however they came."""
-
-    def fold(self, stretch: Line) -> None:
-        """Take in a line, or several that follow one another. Never raises for what stands in them."""
-
-
-F = TypeVar("F", bound=Fold)
-
-
-class Growing(Generic[F]):
-    """Follows one file. `make` gives what no line comes to: at first, and once it is another file."""
-
-    def __init__(self, tail: Tail, make: Callable[[], F]) -> None:
-        self.tail = tail
-        self.fold = make()
-        self.refusal = ""
-        """Why it cannot be read, "" where it can be or is not there."""
-        self.is_stuck = False
-        """The last reading failed: there is nothing to be had before it changes."""
-        self._make = make
-
-    def read(self, budget: int) -> bool:
-        """Read on, about so many bytes; whether there was anything new. More may be left, as `tail.behind` says."""
-        try:
-            look = self.tail.read(budget)
-        except OSError as error:
-            self.is_stuck, self.refusal = True, _words_of(error)
-            return False
-        self.is_stuck, self.refusal = False, ""
-        if look.restarted:
-            self.fold = self._make()
-        for stretch in look.stretches:
-            self.fold.fold(stretch)
-            let_others_work()
-        return look.restarted or bool(look.stretches)
