@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from random import Random
 import pytest
 
 from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources.sessions import follower as follower_module
 from agentwatch.sources.sessions import following, steps
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
@@ -421,6 +423,24 @@ def test_the_follower_goes_over_to_another_and_ends(tmp_path: Path) -> None:
     other.words(9, 10)
     with pytest.raises(Empty):
         told.get(timeout=0.3)
+
+
+def test_one_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower_module, "_PATIENCE", 0.05)
+    told: Queue[tuple[RunTranscript, Look]] = Queue()
+    follower = Follower(lambda transcript, look: told.put((transcript, look)))
+    one, other = (File(tmp_path / name) for name in ("a.jsonl", "b.jsonl"))
+    other.words(7, 9)
+    hanging, second, goes_on = one.follow(), other.follow(), threading.Event()
+    monkeypatch.setattr(hanging, "look", goes_on.wait)
+    follower.follow(hanging)
+    try:
+        follower.follow(second)
+        transcript, look = told.get(timeout=10)
+        assert (transcript, said(look)) == (second, ["word 7", "word 8"])
+    finally:
+        goes_on.set()
+        follower.follow(None)
 
 
 def test_packets_and_reports_are_said_in_one_line() -> None:

@@ -18,35 +18,61 @@ _CHECK: Final = 2.0
 """Events are hints: after so many seconds without any, the disk is asked."""
 _POLL: Final = 0.1
 """The same where the system tells nothing."""
+_PATIENCE: Final = 1.0
+"""Seconds that another one waits for the one before: somebody else's reader may hang, or a disk that is not here."""
 
 
 class Follower:
-    """Follows one transcript at a time. `tell` gets what is known of it after each change, called in the thread."""
+    """Follows one transcript at a time. `tell` gets what is known of it after each change, called in a thread of its
+    own for each: one that hangs holds up no other."""
 
     def __init__(self, tell: Callable[[RunTranscript, Look], object]) -> None:
         self._tell = tell
-        self._lock = threading.Lock()
-        self._wanted: RunTranscript | None = None
-        self._wants_older = False
-        self._backend: Backend | None = None
-        self._thread: threading.Thread | None = None
+        self._following: _Following | None = None
 
     @property
     def is_running(self) -> bool:
         """Whether its thread has not ended."""
-        return self._thread is not None
+        return self._following is not None and self._following.thread.is_alive()
 
     def follow(self, transcript: RunTranscript | None) -> None:
         """Go over to another transcript; None ends the thread, as soon as it has done what it is at."""
-        with self._lock:
-            self._wanted, self._wants_older = transcript, False
-            if transcript is not None and self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="agentwatch-live", daemon=True)
-                self._thread.start()
-        self._wake()
+        before = self._following
+        if before is not None:
+            before.end()
+        if transcript is not None:
+            self._following = _Following(transcript, self._tell, None if before is None else before.thread)
 
     def ask_for_older(self) -> None:
         """Read some of those before the first step, and tell."""
+        if self._following is not None:
+            self._following.ask_for_older()
+
+
+class _Following:
+    """The thread of one transcript. It begins when that `before` it has ended, or does not."""
+
+    def __init__(
+        self,
+        transcript: RunTranscript,
+        tell: Callable[[RunTranscript, Look], object],
+        before: threading.Thread | None,
+    ) -> None:
+        self._transcript = transcript
+        self._tell = tell
+        self._before = before
+        self._lock = threading.Lock()
+        self._has_ended = False
+        self._wants_older = False
+        self._backend: Backend | None = None
+        self.thread: Final = threading.Thread(target=self._run, name="agentwatch-live", daemon=True)
+        self.thread.start()
+
+    def end(self) -> None:
+        self._has_ended = True
+        self._wake()
+
+    def ask_for_older(self) -> None:
         with self._lock:
             self._wants_older = True
         self._wake()
@@ -56,31 +82,31 @@ class Follower:
             backend.wake()
 
     def _run(self) -> None:
-        while True:
+        if self._before is not None:
+            # A reader may give the same one again, which expects one thread.
+            self._before.join(_PATIENCE)
+            self._before = None
+        while not self._has_ended:
             with self._lock:
-                transcript = self._wanted
-                if transcript is None:
-                    self._thread = None
-                    return
-                self._backend = backend = _backend(transcript)
+                self._backend = backend = _backend(self._transcript)
             try:
-                self._follow(transcript, backend)
+                self._follow(backend)
             finally:
                 with self._lock:
                     self._backend = None
                 backend.close()
 
-    def _follow(self, transcript: RunTranscript, backend: Backend) -> None:
-        """Until another is wanted, or the backend was woken: from then on it waits no more."""
+    def _follow(self, backend: Backend) -> None:
+        """Until it is over, or the backend was woken: from then on it waits no more."""
         patience = _POLL if backend.polls else _CHECK
-        while self._wanted is transcript:
-            look = transcript.look()
+        while not self._has_ended:
+            look = self._transcript.look()
             with self._lock:
                 wants_older, self._wants_older = self._wants_older, False
             if wants_older:
-                look = transcript.older()
-            if look is not None and self._wanted is transcript:
-                self._tell(transcript, look)
+                look = self._transcript.older()
+            if look is not None and not self._has_ended:
+                self._tell(self._transcript, look)
                 time.sleep(_REST)
             if wants_older:
                 return
