@@ -259,7 +259,8 @@ class Group(Generic[T]):
         """Read on in one file. True where it is to be read on now."""
         file, belonged = self._files[path], self.belongs
         before = file.growing.fold
-        if belonged and file.may_go_on:
+        # What the session's own file says of where it was begun, it says in its first records.
+        if file.may_go_on and (belonged or (belonged is None and file.stored.agent == SESSION)):
             file.may_go_on = False
             if self._folds is not None:
                 self._folds.go_on(path, file.growing, file.keep)
