@@ -16,7 +16,7 @@ from agentwatch.history import schema
 from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, has_row
-from agentwatch.observing import readings_of, sessions_of, source_of
+from agentwatch.observing import readings_of, sessions_of, source_of, texts_of
 from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.places import Place, Places, names_of
 from agentwatch.presence import first_watched, note_first_watch
@@ -197,6 +197,7 @@ def scanned(
 
         one_look = OneLook(workspace)
     readings = readings_of(workspace, settings, one_look) if recognise is None else None
+    texts = None if recognise is None else texts_of(workspace, settings)
     monitor = Monitor(
         workspace,
         settings,
@@ -208,6 +209,7 @@ def scanned(
             dates=inspects or dates,
             one_look=one_look,
             readings=readings,
+            texts=texts,
             recognise=recognise,
         ),
         time.time,
@@ -222,8 +224,9 @@ def scanned(
         since=selection.since if selection else None,
     )
     monitor.scan()
-    if readings is not None:
-        readings.save()
+    for known in (readings, texts):
+        if known is not None:
+            known.save()
     if one_look is not None:
         one_look.save()
     if looks.is_noting():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from agentwatch.evidence.beside import Beside
     from agentwatch.evidence.one_look import OneLook
+    from agentwatch.sources.files.texts import Texts
     from agentwatch.sources.sessions.selection import Selection
 
 
@@ -35,12 +36,13 @@ def source_of(
     dates: bool = False,
     one_look: OneLook | None = None,
     readings: Readings | None = None,
+    texts: Texts | None = None,
     recognise: Reader | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
 
     With `dates`, what is there at first is as old as it says itself, or git. `one_look` reads the documents for one
-    look, and `readings` may know what files hold. `recognise` tells instead which texts are documents.
+    look, and `readings` and `texts` may know what files hold. `recognise` tells instead which texts are documents.
     """
     files = FilesSource(
         workspace,
@@ -53,6 +55,7 @@ def source_of(
         committed=Commits(workspace).time_of if dates else None,
         text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
         readings=readings,
+        texts=texts,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 
@@ -72,6 +75,13 @@ def readings_of(
         begin = partial(_read_beside, begun=begun)
         return Readings(*where, begin=begin, keeps=keeps, is_ready=begun is not None)
     return Readings(*where, begin=partial(_read_beside, tells=True), take=one_look.take, keeps=keeps)
+
+
+def texts_of(workspace: Path, settings: Settings) -> Texts:
+    """The texts of the files of a workspace, as they were read before."""
+    from agentwatch.sources.files.texts import Texts  # only who looks for a task needs them
+
+    return Texts(os.path.realpath(workspace), pruned_of(settings), settings.max_bytes)
 
 
 def _read_beside(

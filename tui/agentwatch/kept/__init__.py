@@ -34,6 +34,8 @@ Why it is so:
   keeps it but who looks at some hundred files: less costs more to keep than to find out.
 - What the transcript of a session came to is kept as far as it was read, with the checksum of that: beside an agent at
   work one has a line more at each call. It is read on from there, if it begins as it did (`sources/sessions/folds`).
+- Who looks for one task needs no reading of the others, and to read all would cost more than to search their texts. So
+  for that the texts lie there, but long ones and those that can be no document of ours.
 - It is packed by `pickle`, in C: 10,000 readings take 45 ms, and no other way came near. Nothing is unpacked before its
   seal holds, and then nothing can be called but the few types that it is made of.
 - Whatever is wrong with it (cut off, damaged, of another version, somebody else's) it is as if it were not there. To

@@ -23,6 +23,7 @@ from agentwatch.sources.files.settings import FilesSettings
 if TYPE_CHECKING:
     # Only who looks once has any.
     from agentwatch.sources.files.readings import Known, Readings
+    from agentwatch.sources.files.texts import Texts
 
 Reader = Callable[[str, str], Reading | None]
 """Text and path of a file to what is recognised in it."""
@@ -77,6 +78,8 @@ class Documents:
         self.dating = dating or Dating()
         self.readings: Readings | None = None
         """What is known of the files from before, until all have been looked at once."""
+        self.texts: Texts | None = None
+        """The same, of what can be told only by the whole text."""
         self._root = root
         self._settings = settings
         self._read_document = read_document
@@ -113,7 +116,7 @@ class Documents:
         looked_ns = time.time_ns()
         try:
             known = None if self.readings is None else self.readings.find(path, fingerprint(status))
-            text = read_file(self._root, path, self._settings.max_bytes) if known is None else known.file
+            text = self._read(path, fingerprint(status), looked_ns) if known is None else known.file
             self.unread.pop(path, None)
             file.fingerprint = text.fingerprint
             file.racy = looked_ns - text.changed_ns < TICK_NS
@@ -128,6 +131,14 @@ class Documents:
             file.due = file.due or now + self._settings.settle_seconds
             self._due[path] = min(now + _RETRY_SECONDS, file.due)
 
+    def _read(self, path: str, now: int, looked_ns: int) -> FileText:
+        found = None if self.texts is None else self.texts.find(path, now)
+        if found is None:
+            found = read_file(self._root, path, self._settings.max_bytes)
+            if self.texts is not None:
+                self.texts.note(path, found, looked_ns)
+        return found
+
     def unreachable(self, path: str, error: OSError) -> None:
         """Not even lstat reaches the file any more, though it may be there."""
         if path in self.files:
@@ -139,12 +150,14 @@ class Documents:
         self.dating.copies = Copies(self._root, paths, self._settings.max_bytes)
         if self.readings is not None:
             self.readings.load(paths)
+        if self.texts is not None:
+            self.texts.load(paths)
 
     def end(self) -> None:
         """All have been looked at, or no more will be."""
         if self.readings is not None:
             self.readings.end()
-            self.readings = None
+        self.readings = self.texts = None
 
     def drop(self, path: str) -> None:
         """The file is not there any more."""

@@ -129,13 +129,9 @@ class Readings:
 
     def save(self) -> None:
         """All has been looked at: leave it for the next one."""
-        from agentwatch.sources.sessions.where import is_of_this_system  # a first frame needs nothing of it
-
         self.end()
-        with looks.unnoted():
-            # What another machine has written there may show in the attributes of a file only a minute later.
-            if self._keeps and is_of_this_system(Path(self._root)):
-                self._index.save()
+        if self._keeps:
+            save(self._index, self._root)
 
     def end(self) -> None:
         """No more files have to be read."""
@@ -176,3 +172,13 @@ class Readings:
         if found.told is not None:
             self._take(to_path(path), found.text, found.told)
         return found.known
+
+
+def save(index: Index[str, Any], root: str) -> None:
+    """Leave what is known of files below a root for the next one."""
+    from agentwatch.sources.sessions.where import is_of_this_system  # a first frame needs nothing of it
+
+    with looks.unnoted():
+        # What another machine has written there may show in the attributes of a file only a minute later.
+        if is_of_this_system(Path(root)):
+            index.save()

@@ -29,6 +29,7 @@ from agentwatch.sources.source import Source, Stirred
 
 if TYPE_CHECKING:
     from agentwatch.sources.files.readings import Readings
+    from agentwatch.sources.files.texts import Texts
 
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05
@@ -107,8 +108,8 @@ class FilesSource(Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     `read_document` recognises a document in a text, given with its path; by default that of the contracts. `committed`
-    tells of what is there at first when it was committed. So much text is kept, in bytes. `readings` may know what a
-    file holds.
+    tells of what is there at first when it was committed. So much text is kept, in bytes. `readings` and
+    `texts` may know what a file holds.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class FilesSource(Source):
         committed: Committed | None = None,
         text_bytes: int = MOST_TEXT_BYTES,
         readings: Readings | None = None,
+        texts: Texts | None = None,
     ) -> None:
         self._root = os.path.realpath(root)
         self._settings = settings or FilesSettings()
@@ -128,7 +130,7 @@ class FilesSource(Source):
         self._contents = ContentStore(self._root, text_bytes)
         recognise, self._dating = read_document or _recognise, Dating(committed)
         self._documents = Documents(self._root, self._settings, recognise, self._contents.put, self._dating)
-        self._documents.readings = readings
+        self._documents.readings, self._documents.texts = readings, texts
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
         self._stirred: Stirred = lambda _: None
