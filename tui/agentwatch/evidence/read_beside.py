@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import IO, Final
 
 from agentwatch.contracts.reading import read_and_open
@@ -21,11 +22,17 @@ from agentwatch.sources.files.readings import Known, ReadBeside
 _CHUNK: Final = 100
 """Files that are told at once: at most as many are read twice where the two meet."""
 
+_MODELS: Final = ("drift", "handoff", "return_format")
+"""What most documents are judged by, and what takes long to load."""
+
 
 def main() -> None:
     """Read the files that standard input names, and write to standard output what was in them."""
     # An interrupt is for the other one, which then ends this one.
     with suppress(KeyboardInterrupt, OSError):
+        # While it is not known yet what to read: the first document would wait for that.
+        for name in _MODELS:
+            import_module(f"agentwatch.contracts.{name}")
         tell(unpacked(sys.stdin.buffer.read(), ()), sys.stdout.buffer)
     # Nothing is left to say, and nobody to say it to.
     os._exit(0)

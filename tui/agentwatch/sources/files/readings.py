@@ -24,7 +24,7 @@ MANY: Final = 1_000
 """Files that take longer to read than another process to begin."""
 _MISSES: Final = 50
 """Files that had to be read, after which the others probably have to be, too."""
-FIRST: Final = 400
+FIRST: Final = 1_000
 """Files that a process which has begun already reads first."""
 
 
