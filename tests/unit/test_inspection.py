@@ -17,9 +17,11 @@ from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.evidence.disk import Disk, DiskFacts
-from agentwatch.evidence.inspector import Inspector, Target
+from agentwatch.evidence.inspector import Inspector
+from agentwatch.evidence.targets import Target
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.files.source import FilesSource
+from tests.unit.test_worktrees import git
 
 RETURN = """\
 ## Status
@@ -330,6 +332,35 @@ def test_a_file_that_changes_while_it_is_checked_is_checked_again_and_others_are
     monkeypatch.setattr(Disk, "look", changing)
     inspector.check([target])
     assert inspector._changed(["shop.api"]) == [target]
+
+
+def test_a_missing_file_is_looked_for_again_only_when_git_or_the_disk_changes_and_seldom_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = workspace_with_a_lie(tmp_path)
+    git(root, "init", "-q")
+    git(root, "commit", "-q", "--allow-empty", "-m", "one")
+    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
+    target = Target("shop.api", Version(1, 0.0, "api.return.md", "d" * 64, said, ()))
+    inspector = Inspector(root, lambda _: RETURN)
+
+    def is_checked_again() -> bool:
+        changed = inspector._changed(["shop.api"])
+        inspector.check(changed)
+        return changed == [target]
+
+    inspector.check([target])
+    # The check itself told that git's index is to be looked at: nobody has before.
+    assert [is_checked_again() for _ in range(3)] == [True, False, False]
+    git(root, "add", "docs")
+    assert [is_checked_again() for _ in range(2)] == [True, False]
+    monkeypatch.setattr("agentwatch.evidence.inspector._ELSEWHERE_SECONDS", 0.0)
+    git(root, "add", "api.return.md")
+    # Another branch or work tree may have it by now.
+    assert [is_checked_again() for _ in range(3)] == [True, True, True]
+    (root / "src").mkdir()
+    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
+    assert [is_checked_again() for _ in range(2)] == [True, False]
 
 
 def test_what_is_in_sight_is_checked_before_all_others_and_many_do_not_keep_it_waiting(

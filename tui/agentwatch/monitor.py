@@ -16,7 +16,8 @@ from agentwatch.background import keys_first
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Requested, Tick
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.evidence.inspector import Checks, Inspector
+from agentwatch.evidence.inspector import Inspector
+from agentwatch.evidence.targets import Checks
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source

@@ -19,7 +19,8 @@ from agentwatch.config import Settings
 from agentwatch.delegation.observation import Checked, Lost, Observation, Reached, Requested, Ruled, Tick
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import WorkspaceError
-from agentwatch.evidence.inspector import Checks, Inspector, Target
+from agentwatch.evidence.inspector import Inspector
+from agentwatch.evidence.targets import Checks, Target
 from agentwatch.history.database import last_written
 from agentwatch.history.export import lines, write
 from agentwatch.history.log import Change, StateChanges, document, line

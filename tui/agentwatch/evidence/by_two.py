@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from agentwatch.cores import has_two_cores
 from agentwatch.delegation.claims import Change, Claim
-from agentwatch.evidence.inspector import Checks, Target
+from agentwatch.evidence.targets import Checks, Target
 from agentwatch.forked import Forked, may_fork
 from agentwatch.kept import looks
 from agentwatch.kept.index import packed, unpacked

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, Pace, let_others_work
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
-from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
 from agentwatch.evidence.disk import look_of, trace
+from agentwatch.evidence.targets import Checks, Target
 from agentwatch.sources.files.names import pruning, to_name
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
 
@@ -38,40 +38,14 @@ _STORM_SECONDS: Final = 1.0
 """The share of one core that checking them again may take while more of them come, the seconds of it that are not
 waited for, and how long none has come when that is over."""
 
+_ELSEWHERE_SECONDS: Final = 15.0
+"""Between two checks of a return that names a file that is missing or was moved: other branches and work trees may have
+it by now, which no file here tells."""
+
 _PAUSE_SECONDS: Final = (1.0, 120.0)
 _SHARE: Final = 0.000_3
 """The part of one core that looking for changes may take: the pause grows with what a look costs. Returns with a false
 claim, which ask for somebody, have as much for themselves."""
-
-
-class Target(NamedTuple):
-    """The latest return of a task, the handoff it answers, and when that was given (epoch seconds).
-
-    `former` are the names under which the return lay before. A file may hold the return of another task by now: each
-    task is checked for itself. `runs` are that of the attempt, where there is one, and those of the agents it asked.
-    """
-
-    task_id: str
-    returned: Version
-    handoff: Version | None = None
-    handed_off_at: float | None = None
-    former: tuple[str, ...] = ()
-    runs: tuple[Run, ...] = ()
-
-
-class Checks(NamedTuple):
-    """What was found about the return with this digest in this file; the last two as `evidence.checker.Result` has
-    them."""
-
-    path: str
-    digest: str
-    claims: tuple[Claim, ...]
-    changed: tuple[Change, ...] | None
-    unsaid: tuple[Deed, ...] = ()
-
-    def observed(self, seq: int, now: float) -> Checked:
-        """The same as an observation, made now (epoch seconds)."""
-        return Checked(seq, now, self.path, self.digest, self.claims, self.changed, self.unsaid)
 
 
 TextOf = Callable[[Version], str | None]
@@ -87,6 +61,8 @@ class _Checked(NamedTuple):
     claims: tuple[Claim, ...]
     changed: tuple[Change, ...] | None
     unsaid: tuple[Deed, ...]
+    again_at: float = math.inf
+    """When to check it again though all looks the same, on the monotonic clock."""
 
 
 class Inspector(Background[Sequence[Checks]]):
@@ -199,13 +175,15 @@ class Inspector(Background[Sequence[Checks]]):
             checks = Checks(request.returned_name, request.digest, result.claims, result.changed, result.unsaid)
             if request.proof is not None:
                 request.proof.forget()
-            self._known[target.task_id] = after = _Checked(
-                target, tuple(sorted(result.watch_paths)), result.look, *checks[2:]
-            )
+            watched, look, again_at = tuple(sorted(result.watch_paths)), result.look, math.inf
+            if look is None:
+                look = known.look if known is not None and known.watched == watched else None
+                again_at = time.monotonic() + _ELSEWHERE_SECONDS
+            self._known[target.task_id] = after = _Checked(target, watched, look, *checks[2:], again_at)
             is_false = any(claim.verdict is Verdict.CONTRADICTED for claim in result.claims)
             is_soon = is_false or result.look is None or any(map(self._is_unheard, result.watch_paths))
             (self._soon.add if is_soon else self._soon.discard)(target.task_id)
-            if known is None or known.target != target or known[3:] != after[3:]:
+            if known is None or known.target != target or known[3:6] != after[3:6]:
                 news.append(checks)
         return news
 
@@ -327,11 +305,14 @@ class Inspector(Background[Sequence[Checks]]):
         if not os.path.isdir(self._workspace):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
-        return [
-            known.target
-            for known in map(self._known.__getitem__, task_ids)
-            if (known.look is None or self._look(known.watched) != known.look) and self._is_there(known.target.returned)
-        ]
+        changed, now = [], time.monotonic()
+        for task_id in task_ids:
+            known, look = self._known[task_id], self._look(self._known[task_id].watched)
+            if (look != known.look or now >= known.again_at) and self._is_there(known.target.returned):
+                # Before the check that follows, which may not know earlier what to look at.
+                self._known[task_id] = known._replace(look=look)
+                changed.append(known.target)
+        return changed
 
     def _is_there(self, returned: Version) -> bool:
         """What was found last of a return that is gone stays, or is found again where it was moved to."""
