@@ -13,6 +13,7 @@ from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Run, RunState
+from agentwatch.monitor import Monitor
 
 RETURN = "returns/job.return.md"
 SMALL = (140, 24)
@@ -134,6 +135,16 @@ async def test_claims_that_come_later_appear() -> None:
         await s.until(lambda: "Claims  2" in shown_text(s.details))
         await s.press("tab")
         assert "enter inspect" in s.text()
+
+
+async def test_claims_that_are_not_checked_yet_do_not_look_like_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Monitor, "checks", True)
+    async with stage(scene=job(), size=SMALL) as s:
+        await s.press("5")
+        await s.until(lambda: "Claims  not checked yet" in shown_text(s.details))
+        s.scene.checked(RETURN)
+        s.source.push(s.scene.take())
+        await s.until(lambda: "Claims" not in shown_text(s.details))
 
 
 async def test_the_cursor_goes_over_the_claims_and_stays_in_sight() -> None:

@@ -127,6 +127,11 @@ class Monitor(Watched):
         """The tasks whose returns may have to be checked."""
 
     @property
+    def checks(self) -> bool:
+        """Whether what returns claim is checked here."""
+        return self._inspector is not None
+
+    @property
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
         parts = (self.clerk, self.inbox, self._inspector)

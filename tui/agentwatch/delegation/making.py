@@ -147,6 +147,7 @@ class Making(TaskTree):
         task.claims, task.changed, task.unsaid = (
             (checked.claims, checked.changed, checked.unsaid) if checked else ((), None, ())
         )
+        task.is_checked = checked is not None
         self._changes.take(task)
         restored = self._fitters.take(task.task_id, task)
         verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None

@@ -157,6 +157,8 @@ class Task:
     """The files that changed during the latest attempt, by whatever hand; None where that is not known."""
     unsaid: tuple[Deed, ...] = ()
     """What the latest attempt did, by the log of its tools, that its return does not speak of. No verdict."""
+    is_checked: bool = False
+    """What that return claims was held against the evidence."""
     verdict: Verdict | None = None
     """What the claims come to, for a task that says it is done or partly done."""
     past: bool = False

@@ -176,7 +176,14 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
             self.details.instead = self.instead
             task_id, tree = self.task_id or "", self._monitor.tree
             monitor = self._monitor.of(task_id)[0]
-            self.details.show(tree.tasks.get(task_id), tree, monitor.content, self._clock(), monitor.transcript)
+            self.details.show(
+                tree.tasks.get(task_id),
+                tree,
+                monitor.content,
+                self._clock(),
+                monitor.transcript,
+                checks=monitor.checks,
+            )
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         if self.task_id in event.changed:

@@ -64,6 +64,7 @@ _AMONG: Final = "changed while several ran, and no return claims them"
 _UNSAID: Final = "what this attempt did by its tools, and its return does not speak of"
 _DEED: Final = 12
 """Cells of the column with what kind of deed it is."""
+_UNCHECKED: Final = "not checked yet"
 _SHOWN: Final = 100
 """Files that nobody claims that are listed."""
 _MARK: Final = "  "
@@ -77,6 +78,8 @@ def write(view: View) -> Iterator[Block]:
     yield from _attested(view)
     if view.task.claims:
         yield from _claims(view.task)
+    elif view.checks and view.returned is view.task.latest is not None and not view.task.is_checked:
+        yield Heading("Claims", note=faint(_UNCHECKED))
     yield from _deeds(view.task)
     unclaimed = view.tree.unclaimed(view.task)
     if unclaimed is not None:

@@ -111,8 +111,10 @@ class DetailsPane(Widget):
         content: Callable[[Version | Message], str | None],
         now: float,
         transcript: Callable[[Run], RunTranscript | None] = lambda _: None,
+        *,
+        checks: bool = False,
     ) -> None:
-        """Show a task, or how it stands by now. `now` is in seconds since the epoch.
+        """Show a task, or how it stands by now. `now` is in seconds since the epoch; `checks` is as in `View`.
 
         `transcript` gives that of a run, None where there is none. `content` gives a version's text; it is called in a
         thread, for it may take its time. Cheap to call often: drawing waits for the next refresh, and then only what
@@ -121,7 +123,7 @@ class DetailsPane(Widget):
         if task is None or self._view is None or task.task_id != self._view.task.task_id:
             self._compared = None
         compared = self._compared
-        given = content, now, self._reads, compared, transcript, self._prices
+        given = content, now, self._reads, compared, transcript, self._prices, checks
         self._view = None if task is None else View(task, tree, *given)
         self._schedule()
 

@@ -45,7 +45,7 @@ class View(NamedTuple):
     `content` gives the last good text of a version, None if there is none any more. It may read a file, so it is
     called through `reads` only. `compared` is the number of the attempt that is compared with the one before, None for
     the last. `transcript` gives that of a run, None where there is none to be had. `prices` are those of a million
-    tokens, by model.
+    tokens, by model. `checks`: what returns claim is checked here, sooner or later.
     """
 
     task: Task
@@ -56,6 +56,7 @@ class View(NamedTuple):
     compared: int | None = None
     transcript: Callable[[Run], RunTranscript | None] = lambda _: None
     prices: Mapping[str, float] = MappingProxyType({})
+    checks: bool = False
 
     @property
     def handed(self) -> Attempt | None:
@@ -103,7 +104,7 @@ class View(NamedTuple):
             (one.number, *(file and file.digest for file in (one.handoff, one.returned)), one.run, one.decision)
             for one in task.attempts
         )
-        judged = tuple(task.findings), task.claims, task.unsaid, self.tree.unclaimed(task)
+        judged = tuple(task.findings), task.is_checked, task.claims, task.unsaid, self.tree.unclaimed(task)
         return task.task_id, attempts, judged, task.todos, self.compared
 
 
