@@ -56,8 +56,10 @@ class Forked:
     def told(self, seconds: float) -> bytes:
         """All that it tells, and then it is ended; nothing where that takes longer."""
         until, parts = time.monotonic() + seconds, list[bytes]()
+        news = select.poll()
         with self.stdout as got:
-            while select.select([got], [], [], max(until - time.monotonic(), 0.0))[0]:
+            news.register(got, select.POLLIN)
+            while news.poll(max(until - time.monotonic(), 0.0) * 1_000):
                 if not (part := os.read(got.fileno(), _CHUNK)):
                     break
                 parts.append(part)
