@@ -208,8 +208,11 @@ class Files:
         """Give each version of a file to its task again. Returns the tasks that this concerns."""
         concerned: set[str] = set()
         first = self._settled.get(path, 0)
-        owner_of = cache(partial(self._owner, path))  # the same for all versions, of which there may be many
-        for index, version in enumerate(self._versions[path][first:], first):
+        owner_of: Callable[[bool], str | None] = partial(self._owner, path)
+        versions = self._versions[path][first:]
+        if len(versions) > 1:
+            owner_of = cache(owner_of)  # the same for all versions, of which there may be many
+        for index, version in enumerate(versions, first):
             stated = identity.own_id(version.document)
             if stated is None or stated != self._keys[path][index]:
                 task_id = self._task_of(version, self._keys[path][:index], owner_of)

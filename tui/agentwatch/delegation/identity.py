@@ -47,14 +47,17 @@ def slot(path: str) -> Slot:
     True
     """
     directory, name = split(path)
-    name = _EXTENSION.sub("", name)
     if basename(directory) in _FOLDERS:
         directory = dirname(directory)
     # Interned, for many files lie in one directory.
     directory = intern(directory)
-    if _variant(name) == "":
-        return directory, ""
-    return directory, _PREFIX.sub("", _SUFFIX.sub("", name))
+    return directory, _stem(name)
+
+
+@lru_cache(maxsize=64)  # many are called alike: a directory for each task
+def _stem(name: str) -> str:
+    name = _EXTENSION.sub("", name)
+    return "" if _variant(name) == "" else _PREFIX.sub("", _SUFFIX.sub("", name))
 
 
 @lru_cache(maxsize=64)  # of one file, it is asked for of each of its versions
