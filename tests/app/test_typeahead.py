@@ -62,8 +62,9 @@ async def test_what_is_typed_before_the_first_frame_is_heard_behind_it() -> None
     async with app.run_test() as pilot:
         main = app.screen
         assert isinstance(main, MainScreen)
-        while main.sought.text != "api":
-            await pilot.pause(0.01)
+        async with asyncio.timeout(20):
+            while main.sought.text != "api":
+                await pilot.pause(0.01)
         assert isinstance(app.focused, FilterInput)
 
 
