@@ -236,8 +236,9 @@ def test_a_process_that_says_something_else_changes_nothing(
     assert Look(root).observations == alone.observations
 
 
-def test_a_file_that_changes_after_it_was_read_beside_is_read_again(root: Path) -> None:
+def test_a_file_that_changes_after_it_was_read_beside_is_as_it_was_when_the_workspace_was_walked(root: Path) -> None:
     paths = [f"t{number}.return.md" for number in range(FILES // 4, FILES // 2)]
+    before = {one.path: one for one in Look(root, None).observations}
 
     def waits(where: str, max_bytes: int, beginning: str, left: Sequence[str], **more: Any) -> Beside:
         made = Beside(where, max_bytes, beginning, left, **more)
@@ -246,12 +247,14 @@ def test_a_file_that_changes_after_it_was_read_beside_is_read_again(root: Path) 
             (root / path).write_text(returned("ERROR"))
         return made
 
-    look = Look(root, waits)
-    seen = {one.path: one for one in Look(root, None).observations}
+    look, after = Look(root, waits), Look(root, None)
     assert look.told
-    for one in look.observations:
-        # But for the time, and the place in the order.
-        assert getattr(one, "digest", None) == getattr(seen[one.path], "digest", None)
+    # But for the time, and the place in the order.
+    assert all(getattr(one, "digest", None) == getattr(before[one.path], "digest", None) for one in look.observations)
+    for path, text in zip((one.path for one in look.observations), look.texts, strict=True):
+        assert path not in paths or text == returned("SUCCESS")
+    changed = {one.path for one in after.observations if one.digest != before[one.path].digest}
+    assert changed == set(paths)
 
 
 def test_nobody_is_left_behind_when_the_first_is_killed(root: Path) -> None:
