@@ -106,7 +106,7 @@ def test_of_a_task_that_no_change_concerns_the_same_is_told(tmp_path: Path, numb
             continue
         concerned = Concerned(task_id)
         while concerned.has_missed():
-            scanned(workspace, settings, recognise=concerned.recognise, inspects=False)
+            scanned(workspace, settings, concerned=concerned, inspects=False)
         matters[task_id] = json.dumps([[[where, concerned.told()]], []]).encode()
     before = signs_below(workspace)
     names = os.fsencode("\n".join(before))

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from agentwatch.aside.shelf import Shelf
+    from agentwatch.concerned import Concerned
     from agentwatch.decisions.desk import Desk
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
-    from agentwatch.sources.files.documents import Reader
     from agentwatch.sources.sessions.selection import Selection
 
 
@@ -182,13 +182,13 @@ def scanned(
     inspects: bool = True,
     requests: bool = False,
     dates: bool = False,
-    recognise: Reader | None = None,
+    concerned: Concerned | None = None,
 ) -> Monitor:
     """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
 
     `sessions` takes the place of a source of its own. With `requests` it knows what programs ask the operator, which is
     nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
-    unless it says `dates`. `recognise` tells which texts are documents, where not all of them matter.
+    unless it says `dates`. Where not all documents matter, `concerned` tells which do.
     """
     state, one_look = state_directory(workspace), None
     if inspects:
@@ -196,8 +196,8 @@ def scanned(
         from agentwatch.evidence.one_look import OneLook
 
         one_look = OneLook(workspace)
-    readings = readings_of(workspace, settings, one_look) if recognise is None else None
-    texts = None if recognise is None else texts_of(workspace, settings)
+    readings = readings_of(workspace, settings, one_look) if concerned is None else None
+    texts = None if concerned is None else texts_of(workspace, settings)
     monitor = Monitor(
         workspace,
         settings,
@@ -210,7 +210,7 @@ def scanned(
             one_look=one_look,
             readings=readings,
             texts=texts,
-            recognise=recognise,
+            recognise=None if concerned is None else concerned.recognise,
         ),
         time.time,
         inspects=inspects,
@@ -222,6 +222,7 @@ def scanned(
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
         since=selection.since if selection else None,
+        recalls=None if concerned is None else concerned.recalls,
     )
     monitor.scan()
     for known in (readings, texts):
@@ -269,10 +270,10 @@ class Load(Protocol):
         desk: Desk | None = None,
         inspects: bool = True,
         dates: bool = False,
-        recognise: Reader | None = None,
+        concerned: Concerned | None = None,
     ) -> Monitor:
         """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false. `dates` and
-        `recognise` as `scanned` has them."""
+        `concerned` as `scanned` has them."""
 
 
 class Repeated:
@@ -292,11 +293,11 @@ class Repeated:
         desk: Desk | None = None,
         inspects: bool = True,
         dates: bool = False,
-        recognise: Reader | None = None,
+        concerned: Concerned | None = None,
     ) -> Monitor:
         sessions = self._sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
         return scanned(
-            workspace, settings, sessions=sessions, desk=desk, inspects=inspects, dates=dates, recognise=recognise
+            workspace, settings, sessions=sessions, desk=desk, inspects=inspects, dates=dates, concerned=concerned
         )
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
@@ -31,7 +31,8 @@ class Concerned:
     """Recognises the documents that can speak of a task, and those that decide whose they are: all that lie around
     them, and all of the same content, which tell how old they are. Whatever else there is is no document to it.
 
-    Which those are shows only while they are read: while some were missed, all have to be read again.
+    Which those are shows only while they are read: while some were missed, all have to be read again. What is recalled
+    of the history is read as the files are.
     """
 
     def __init__(self, task_id: str, places: Collection[str] = (), texts: Collection[str] = ()) -> None:
@@ -43,6 +44,10 @@ class Concerned:
         self._texts = set(texts)
         self._passed: dict[str, set[str]] | None = None
         """By place, the texts that were passed over; None: nothing was read yet."""
+        self._holders: dict[str, str] = {}
+        """By text, a document that holds or held it."""
+        self.is_unsure = False
+        """Whether others may decide what a history tells of these documents: which was moved, and where to."""
 
     def recognise(self, text: str, path: str) -> Reading | None:
         place, known = slot(path)[0], _digest(text)
@@ -55,7 +60,26 @@ class Concerned:
         # Most are passed over, and the models of the contracts take a while to load.
         from agentwatch.contracts.reading import read_document
 
-        return read_document(text, path)
+        reading = read_document(text, path)
+        if reading is not None:
+            # A history knows the bytes. Those that are no UTF-8 cannot be told from the text.
+            self._hold(path, known, _digest(f"\ufeff{text}"))
+            self.is_unsure |= "\ufffd" in text
+        return reading
+
+    def recalls(self, path: str, digest: str | None, said: str, text_of: Callable[[str], str | None]) -> bool:
+        """Whether it matters that a file held this, which `said` so much; None: that it was gone."""
+        place = slot(path)[0]
+        if not self._may_be_in(place) and not self._may_speak(said):
+            if self._passed is not None:
+                self._passed[place].add(digest or "")
+            return False
+        self._places.add(place)
+        if digest is not None:
+            text = text_of(digest)
+            self.is_unsure |= text is None or "\ufffd" in text
+            self._hold(path, digest, digest if text is None else _digest(text))
+        return True
 
     def has_missed(self) -> bool:
         """Whether something has to be read (again). What was passed over is forgotten."""
@@ -77,6 +101,11 @@ class Concerned:
         if self._may_be_in(slot(path)[0]):
             return False
         return text is None or not (self._may_speak(text) or _digest(text) in self._texts)
+
+    def _hold(self, path: str, *digests: str) -> None:
+        for digest in digests:
+            self._texts.add(digest)
+            self.is_unsure |= self._holders.setdefault(digest, path) != path
 
     def _may_be_in(self, place: str) -> bool:
         """Whether a document of this task directory may be of the task though it does not say so."""

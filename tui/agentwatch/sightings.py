@@ -65,20 +65,18 @@ def _look(workspace: Path, settings: Settings, task_id: str, load: Load, *, insp
 
     # What others claim changes nothing about it. When its handoff was given tells which claims are true.
     wishes: dict[str, Any] = {"inspects": False, "dates": True} if inspects else {"inspects": False}
-    is_whole = False
-    # What is remembered of a file is held against what it says now.
-    if not is_there(state_directory(workspace) / schema.NAME):
-        concerned = Concerned(task_id)
-        with looks.passing():
-            while concerned.has_missed():
-                monitor = load(workspace, settings, recognise=concerned.recognise, **wishes)
-        task = monitor.tree.tasks.get(task_id)
-        # One that is only named stands as those below it do, and a session asks about those that it has begun.
-        is_whole = task is None or not (task.inferred or any(attempt.run for attempt in task.attempts))
-        where = os.path.realpath(workspace), sorted(pruned_of(settings)), settings.max_bytes
-        # What could not be read may speak of it as soon as it can be.
-        looks.passed_over([] if monitor.problems else [where, concerned.told()])
-    if not is_whole:
+    concerned, has_history = Concerned(task_id), is_there(state_directory(workspace) / schema.NAME)
+    with looks.passing():
+        while concerned.has_missed():
+            monitor = load(workspace, settings, concerned=concerned, **wishes)
+    task = monitor.tree.tasks.get(task_id)
+    # One that is only named stands as those below it do, and a session asks about those that it has begun.
+    is_whole = task is None or not (task.inferred or any(attempt.run for attempt in task.attempts))
+    is_unsure = has_history and concerned.is_unsure
+    where = os.path.realpath(workspace), sorted(pruned_of(settings)), settings.max_bytes
+    # What could not be read may speak of it as soon as it can be.
+    looks.passed_over([] if monitor.problems or is_unsure else [where, concerned.told()])
+    if is_unsure or not is_whole:
         monitor = load(workspace, settings, **wishes)
         task = monitor.tree.tasks.get(task_id)
     if inspects:

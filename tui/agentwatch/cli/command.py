@@ -17,11 +17,11 @@ from agentwatch.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agentwatch.concerned import Concerned
     from agentwatch.config import Settings
     from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
     from agentwatch.remote.address import Address
-    from agentwatch.sources.files.documents import Reader
     from agentwatch.sources.sessions.selection import Selection
 
 COMMANDS: Final[dict[str, Command]] = {}
@@ -234,14 +234,14 @@ def scanned(
     inspects: bool = True,
     requests: bool = True,
     dates: bool = False,
-    recognise: Reader | None = None,
+    concerned: Concerned | None = None,
 ) -> Monitor:
     """A workspace as it is now, for the operator; see `composition.scanned`."""
     from agentwatch.composition import scanned
 
     return scanned(
         workspace, settings, selection,
-        desk=desk, inspects=inspects, requests=requests, dates=dates, recognise=recognise,
+        desk=desk, inspects=inspects, requests=requests, dates=dates, concerned=concerned,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.database import last_written
 from agentwatch.history.errors_file import Failure, append, failures
-from agentwatch.history.store import History
+from agentwatch.history.store import History, Recalls
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 
@@ -39,11 +39,18 @@ class Recalled:
     """When the workspace was last watched, in seconds since the epoch; None where it never was."""
 
 
-def recall(workspace: Path) -> Recalled:
-    """The history of a workspace, for those who look at it once. Blocks, and writes nothing."""
+def recall(workspace: Path, recalls: Recalls | None = None) -> Recalled:
+    """The history of a workspace, or what `recalls` says matters, for those who look at it once. Blocks, and writes
+    nothing."""
     looked_at = last_written(state_directory(workspace))
     with closing(History.open_read_only(workspace)) as history:
-        return Recalled(history.observations(), history.files(), history.notice, looked_at)
+        observations, files = history.observations(recalls), history.files()
+        if recalls is not None:
+            for path, file in files.items():
+                if not recalls(path, None, "", history.text):
+                    # As one that held no document: unless it has changed, it is not looked at.
+                    files[path] = KnownFile(file.fingerprint, digest="")
+        return Recalled(observations, files, history.notice, looked_at)
 
 
 def recall_text(workspace: Path, digest: str) -> str | None:

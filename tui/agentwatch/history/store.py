@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.observation import Gone, Observation, Requested, Seen
 from agentwatch.history.database import Database, UnusableError, is_damage, open_database, transaction
-from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
+from agentwatch.history.outline import Content, content_of, contracts_version, current, is_current, unpack
 from agentwatch.history.read_only import Snapshot, open_snapshot
 from agentwatch.history.recording import Note, Recorder
 from agentwatch.history.room import superseded
@@ -40,6 +40,10 @@ _HELD: Final = """SELECT held.path, digest, at, held.id = latest FROM observatio
 """What each file held when it was last seen, and whether it has been there since."""
 
 _ATTEMPTS: Final = 3
+
+Recalls = Callable[[str, str | None, str, Callable[[str], str | None]], bool]
+"""Tells whether it matters that a file held what has this digest and says that, None: that it was gone. It is given a
+way to the texts."""
 
 
 class _Row(NamedTuple):
@@ -132,10 +136,10 @@ class History:
                 self._shrink()
             return True
 
-    def observations(self) -> list[Observation]:
-        """Everything as it was recorded, files that were gone too, and the requests that have ended. `seq` is negative:
-        all of it comes before what is observed now."""
-        rows = self._rows()
+    def observations(self, recalls: Recalls | None = None) -> list[Observation]:
+        """Everything as it was recorded, files that were gone too, and the requests that have ended; or what `recalls`
+        says matters. `seq` is negative: all of it comes before what is observed now."""
+        rows = self._rows(recalls)
         observations = (
             Gone(seq, row.at, row.path) if row.digest is None else _seen(row, seq)
             for seq, row in enumerate(rows, start=-len(rows))
@@ -269,13 +273,14 @@ class History:
             size = f"{self._bytes / 1024 / 1024:.0f} MiB"
             self._full = f"the history holds {size} of latest attempts, which are never dropped"
 
-    def _rows(self) -> list[_Row]:
-        """Everything that can be read, each version read again by today's contracts."""
+    def _rows(self, recalls: Recalls | None = None) -> list[_Row]:
+        """Everything that can be read, each version read again by today's contracts; or what matters of it."""
         for _ in range(_ATTEMPTS):
             rows = [
                 _Row(at, path, digest, self._content(path, digest, outline))
                 for at, path, digest, outline in self._pages()
                 if isinstance(at, float) and isinstance(path, str) and isinstance(digest, str | None)
+                if recalls is None or recalls(path, digest, self._said(digest, outline), self.text)
             ]
             with self._reading:
                 if not (isinstance(self._source, Snapshot) and self._source.is_torn):
@@ -296,6 +301,13 @@ class History:
             return None
         written = outline if isinstance(outline, str) else None
         return current(written) or content_of(path, self.text(digest), written)
+
+    def _said(self, digest: str | None, outline: object) -> str:
+        """All that a version is read from, see `_content`."""
+        written = outline if isinstance(outline, str) else ""
+        if digest is None or is_current(written):
+            return written
+        return f"{written}\n{self.text(digest) or ''}"
 
     def _pages(self) -> Iterator[tuple[Any, ...]]:
         after = 0
