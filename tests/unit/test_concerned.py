@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,14 @@ from agentwatch.composition import scanned
 from agentwatch.concerned import Concerned, is_unconcerned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
+from agentwatch.history import outline, store
+from agentwatch.history.database import last_written
+from agentwatch.history.store import History
 from agentwatch.kept.noted import sign_at
+from agentwatch.place import state_directory
 from agentwatch.sightings import sighted
 from agentwatch.sources.files.documents import Documents
+from agentwatch.sources.files.source import FilesSource
 from tests.homes import live_in
 from tests.unit.agents.documents import packet, returned
 
@@ -74,6 +80,63 @@ def test_a_task_is_told_of_as_if_all_documents_were_recognised(tmp_path: Path, n
         path.write_text(dice.choice(texts), "utf-8")
         os.utime(path, (1_700_000_000 + at, 1_700_000_000 + dice.randrange(9)))
     settings = Settings(sessions=dice.random() < 0.5)
+    whole = scanned(workspace, settings, inspects=True).tree.tasks
+    for task_id in {*_IDS, *whole, "nobody"}:
+        found = sighted(workspace, settings, task_id, scanned, inspects=True).task
+        assert told(found) == told(whole.get(task_id)), (seed, task_id)
+
+
+def watch_once(workspace: Path, dice: random.Random) -> None:
+    """A screen has looked, and remembers what it saw; perhaps also how the files were when it ended."""
+    history, files = History.open(workspace), FilesSource(workspace)
+    files.remember(history.files(), last_written(state_directory(workspace)))
+    history.record(files.scan().observations, files.content)
+    if dice.random() < 0.5:
+        # Files that are too young are not known again.
+        time.sleep(0.025)
+        files.scan()
+        history.keep_files(files.known())
+    history.close()
+
+
+def live(workspace: Path, dice: random.Random, texts: list[bytes]) -> None:
+    """Something happens in a workspace that a screen watches now and then."""
+    path = workspace / (dice.choice(_PLACES) + dice.choice(_NAMES))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    there = [one for one in sorted(workspace.rglob("*")) if one.is_file()]
+    match dice.randrange(8):
+        case 0 | 1:
+            watch_once(workspace, dice)
+        case 2 if there:
+            dice.choice(there).unlink()
+        case 3 if there:
+            dice.choice(there).rename(path)
+        case 4 if there:
+            path.write_bytes(dice.choice(there).read_bytes())
+        case _:
+            path.write_bytes(dice.choice(texts))
+            if dice.random() < 0.5:
+                os.utime(path, (1_700_000_000, 1_700_000_000 + dice.randrange(9)))
+
+
+@pytest.mark.parametrize("number", range(_EXAMPLES))
+def test_a_task_is_told_of_as_if_all_of_the_history_was_recalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    seed = random.randrange(2**32) + number
+    dice, workspace, now = random.Random(seed), tmp_path / "shop", time.time()
+    workspace.mkdir()
+    # What was put there counts from the look on.
+    monkeypatch.setattr(time, "time", lambda: now)
+    texts = [text_of(dice).encode() for _ in range(8)]
+    texts += [b"\xef\xbb\xbf" + texts[0], texts[1] + b"\xff"]
+    if dice.random() < 0.3:
+        # Another version has judged it: each is read again by its text.
+        monkeypatch.setattr(outline, "is_current", lambda _: False)
+        monkeypatch.setattr(store, "is_current", lambda _: False)
+    for _ in range(dice.randrange(2, 16)):
+        live(workspace, dice, texts)
+    settings = Settings(sessions=False)
     whole = scanned(workspace, settings, inspects=True).tree.tasks
     for task_id in {*_IDS, *whole, "nobody"}:
         found = sighted(workspace, settings, task_id, scanned, inspects=True).task
