@@ -114,7 +114,8 @@ def live(workspace: Path, dice: random.Random, texts: list[bytes]) -> None:
         case 4 if there:
             path.write_bytes(dice.choice(there).read_bytes())
         case _:
-            path.write_bytes(dice.choice(texts))
+            # Mostly no two are alike.
+            path.write_bytes(dice.choice(texts) + b"\n" * dice.choice((0, dice.randrange(200))))
             if dice.random() < 0.5:
                 os.utime(path, (1_700_000_000, 1_700_000_000 + dice.randrange(9)))
 
@@ -134,7 +135,7 @@ def test_a_task_is_told_of_as_if_all_of_the_history_was_recalled(
         # Another version has judged it: each is read again by its text.
         monkeypatch.setattr(outline, "is_current", lambda _: False)
         monkeypatch.setattr(store, "is_current", lambda _: False)
-    for _ in range(dice.randrange(2, 16)):
+    for _ in range(dice.randrange(2, 24)):
         live(workspace, dice, texts)
     settings = Settings(sessions=False)
     whole = scanned(workspace, settings, inspects=True).tree.tasks

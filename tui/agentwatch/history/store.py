@@ -42,8 +42,7 @@ _HELD: Final = """SELECT held.path, digest, at, held.id = latest FROM observatio
 _ATTEMPTS: Final = 3
 
 Recalls = Callable[[str, str | None, str, Callable[[str], str | None]], bool]
-"""Tells whether it matters that a file held what has this digest and says that, None: that it was gone. It is given a
-way to the texts."""
+"""Whether it matters that a path held a digest, which says this (None: that it was gone), by the texts of digests."""
 
 
 class _Row(NamedTuple):
@@ -305,9 +304,7 @@ class History:
     def _said(self, digest: str | None, outline: object) -> str:
         """All that a version is read from, see `_content`."""
         written = outline if isinstance(outline, str) else ""
-        if digest is None or is_current(written):
-            return written
-        return f"{written}\n{self.text(digest) or ''}"
+        return written if digest is None or is_current(written) else f"{written}\n{self.text(digest) or ''}"
 
     def _pages(self) -> Iterator[tuple[Any, ...]]:
         after = 0
