@@ -13,7 +13,7 @@ from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.sources.health import Batch
+from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.observations import Recorder, handoff, meta, returned
@@ -167,17 +167,18 @@ class Screen:
         self.take()
 
     def go(self, move: Callable[[], None]) -> None:
-        before = self.playback.position.number
+        """Move, and take all that comes until it is told where that led."""
         move()
-        if self.playback.position.number != before:
-            self.take()
+        while self.take() != self.playback.place:
+            pass
 
-    def take(self) -> None:
+    def take(self) -> Health:
         batch = self.batches.get(timeout=10)
         assert batch.health.mode == "replay"
         for observation in batch.observations:
             self.tree.apply(observation)
         self.tree.apply(Tick(0, self.playback.clock()))
+        return batch.health
 
 
 def tree_at(observations: Sequence[Observation], at: float) -> DelegationTree:
