@@ -55,7 +55,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def arrives(made: Beside) -> None:
     until = time.monotonic() + PATIENCE
-    while not made._arrived and made._process.poll() is None and time.monotonic() < until:
+    while not made._arrived and made._thread.is_alive() and time.monotonic() < until:
         time.sleep(0.01)
 
 
@@ -118,7 +118,9 @@ from tests.unit.evidence.test_beside import Look
 module.MANY, module._MISSES, module.has_two_cores = 10, 3, lambda: True
 look = Look(Path({root!r}))
 (begun,) = look.begun
-assert type(begun._process).__name__ == "Forked" and begun._process.poll()
+assert type(begun._process).__name__ == "Forked"
+begun._process.wait(20)
+assert begun._process.poll()
 assert look.told and len(look.here) < {files}
 print(ascii(look.observations))
 """
