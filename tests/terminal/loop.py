@@ -22,6 +22,7 @@ from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
 RECORD = "\x13"
 RIGHT = "\x1b[C"
 ESCAPE = "\x1b"
+CONTROL_C = "\x03"
 
 
 class Orchestrator:
@@ -113,8 +114,8 @@ class Operator:
         self.terminal.wait_until(waiting.done, "the orchestrator was told nothing")
         return waiting.result()
 
-    def leaves(self) -> None:
-        self.press("q")
+    def leaves(self, key: str = "q") -> None:
+        self.press(key)
         assert self.terminal.wait_until_exit() == 0
 
 

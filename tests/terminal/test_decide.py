@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch import exit_codes
-from tests.terminal.loop import RIGHT, Operator, Orchestrator, screen
+from tests.terminal.loop import CONTROL_C, RIGHT, Operator, Orchestrator, screen
 from tests.unit.agents.documents import packet, returned, subagent
 
 TASK = "shop.api"
@@ -137,7 +137,8 @@ def test_a_restored_station_that_fails_again_gets_no_other_retry(orchestrator: O
         operator.sees(r"no retry left \(2 used\): escalate")
         operator.press("r")
         operator.sees(r"no retry left \(2 allowed\): escalate")
-        operator.leaves()
+        # Without a pause behind a key that is refused, no letter is a command.
+        operator.leaves(CONTROL_C)
     by_shell = orchestrator.run("decide", TASK, orchestrator.workspace, "--retry", "--yes")
     assert by_shell.returncode == 1
     assert "no retry left (2 allowed)" in by_shell.stderr

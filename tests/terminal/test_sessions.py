@@ -150,9 +150,10 @@ def test_the_log_tells_what_sessions_did_and_writes_nothing(run: Run, tmp_path: 
         (old, "working", "completed"),
     ]
     of_recent = [(recent, None, "working"), ("shop.api", None, "working")]
-    assert log(run, workspace) == of_old + of_recent
+    false = ("cart.page", "completed", "completed")
+    assert log(run, workspace) == [*of_old, *of_recent, false]
     assert log(run, "--since", "1h", workspace) == of_recent
-    assert log(run, "--session", old[:12], workspace) == of_old
+    assert log(run, "--session", old[:12], workspace) == [*of_old, false]
     assert "cart.page  working → completed  the return says SUCCESS" in run("log", workspace).stdout
     assert not (tmp_path / "state").exists()
     (tmp_path / "config" / "agentwatch").mkdir(parents=True)
