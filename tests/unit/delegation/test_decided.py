@@ -15,6 +15,7 @@ from agentwatch.delegation.observation import Checked, Decided, Observation, Tic
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
+from agentwatch.view.times import stands_since
 
 
 def failed(outcome: str = "failed", *findings: Finding) -> tuple[Recorder, list[Observation], Decision]:
@@ -62,6 +63,25 @@ def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, s
     (document,) = tree_document(tree, "/w")["tasks"]
     told = {"decision_id": "d1", "action": action.value, "receipt": "recorded", "claimed": False, "claimed_by": None}
     assert document["decision"] == told
+
+
+@pytest.mark.parametrize("action", [one for one in OF_ATTEMPTS if one is not Action.ACCEPT])
+def test_what_was_decided_is_so_since_then_and_not_since_the_attempt_ended(action: Action) -> None:
+    _, observations, decision = failed()
+    tree = tree_of([*observations, decided(replace(decision, action=action))])
+    assert tree.tasks["a"].ended_at != decision.at
+    assert stands_since(tree.tasks["a"]) == decision.at
+
+
+def test_what_an_abort_above_ended_is_so_since_the_abort() -> None:
+    record, observations, decision = failed()
+    blocked = record.seen("b.return.md", returned("blocked", task_id="a.b"))
+    retried = record.seen("c.return.md", returned("failed", task_id="a.c"))
+    first = replace(decision, decision_id="d2", task_id="a.c", return_sha256=retried.digest)
+    abort = replace(decision, action=Action.ABORT, at=1_050.0)
+    tree = tree_of([*observations, blocked, retried, decided(first), decided(abort)])
+    assert outline(tree) == ["a canceled", "  a.b canceled", "  a.c canceled"]
+    assert {stands_since(task) for task in tree.tasks.values()} == {abort.at}
 
 
 def test_an_accepted_partial_return_stays_partial() -> None:

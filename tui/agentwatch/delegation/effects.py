@@ -38,7 +38,7 @@ class Aborts:
         task.ended_with = next((one for one in above if one in self._at), None)
         if task.ended_with is not None and task.own_state.is_open:
             task.own_state = State.CANCELED
-            task.ended_at = task.ended_at or self._at[task.ended_with]
+            task.ended_at = self._at[task.ended_with]
         return concerned
 
     def moved(self, task_ids: Iterable[str]) -> set[str]:

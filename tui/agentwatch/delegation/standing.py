@@ -86,6 +86,12 @@ def decided_state(attempt: Attempt) -> State:
     return State.PARTIAL if result is not None and result.outcome is Outcome.PARTIAL else State.COMPLETED
 
 
+def decided_at(task: Task) -> float | None:
+    """When the operator decided that a task stands as it does (epoch seconds); None where its files say so."""
+    decision = task.binding
+    return decision.at if decision is not None and _DECIDED.get(decision.action) is task.own_state else None
+
+
 def ended_at(attempt: Attempt) -> float | None:
     """When an attempt ended (epoch seconds): with its return, else its run, else what the operator decided; None while
     it goes on, and where nobody knows."""

@@ -48,15 +48,16 @@ def took_last(task: Task, now: float) -> Took | None:
 
 
 def stands_since(task: Task) -> float | None:
-    """Since when it is as every face says: the tool it is in, the question, the end; None where no sign is known."""
+    """Since when it is as every face says: the tool it is in, the question, the decision, the end; None where no sign
+    is known."""
     if task.state is State.UNKNOWN:
         return task.lost_since
     if task.needs_operator and task.alarmed_at is not None:
         return task.alarmed_at
     if task.needs_operator or task.stale:
         return task.alive_at if task.ended_at is None else task.ended_at
-    if task.own_state is State.CANCELED and (decision := task.decision) is not None:
-        return decision.at
+    if (decided := standing.decided_at(task)) is not None:
+        return decided
     if (doing := task.doing) is not None:
         return doing.at
     since = task.started_at if task.state.is_open else task.ended_at
