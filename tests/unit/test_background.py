@@ -63,3 +63,40 @@ async def test_what_passes_a_key_by_goes_on_when_it_is_answered() -> None:
     assert not passing.done()
     keys.end()
     await passing
+
+
+def refused(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("starts", [True, False], ids=["a thread", "no thread"])
+def test_what_is_done_meanwhile_is_there_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
+    if not starts:
+        monkeypatch.setattr(threading.Thread, "start", refused)
+    with background.meanwhile(threading.current_thread) as result:
+        pass
+    assert (result() is threading.main_thread()) is not starts
+
+
+@pytest.mark.parametrize("starts", [True, False], ids=["a thread", "no thread"])
+def test_what_fails_meanwhile_fails_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
+    if not starts:
+        monkeypatch.setattr(threading.Thread, "start", refused)
+    with background.meanwhile(lambda: {}["asked"]) as result, pytest.raises(KeyError, match="asked"):
+        result()
+
+
+def test_what_is_done_meanwhile_has_ended_when_what_follows_fails() -> None:
+    goes_on, ended = threading.Event(), list[bool]()
+
+    def work() -> None:
+        goes_on.wait(20.0)
+        ended.append(True)
+
+    def fails() -> None:
+        goes_on.set()
+        raise ValueError
+
+    with pytest.raises(ValueError), background.meanwhile(work):  # noqa: PT011
+        fails()
+    assert ended

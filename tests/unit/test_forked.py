@@ -13,8 +13,18 @@ _BEGIN = "import os, sys, threading, time; from agentwatch.forked import Forked,
 """Of a program without threads: who runs the tests may have some."""
 
 
-def said(program: str) -> list[str]:
-    ran = subprocess.run([sys.executable, "-c", _BEGIN + program], capture_output=True, text=True, check=True)
+_LOOKS_LAST = """\
+import atexit, os
+def look():
+    try: os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError: print("none")
+atexit.register(look)
+"""
+"""Before the program: when it ends, it says whether it leaves no child, running or not."""
+
+
+def said(program: str, before: str = "") -> list[str]:
+    ran = subprocess.run([sys.executable, "-c", before + _BEGIN + program], capture_output=True, text=True, check=True)
     assert not ran.stderr
     return ran.stdout.split()
 
@@ -102,3 +112,34 @@ def test_what_is_done_aside_is_done_once_the_process_has_ended(tmp_path: Path, b
     (own,) = said(program)
     is_copied = sys.platform == "linux" and not begins
     assert (place.read_text() != own) is is_copied
+
+
+needs_copies = pytest.mark.skipif(sys.platform != "linux", reason="no copy of a process is made")
+
+
+@needs_copies
+def test_who_ends_early_leaves_none_behind() -> None:
+    assert said("made = Forked(lambda told: time.sleep(60))\n", _LOOKS_LAST) == ["none"]
+
+
+_ASIDE = "import signal; from agentwatch import forked; forked.has_two_cores = lambda: True\n"
+
+
+@needs_copies
+def test_what_is_done_aside_and_held_up_is_waited_for_once_and_left_out() -> None:
+    program = (
+        f"{_ASIDE}forked._ASIDE_SECONDS = 0.2\n"
+        "for _ in range(9): forked.aside(lambda: time.sleep(60))\n"
+        "for made in forked._copies: os.kill(made.pid, signal.SIGSTOP)\n"
+    )
+    assert said(program, _LOOKS_LAST) == ["none"]
+
+
+@needs_copies
+def test_an_interrupt_ends_what_is_done_aside_without_a_word() -> None:
+    program = (
+        f"{_ASIDE}forked._ASIDE_SECONDS = 60.0\n"
+        "forked.aside(lambda: time.sleep(60))\n"
+        "signal.signal(signal.SIGALRM, signal.default_int_handler); signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
+    )
+    assert said(program, _LOOKS_LAST) == ["none"]

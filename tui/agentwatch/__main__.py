@@ -13,10 +13,20 @@ if TYPE_CHECKING:
 
 KEPT = ("tree", "pending", "check")
 """Commands that only say how things stand."""
+_INTERRUPTED = 130
+"""The exit code, as shells have it."""
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    try:
+        _main()
+    except KeyboardInterrupt:
+        # Also while it is still being loaded.
+        sys.exit(_INTERRUPTED)
+
+
+def _main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Asked by scripts, and answered without loading the argument parser.
         from agentwatch import __version__

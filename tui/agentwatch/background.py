@@ -6,7 +6,8 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Final, Generic, TypeVar
 
 _JOIN_SECONDS: Final = 2.0
@@ -117,6 +118,37 @@ def let_others_work() -> None:
         if time.perf_counter() - began < _AT_ONCE:
             return
         time.sleep(_REST)
+
+
+@contextmanager
+def meanwhile(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+    """Have it done in a thread, beside what follows, which is given what waits for its result; where no thread can be
+    started, that does it."""
+    found: list[T] = []
+    failed: list[Exception] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except Exception as error:  # noqa: BLE001  it is raised where it is waited for
+            failed.append(error)
+
+    def result() -> T:
+        thread.join()
+        for error in failed:
+            raise error
+        return found[0]
+
+    thread = threading.Thread(target=run, name="agentwatch-meanwhile", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        result = work
+    try:
+        yield result
+    finally:
+        if result is not work:
+            thread.join()
 
 
 class _KeysFirst:

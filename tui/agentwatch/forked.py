@@ -19,9 +19,13 @@ from agentwatch.cores import has_two_cores
 _STEP: Final = 0.001
 _CHUNK: Final = 1024 * 1024
 _ENDED_SECONDS: Final = 1.0
-_ASIDE_SECONDS: Final = 10.0
+_ASIDE_SECONDS: Final = 4.0
+"""How long this process waits, when it ends, for all that is done aside."""
 _STREAMS: Final = 3
 _MOST_DESCRIPTORS: Final = 65_536
+
+_copies: Final[set[Forked]] = set()
+"""Those of which it has not been seen that they have ended."""
 
 
 def may_fork() -> bool:
@@ -34,7 +38,7 @@ class Forked:
     none.
 
     Nothing else of it is seen outside: it says nothing, and has no file of this one open. It is told to end by an
-    interrupt of both, and by that nobody reads any more.
+    interrupt of both, by that nobody reads any more, and when this process ends.
     """
 
     stdin: Final = None
@@ -51,7 +55,10 @@ class Forked:
             _do(work, given)
         os.close(given)
         self.stdout: IO[bytes] = open(got, "rb")  # noqa: PTH123, SIM115  it is closed by who reads it
+        self.is_aside = False
+        """Whether it may end by itself, though this process has nothing else to do."""
         self._has_ended = False
+        _copies.add(self)
 
     def told(self, seconds: float) -> bytes:
         """All that it tells, and then it is ended; nothing where that takes longer."""
@@ -71,15 +78,20 @@ class Forked:
 
     def poll(self) -> bool:
         """Whether it has ended."""
-        with suppress(ChildProcessError):
-            self._has_ended = self._has_ended or os.waitpid(self.pid, os.WNOHANG) != (0, 0)
-            return self._has_ended
-        self._has_ended = True
-        return True
+        if not self._has_ended:
+            try:
+                self._has_ended = os.waitpid(self.pid, os.WNOHANG) != (0, 0)
+            except ChildProcessError:
+                self._has_ended = True
+        if self._has_ended:
+            _copies.discard(self)
+        return self._has_ended
 
     def kill(self) -> None:
-        if not self.poll():
-            os.kill(self.pid, signal.SIGKILL)
+        # Where nobody waits for children, it may end just now.
+        with suppress(ProcessLookupError):
+            if not self.poll():
+                os.kill(self.pid, signal.SIGKILL)
 
     def wait(self, seconds: float) -> None:
         """Until it has ended, but no longer."""
@@ -98,7 +110,19 @@ def aside(work: Callable[[], None]) -> None:
         work()
         return
     made.stdout.close()
-    atexit.register(made.wait, _ASIDE_SECONDS)
+    made.is_aside = True
+
+
+@atexit.register
+def _end_all() -> None:
+    """Leave none behind, whatever it is held up by."""
+    until = time.monotonic() + _ASIDE_SECONDS
+    with suppress(KeyboardInterrupt):
+        for made in [one for one in _copies if one.is_aside]:
+            made.wait(until - time.monotonic())
+    for made in list(_copies):
+        made.kill()
+        made.wait(_ENDED_SECONDS)
 
 
 def _do(work: Callable[[IO[bytes]], None], given: int) -> None:

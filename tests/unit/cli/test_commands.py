@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -126,3 +129,43 @@ def test_every_command_is_refused_wrong_arguments_with_its_usage(name: str, caps
     code, complaint = said([name, "--qqqq"], capsys)
     assert code in (1, 2)
     assert f"try: agentwatch {name} --help" in complaint
+
+
+def test_where_no_thread_can_be_started_one_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    (tmp_path / "work").mkdir()
+    code, complaint = said(["log", "--follow", str(tmp_path / "work")], capsys)
+    assert code == os.EX_IOERR
+    assert complaint == (
+        "agentwatch: the system starts no thread; end other programs of yours, or allow more (ulimit -u)\n"
+    )
+
+
+def test_a_mistake_of_ours_is_not_taken_for_a_lack_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(_arguments: list[str]) -> int:
+        raise RuntimeError("wrong")
+
+    monkeypatch.setattr("agentwatch.cli._run", wrong)
+    with pytest.raises(RuntimeError, match="wrong"):
+        run(["tree"])
+
+
+@pytest.mark.parametrize("loads", ["agentwatch.kept.answers", "agentwatch.cli", "agentwatch.commands.tree"])
+def test_an_interrupt_while_a_command_is_loaded_ends_it_without_a_word(loads: str, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, *more):\n"
+        f"        if name == {loads!r}: raise KeyboardInterrupt\n"
+        f"sys.meta_path.insert(0, Interrupts()); sys.argv = ['agentwatch', 'tree', {str(tmp_path)!r}]\n"
+        "from agentwatch.__main__ import main; main()\n"
+    )
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -202,6 +203,32 @@ def test_where_none_can_be_begun_the_next_one_may(root: Path, monkeypatch: pytes
     Beside(str(root), SETTINGS.max_bytes, "", ["t0.return.md"]).end()
 
 
+@pytest.mark.parametrize("is_ready", [False, True], ids=["begins", "has begun"])
+def test_where_no_thread_can_be_started_it_is_ended_and_this_one_reads_alone(
+    root: Path, alone: Look, is_ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> subprocess.Popen[bytes]:
+        processes.append(second.begin())
+        return processes[-1]
+
+    def refused(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def begun(*job: Any, **more: Any) -> Beside:
+        return Beside(*job, **more, begun=begin() if is_ready else None)
+
+    monkeypatch.setattr(beside, "begin", begin)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        look = Look(root, begun, is_ready=is_ready)
+    assert (look.observations, look.here) == (alone.observations, alone.here)
+    (process,) = processes
+    assert process.returncode is not None
+    Beside(str(root), SETTINGS.max_bytes, "", ["t0.return.md"]).end()
+
+
 def stopped(*job: Any, **more: Any) -> Beside:
     made = Beside(*job, **more)
     made._process.send_signal(signal.SIGSTOP)
@@ -287,3 +314,17 @@ def _runs(pid: int) -> bool:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
+
+
+def test_one_that_waits_for_its_job_is_not_left_behind() -> None:
+    program = (
+        "import atexit, os\n"
+        "def look():\n"
+        "    try: os.waitpid(-1, os.WNOHANG)\n"
+        "    except ChildProcessError: print('none')\n"
+        "atexit.register(look)\n"
+        "from agentwatch.evidence import second\n"
+        "second.begin()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("none\n", "")

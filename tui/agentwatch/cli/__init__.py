@@ -20,6 +20,9 @@ from agentwatch.errors import AgentwatchError, UsageError
 
 __all__ = ["COMMANDS", "run"]
 
+_NO_THREAD = "can't start new thread"
+"""How Python says so."""
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line. Returns the exit code: 0, 1 (findings), 2 (usage, configuration, workspace) or 74, where the
@@ -38,8 +41,13 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except OSError as error:
         return refused(error)
-    except KeyboardInterrupt:
-        return 130
+    except RuntimeError as error:
+        if _NO_THREAD not in str(error):
+            raise
+        from agentwatch.text import complain
+
+        complain("agentwatch: the system starts no thread; end other programs of yours, or allow more (ulimit -u)")
+        return os.EX_IOERR
 
 
 def refused(error: OSError) -> int:

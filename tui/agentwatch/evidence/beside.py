@@ -11,6 +11,7 @@ a screen to appear: it reads the first files, too, and this one waits for those,
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import threading
 import time
@@ -21,7 +22,7 @@ from functools import partial
 from struct import Struct
 from typing import IO, Final
 
-from agentwatch.evidence.second import begin
+from agentwatch.evidence.second import begin, end
 from agentwatch.forked import Forked, may_fork
 from agentwatch.kept import looks
 from agentwatch.kept.answers import LARGEST
@@ -55,10 +56,10 @@ class Beside:
         begun: subprocess.Popen[bytes] | None = None,
     ) -> None:
         """`tells`: also what evidence needs of the documents. `begun` is the process, where it has begun, else there is
-        a new one. Raises OSError where none can be started, or one runs."""
+        a new one. Raises OSError where none can be started, or no thread that hears it, or one runs."""
         if not _at_once.acquire(blocking=False):
             if begun is not None:
-                begun.kill()
+                end(begun)
             raise BlockingIOError
         job: Job = root, max_bytes, beginning, list(paths), tells, FIRST if begun else 0
         try:
@@ -73,7 +74,13 @@ class Beside:
         self._patience = _FIRST_SECONDS
         self._came = threading.Event()
         self._thread = threading.Thread(target=self._exchange, args=(job,), name="agentwatch-beside", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._give_up()
+            for stream in filter(None, (self._process.stdin, self._process.stdout)):
+                stream.close()
+            raise OSError(errno.EAGAIN, str(error)) from error
 
     def arrived(self, *, waits: bool) -> list[ReadBeside]:
         """What has been read since the last call. `waits`: not nothing, if it comes soon."""
@@ -92,12 +99,13 @@ class Beside:
         """No more is wanted."""
         if self._has_ended:
             return
+        self._give_up()
+        self._thread.join(_ENDED_SECONDS)
+
+    def _give_up(self) -> None:
         self._has_ended = True
         _at_once.release()
-        self._process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_ENDED_SECONDS)
-        self._thread.join(_ENDED_SECONDS)
+        end(self._process)
 
     def _exchange(self, job: Job) -> None:
         given, got = self._process.stdin, self._process.stdout

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentwatch.background import meanwhile
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.evidence import verdicts
 from agentwatch.evidence.claims import claims_of
@@ -151,7 +151,7 @@ class Checker:
         with ExitStack() as stack:
             if len(requests) > _FEW:
                 # To ask git takes as long as to read the requests.
-                asked = stack.enter_context(ThreadPoolExecutor(1)).submit(self._look_at_git, times).result
+                asked = stack.enter_context(meanwhile(partial(self._look_at_git, times)))
             else:
                 asked = partial(self._look_at_git, times)
             prepared = [self._prepare(request) for request in requests]

@@ -10,10 +10,10 @@ import math
 import os
 import re
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from agentwatch.background import meanwhile
 from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, plumbing
 from agentwatch.evidence.repository import Repository, find_repository
 from agentwatch.sources.worktrees import NoRepositoryError
@@ -141,9 +141,8 @@ def look(workspace: str, handoffs: Iterable[float], history: GitHistory, *, seco
     # What was made, or put there, after a handoff knows nothing of what was before.
     began = _began(repository)
     times = sorted({time for time in handoffs if math.isfinite(time) and began <= time})
-    with plumbing(repository, workspace, seconds=seconds) as git, ThreadPoolExecutor(1) as beside:
-        # The longest of the questions; the others are asked meanwhile.
-        status = beside.submit(_status, git)
+    with plumbing(repository, workspace, seconds=seconds) as git, meanwhile(lambda: _status(git)) as status:
+        # That is the longest of the questions.
         if history.repository != repository:
             history.tracked = _tracked(git, repository.head) if repository.head is not None else frozenset()
             history.repository, history.bases, history.committed, history.renamed = repository, {}, {}, {}
@@ -161,7 +160,7 @@ def look(workspace: str, handoffs: Iterable[float], history: GitHistory, *, seco
                     history.bases |= {time: base for time, base in bases.items() if base is not None}
                 asked = {history.bases[time] for time in times if time in history.bases}
                 history.committed |= _committed(git, repository.head, asked - history.committed.keys())
-        return GitView(repository, history, *status.result())
+        return GitView(repository, history, *status())
 
 
 def renames(workspace: str, paths: Iterable[str], history: GitHistory, *, seconds: float = SECONDS) -> dict[str, str]:

@@ -142,17 +142,18 @@ class Readings:
             self._other.end()
 
     def _read_beside(self) -> None:
-        """Have the other process read what is left, if that is much."""
+        """Have the other process read what is left, if that is much. It is begun once, or not at all."""
         is_ready, self._is_ready = self._is_ready, False
+        begin, self._begin = self._begin, None
         left = self._paths[max(self._looks - is_ready, 0) :]
-        if self._begin is None or self._other is not None:
+        if begin is None:
             return
         if is_ready:
             self._meets_at = self._looks + FIRST
         elif len(left) < MANY or not has_two_cores():
             return
         with suppress(OSError):
-            self._other = self._begin(left)
+            self._other = begin(left)
 
     def _read_by_other(self, path: str, fingerprint: int) -> Known | None:
         if self._other is None:
