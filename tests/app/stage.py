@@ -71,6 +71,12 @@ class Stage:
             assert time.monotonic() < end, f"did not come true: {self.text()}"
             await self.pilot.pause(0.01)
 
+    async def resize(self, width: int, height: int) -> None:
+        """Give the terminal another size, and wait until the screen has it: on a busy machine a key may overtake it."""
+        await self.pilot.resize_terminal(width, height)
+        await self.until(lambda: self.app.screen.size == (width, height))
+        await self.pilot.pause()
+
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await self.pilot.pause()

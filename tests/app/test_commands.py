@@ -469,7 +469,7 @@ async def _(s: Stage, key: str) -> None:
 
 @case("page.up")
 async def _(s: Stage, key: str) -> None:
-    await s.pilot.resize_terminal(80, 8)
+    await s.resize(80, 8)
     await s.press("G", key)
     rows = s.tree.row_ids()
     assert s.cursor == rows[len(rows) - s.tree.size.height]
@@ -477,14 +477,14 @@ async def _(s: Stage, key: str) -> None:
 
 @case("page.down")
 async def _(s: Stage, key: str) -> None:
-    await s.pilot.resize_terminal(80, 8)
+    await s.resize(80, 8)
     await s.press(key)
     assert s.cursor == s.tree.row_ids()[s.tree.size.height - 1]
 
 
 @case("page.on")
 async def _(s: Stage, key: str) -> None:
-    await s.pilot.resize_terminal(80, 12)
+    await s.resize(80, 12)
     await s.press("enter", key)
     await s.until(lambda: s.app.screen.query_one(Page).scroll_offset.y > 0)
 
@@ -631,7 +631,7 @@ async def test_the_footer_follows_the_operator() -> None:
         assert "esc back" in footer()
         assert "1–8 tabs" in footer()
         await s.press("escape")
-        await s.pilot.resize_terminal(80, 24)
+        await s.resize(80, 24)
         assert "switch" not in footer()
         await s.press("enter")
         assert "esc back" in footer()

@@ -58,13 +58,13 @@ async def test_a_window_in_which_nothing_can_be_read_says_so_and_records_nothing
     async with office(tmp_path, size=(30, 10)) as s:
         await s.open("r")
         await s.ready()
-        await s.pilot.resize_terminal(20, 6)
+        await s.resize(20, 6)
         await s.until(lambda: "this window is too small, 30 × 10 is needed" in s.words)
         assert "esc leave" in s.text().splitlines()[-1]
         await s.press(*"unseen", "ctrl+s")
         assert s.in_dialog
         assert s.entries() == ()
-        await s.pilot.resize_terminal(80, 24)
+        await s.resize(80, 24)
         await s.until(lambda: "◆ ctrl+s" in s.text())
         await s.press(*"seen")
         await s.until(lambda: s.dialog.note == "seen")

@@ -87,7 +87,7 @@ async def test_what_is_refused_gives_way_to_what_is_not(tmp_path: Path) -> None:
         s.tree.select("shop.api")
         # A failed return is not accepted: that is said where there is room.
         await s.until(lambda: {"a", "y", "?"} <= set(footer(s)))
-        await s.pilot.resize_terminal(70, 24)
+        await s.resize(70, 24)
         await s.until(lambda: "y" not in footer(s))
         assert {"r", "e", "x", "a", "answer", "?"} <= set(footer(s))
 
@@ -129,7 +129,7 @@ async def test_the_keys_of_other_decisions_are_named_one_by_one_where_there_is_r
     async with office(tmp_path) as s:
         await s.open("r")
         assert "f2 retry  f3 escalate  f4 abort  f5 answer  f6 accept" in s.text().splitlines()[-1]
-        await s.pilot.resize_terminal(80, 24)
+        await s.resize(80, 24)
         await s.until(lambda: "f2–f6 otherwise" in s.text().splitlines()[-1])
 
 

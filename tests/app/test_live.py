@@ -394,7 +394,7 @@ async def test_lines_use_the_room_that_there_is_now(tmp_path: Path) -> None:
         long = "a very long line of words " * 3
         one.add({"words": long})
         await one.until_shown("a very long line")
-        await one.s.pilot.resize_terminal(40, 24)
+        await one.s.resize(40, 24)
         await one.s.until(lambda: long.strip() not in one.s.text() and "a very" in one.s.text())
-        await one.s.pilot.resize_terminal(99, 24)
+        await one.s.resize(99, 24)
         await one.until_shown(long.strip())

@@ -122,7 +122,7 @@ async def test_what_neighbours_share_is_cut_before_what_tells_them_apart() -> No
     async with stage(scene=scene, size=(80, 12)) as s:
         assert "…worker_m3_remediation" in s.text()
         assert "…auditor_m3_remediati" in s.text()
-        await s.pilot.resize_terminal(132, 12)
+        await s.resize(132, 12)
     scene = Scene()
     for part in ("one", "two"):
         scene.ran(part, f"implement the export of all invoices for the portal, part {part}", doing=call("Ls", "x", 3))
@@ -152,7 +152,7 @@ async def test_a_failure_is_told_by_its_summary_where_there_is_room_else_by_its_
     scene.returned("api", Outcome.FAILED, code="E_TOOL_FAILURE", summary=summary)
     async with stage(scene=scene, size=(80, 12)) as s:
         assert summary.rstrip(".") in row(s, " api")
-        await s.pilot.resize_terminal(56, 12)
+        await s.resize(56, 12)
         await s.until(lambda: "E_TOOL_FAIL" in row(s, " api"))
 
 

@@ -49,7 +49,7 @@ async def test_a_resize_keeps_the_cursor_and_what_it_shows() -> None:
     async with stage() as s:
         s.tree.select("checkout.security.tokens")
         for width, height in [(80, 24), (40, 12), (140, 40), (40, 8), (100, 30)]:
-            await s.pilot.resize_terminal(width, height)
+            await s.resize(width, height)
             await s.pilot.pause()
             assert s.cursor == "checkout.security.tokens"
             assert "tokens" in s.text()
@@ -285,7 +285,7 @@ async def test_a_workspace_that_is_still_read_does_not_say_that_it_is_empty() ->
 async def test_the_strip_shows_three_who_need_you_when_tall_and_one_when_not() -> None:
     async with stage() as s:
         assert [line.split()[-1] for line in s.text().splitlines()[-4:-1]] == ["6m", "2m", "2m"]
-        await s.pilot.resize_terminal(140, 24)
+        await s.resize(140, 24)
         assert "+1 more" in s.text().splitlines()[-2] or "api" in s.text().splitlines()[-2]
 
 
@@ -296,7 +296,7 @@ async def test_the_strip_grows_with_the_screen() -> None:
         scene.returned(f"t{number}", Outcome.FAILED)
     async with stage(scene=scene, size=(140, 40)) as s:
         await s.until(lambda: "+5 more" in s.text().splitlines()[-2])
-        await s.pilot.resize_terminal(140, 60)
+        await s.resize(140, 60)
         await s.until(lambda: "+3 more" in s.text().splitlines()[-2])
 
 

@@ -12,12 +12,21 @@ from textual import events
 from textual.keys import key_to_character
 
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.messages import STILL_READING
 from agentwatch.app.opening import Opening
 from agentwatch.app.screens import main
 from agentwatch.config import Settings
 from agentwatch.errors import ConfigError
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Health
+
+
+async def test_the_end_comes_as_well_while_a_page_opens() -> None:
+    monitor, _ = monitor_of()
+    app = AgentwatchApp(monitor)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        app.action_help()
 
 
 async def test_the_first_frame_is_told_before_the_first_scan_begins_and_its_end_is_told() -> None:
@@ -75,6 +84,34 @@ async def test_what_keeps_a_monitor_from_being_opened_ends_the_app_and_is_told_b
         while app.failure is None:
             await pilot.pause(0.01)
     assert str(app.failure) == "no such thing"
+
+
+async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing() -> None:
+    monitor, source = monitor_of(health=Health("starting", "reading the workspace"))
+    app = AgentwatchApp(monitor)
+    async with app.run_test(notifications=True) as pilot:
+
+        async def said_of(key: str) -> list[str]:
+            app.clear_notifications()
+            # What is typed on, behind a key that opens nothing, is heard again after escape.
+            await pilot.press("escape", key)
+            async with asyncio.timeout(20):
+                while not app._notifications:
+                    await pilot.pause(0.01)
+            return [one.message for one in app._notifications]
+
+        for key in "nuRaxAwZHsoc":
+            assert (key, await said_of(key)) == (key, [STILL_READING])
+        await pilot.press("escape", "exclamation_mark")
+        assert STILL_READING in "".join(strip.text for strip in app.screen._compositor.render_strips())
+        await pilot.press("escape")
+
+        source.push(health=Health("live", ""))
+        while not app.is_settled:
+            await pilot.pause(0.01)
+        assert await said_of("n") == ["Nobody needs you now."]
+        assert await said_of("R") == ["Nobody needs you now, and no task is marked."]
+        assert await said_of("H") == ["There is no history: nothing here is that old."]
 
 
 async def test_the_details_are_loaded_behind_the_first_task(monkeypatch: pytest.MonkeyPatch) -> None:

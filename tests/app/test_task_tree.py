@@ -575,7 +575,7 @@ async def test_the_mark_of_attempts_shortens_before_it_gives_way() -> None:
     async with stage(scene=scene, size=(99, 20)) as s:
         assert "↻2/2" in s.line("long_name")
         for width in range(100, 133):
-            await s.pilot.resize_terminal(width, 20)
+            await s.resize(width, 20)
             await s.until(lambda width=width: s.app.size.width == width)
             await s.pilot.pause()
             assert "↻2" in s.text().splitlines()[s.tree.region.y + 1][: width // 2], width
@@ -591,7 +591,7 @@ async def test_rows_say_where_whose_and_how_a_task_is_at_every_width() -> None:
     async with stage(scene=scene, size=(40, 20)) as s:
         # Every width where columns come and go.
         for width in (*range(40, 101), *range(101, 201, 9)):
-            await s.pilot.resize_terminal(width, 20)
+            await s.resize(width, 20)
             await s.until(lambda width=width: s.app.size.width == width and s.tree.size.width >= width // 2 - 1)
             await s.pilot.pause()
             top = s.tree.region.y

@@ -287,7 +287,7 @@ async def test_it_works_at_this_size(size: tuple[int, int]) -> None:
         assert len(s.text().splitlines()) == size[1]
         for key in ("j", "+", "+", "h", "l", "z", "-", "i", "n", "0", "G", "g", "space", "E", "C", "+"):
             await s.press(key)
-        await s.pilot.resize_terminal(size[0] + 17, size[1] + 3)
+        await s.resize(size[0] + 17, size[1] + 3)
         await s.press("0")
         assert screen.chart.window.fits
         assert len(s.text().splitlines()) == size[1] + 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
@@ -61,6 +61,17 @@ class ScreenComplete(Message):
 
 class Refused(Message):
     """What a key was to open does not open."""
+
+
+STILL_READING: Final = "Not known yet: agentwatch is still reading."
+
+
+@dataclass
+class Missing(Message):
+    """What a key is for is not there. The app says so in these words; before the first look is over nobody knows."""
+
+    words: str
+    warns: bool = False
 
 
 class KeysChanged(Message):

@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from agentwatch.app.messages import Missing
 from agentwatch.app.typeahead import Arming
 from agentwatch.aside.records import Record
 from agentwatch.aside.shelf import AsideError, Shelf, new_name
@@ -152,7 +153,7 @@ class PuttingAside:
             if heap.marks and heap.marks not in [one.marks for one in heaps]:
                 heaps.append(heap)
         if not heaps:
-            self._say("There is nothing to acknowledge here: nothing asks, and nothing is new.")
+            self._miss("There is nothing to acknowledge here: nothing asks, and nothing is new.")
             return
         answers = [f"{heap.name}: {stops(heap)}" for heap in heaps]
         note = "This approves nothing and reaches no agent. What changes asks again."
@@ -170,7 +171,7 @@ class PuttingAside:
         if not self._can():
             return
         if task is None:
-            self._say("No task is selected.", warns=True)
+            self._miss("No task is selected.", warns=True)
             return
         if task.question is None or task.past:
             self._say(f"{_name(task)} asks nothing that could be snoozed.")
@@ -198,7 +199,10 @@ class PuttingAside:
         if self._can() and await self._do(act):
             # That it can be undone is said no more.
             self._app.clear_notifications()
-            self._say(undo_words(undone, self._clock()) if undone else "There is nothing to undo.")
+            if undone:
+                self._say(undo_words(undone, self._clock()))
+            else:
+                self._miss("There is nothing to undo.")
         own_ids = {own_id for record in undone for own_id in record.tasks}
         return [task_id for task_id, task in self._tree.tasks.items() if task.own_id in own_ids]
 
@@ -253,8 +257,11 @@ class PuttingAside:
 
     def _can(self) -> bool:
         if not self._monitor.shelves:
-            self._say("Nothing can be put aside here.", warns=True)
+            self._miss("Nothing can be put aside here.", warns=True)
         return bool(self._monitor.shelves)
+
+    def _miss(self, words: str, *, warns: bool = False) -> None:
+        self._app.post_message(Missing(words, warns))
 
     def _say(self, words: str, *, warns: bool = False) -> None:
         self._app.notify(words, severity="warning" if warns else "information", markup=False, timeout=6 if warns else 4)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual import on, work
 from textual.app import App
 
-from agentwatch.app.messages import Inspect, PageTranscript, ReadStep, Refused, TaskDecided
+from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, Refused, TaskDecided
 from agentwatch.app.typeahead import Typeahead
 from agentwatch.place import in_home
 from agentwatch.text import clean
@@ -73,6 +73,11 @@ class TaskCommands(App[None]):
         if trouble is not None:
             self._complain(trouble)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the first scan is over: from now on nothing folds by itself."""
+        raise NotImplementedError
+
     def action_decide(self, action: str) -> None:
         """Open the dialog of a decision about the selected task."""
         from agentwatch.app.decision_words import to_answer  # not for the first frame
@@ -83,7 +88,7 @@ class TaskCommands(App[None]):
             task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
         if not isinstance(task_id, str):
             if not self.screen.is_modal:
-                self._refuse("No task is selected.")
+                self._miss("No task is selected.", warns=True)
         else:
             self._open_dialogs([task_id], Action(action))
 
@@ -118,8 +123,7 @@ class TaskCommands(App[None]):
         """Decide about the marked tasks, or all that need the operator, one after another."""
         task_ids = list(self._main.marked) or list(self.monitor.tree.queue)
         if not task_ids:
-            self._typeahead.refuse()
-            self.notify("Nobody needs you now, and no task is marked.", markup=False, timeout=3)
+            self._miss("Nobody needs you now, and no task is marked.")
         elif not self.screen.is_modal:
             self._open_dialogs(task_ids, marked=bool(self._main.marked))
 
@@ -129,7 +133,7 @@ class TaskCommands(App[None]):
 
     def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False) -> None:
         if self.monitor.clerk is None:
-            self._refuse("Nothing can be decided here: nobody would carry it out.")
+            self._miss("Nothing can be decided here: nobody would carry it out.", warns=True)
         else:
             self._open_each(task_ids, action, marked=marked)
 
@@ -150,8 +154,9 @@ class TaskCommands(App[None]):
         from agentwatch.app.editor import file_at_hand, hand_over  # rarely wanted
 
         file = await file_at_hand(self.screen, self.monitor)
-        trouble = file if isinstance(file, str) else hand_over(self, self.monitor.settings.editor, file)
-        if trouble is not None:
+        if isinstance(file, str):
+            self._say_missing(Missing(file, warns=True))
+        elif (trouble := hand_over(self, self.monitor.settings.editor, file)) is not None:
             self._complain(trouble)
 
     @work(group="file", exclusive=True)
@@ -161,7 +166,7 @@ class TaskCommands(App[None]):
 
         file = await file_at_hand(self.screen, self.monitor, names=True)
         if isinstance(file, str):
-            self._complain(file)
+            self._say_missing(Missing(file, warns=True))
         else:
             # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file. On
             # another machine it is as `scp` takes it.
@@ -173,10 +178,19 @@ class TaskCommands(App[None]):
     def _take_refusal(self) -> None:
         self._typeahead.refuse()
 
-    def _refuse(self, words: str) -> None:
+    def _miss(self, words: str, *, warns: bool = False) -> None:
         """No dialog opens."""
         self._typeahead.refuse()
-        self._complain(words)
+        self._say_missing(Missing(words, warns))
+
+    @on(Missing)
+    def _say_missing(self, event: Missing) -> None:
+        if not self.is_settled:
+            self.notify(STILL_READING, markup=False, timeout=2)
+        elif event.warns:
+            self._complain(event.words)
+        else:
+            self.notify(event.words, markup=False, timeout=3)
 
     def _complain(self, words: str) -> None:
         self.notify(words, severity="warning", markup=False, timeout=6)

@@ -10,7 +10,7 @@ from textual.screen import Screen, ScreenResultType
 
 from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
-from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.messages import KeysChanged, Missing, TreeUpdated
 from agentwatch.app.painting import Painter
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
@@ -241,6 +241,6 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         names = those.some(len(those), self.task_id)
         in_sight = [task_id for task_id in names if self.sought.matches(tree.tasks[task_id], now)]
         if not in_sight:
-            self.notify(nothing, markup=False, timeout=2)
+            self.post_message(Missing(nothing))
         else:
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])

@@ -9,7 +9,7 @@ from textual import events, on
 from textual.actions import SkipAction
 
 from agentwatch.app.actions import VIEWS
-from agentwatch.app.messages import Refused
+from agentwatch.app.messages import Missing, Refused
 from agentwatch.app.screens.detailed import DetailedScreen
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.needs_you import NeedsYou
@@ -52,7 +52,7 @@ class FilteredScreen(DetailedScreen[None]):
         """Whether there is something to show; if there is not, that is said."""
         if not self._monitor.tree.tasks:
             self.post_message(Refused())
-            self.notify("There is no task yet.", markup=False, timeout=3)
+            self.post_message(Missing("There is no task yet."))
         return bool(self._monitor.tree.tasks)
 
     def action_filter(self) -> None:

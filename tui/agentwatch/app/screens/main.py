@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.messages import ScreenComplete, TreeUpdated
+from agentwatch.app.messages import STILL_READING, ScreenComplete, TreeUpdated
 from agentwatch.app.once import once
 from agentwatch.app.screens.detailed import PERIOD
 from agentwatch.app.screens.filtered import FilteredScreen
@@ -328,4 +328,7 @@ class MainScreen(FilteredScreen):
     def action_notices(self) -> None:
         from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
 
-        self.app.push_screen(NoticesScreen(self._monitor.tree.notices, self._monitor.said))
+        notices, said = self._monitor.tree.notices, self._monitor.said
+        if not notices and not said and self._monitor.health.mode == "starting":
+            said = [STILL_READING]
+        self.app.push_screen(NoticesScreen(notices, said))

@@ -63,15 +63,17 @@ class PageScreen(ModalScreen[None]):
         self._title = title
         self._write = write
         self._hint = hint
+        # Held, not looked for: at the end of the app a size still arrives when they are no longer on the screen.
+        self._text = Static(id="page-text", markup=False)
+        self._page = VerticalScroll(self._text, id="page")
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="page") as page:
-            page.border_title = self._title
-            page.border_subtitle = self._hint
-            yield Static(id="page-text", markup=False)
+        self._page.border_title = self._title
+        self._page.border_subtitle = self._hint
+        yield self._page
 
     def on_mount(self) -> None:
-        self.query_one("#page").focus()
+        self._page.focus()
 
     def on_resize(self, event: events.Resize) -> None:
         self._fill(event.size.width)
@@ -89,14 +91,13 @@ class PageScreen(ModalScreen[None]):
     def turn_to(self, title: str, write: Callable[[], Iterable[Block]]) -> None:
         """Show another text from its beginning."""
         self._write = write
-        page = self.query_one("#page", VerticalScroll)
-        page.border_title = title
-        page.scroll_home(animate=False)
+        self._page.border_title = title
+        self._page.scroll_home(animate=False)
         self._fill(self.size.width)
 
     def _fill(self, width: int) -> None:
         lines = lay_out(self._write(), min(width, _WIDTH) - _EDGES)
-        self.query_one("#page-text", Static).update(Content("\n").join(line.content for line in lines))
+        self._text.update(Content("\n").join(line.content for line in lines))
 
     async def action_copy_or_quit(self) -> None:
         """Copy what is selected with the mouse, else leave agentwatch."""
@@ -107,11 +108,10 @@ class PageScreen(ModalScreen[None]):
 
     def action_scroll(self, direction: str) -> None:
         """Scroll a line, as in the tree."""
-        page = self.query_one("#page", VerticalScroll)
         if direction == "down":
-            page.scroll_down(animate=False)
+            self._page.scroll_down(animate=False)
         else:
-            page.scroll_up(animate=False)
+            self._page.scroll_up(animate=False)
 
 
 class NoticesScreen(PageScreen):

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.reactive import var
 
 from agentwatch.app.actions import Home, bindings
+from agentwatch.app.messages import Missing
 from agentwatch.app.widgets.filter_bar import find
 from agentwatch.app.widgets.rows import Heading, RowId, Splice
 from agentwatch.app.widgets.tree_view import TreeView
@@ -185,7 +186,7 @@ class TaskTree(TreeView):
         if heading not in self._outline.rows:
             runs = self._outline.order.tallies[Group.HISTORY].runs
             words = "All that is here is history." if runs else "There is no history: nothing here is that old."
-            self.notify(words, markup=False, timeout=3)
+            self.post_message(Missing(words))
             return
         self._walk(self._outline.rows.index(heading))
         self._take_splices(self._outline.unfold(heading))
