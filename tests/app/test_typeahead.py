@@ -23,6 +23,7 @@ from agentwatch.app.screens.pages import HelpScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.filter_bar import FilterInput
+from agentwatch.config import Settings
 from agentwatch.sources.health import Health, Mode
 
 SLASH = "slash"
@@ -75,6 +76,16 @@ async def test_what_comes_behind_a_kept_filter_is_for_the_tree() -> None:
         assert s.main.filter_bar.sought.text == "checkout"
         assert s.app.focused is s.tree
         assert s.cursor == s.tree.row_ids()[-1]
+
+
+@pytest.mark.parametrize(("keys", "text"), [((), "checkout"), ((("last", ("ctrl+j",)),), "checkoutG")])
+async def test_a_line_feed_is_an_enter_unless_the_operator_has_given_it_to_a_command(
+    keys: tuple[tuple[str, tuple[str, ...]], ...], text: str
+) -> None:
+    async with stage(settings=Settings(keys=keys)) as s:
+        type_at_once(s, SLASH, *"checkout", "ctrl+j", "G")
+        await s.until(lambda: s.main.filter_bar.sought.text == text)
+        await s.until(lambda: (s.app.focused is s.tree) != bool(keys))
 
 
 async def test_a_pasted_filter_is_a_filter() -> None:

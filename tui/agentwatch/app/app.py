@@ -253,9 +253,17 @@ class AgentwatchApp(TaskCommands):
         if is_act and self._updates is not None:
             self.announcer.act()
         if isinstance(event, Typed) and not event.is_forwarded:
-            await self._typeahead.take(event)
+            await self._typeahead.take(self._meant(event))
         else:
             await super().on_event(event)
+
+    def _meant(self, typed: Typed) -> Typed:
+        """Enter that was typed before the terminal was ours comes as ctrl+j, which the operator may use otherwise."""
+        if getattr(typed, "key", "") != "ctrl+j" or any("ctrl+j" in one.keys.split(" ") for one in self.commands):
+            return typed
+        enter = events.Key("enter", "\r")
+        enter.time = typed.time
+        return enter
 
     @on(ScreenComplete)
     def _hear_what_was_typed(self) -> None:
