@@ -281,6 +281,16 @@ def test_a_run_outlives_its_transcript_on_a_screen(tmp_path: Path, watching: Wat
     assert watching.shown() == {"a"}
 
 
+def test_a_run_whose_transcript_is_gone_stays_as_it_was_on_a_screen(tmp_path: Path, watching: Watching) -> None:
+    place, above = tmp_path / "a.jsonl", str(tmp_path / "above.jsonl")
+    place.write_text('{"type":"user"}\n')
+    child = replace(run("a"), place=str(place))
+    watching.tell(Change("above", replace(run("above"), place=above)), Change("a", child))
+    place.unlink()
+    watching.tell(Change("a", replace(child, place=above, state=RunState.SUBMITTED)))
+    assert watching.runs["scripted:a"] == child
+
+
 def test_a_run_whose_transcript_is_there_goes_when_its_reader_says_so(tmp_path: Path, watching: Watching) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"type":"user"}\n')

@@ -7,6 +7,7 @@
                          It is made of `projects` (which files), `group` (those of a session), `processes`
                          and `locks`
 `doing`                  what one record says, for all programs, and what the agent does by it
+`outliving`              what a screen shows of a run whose transcript is lost
 `following`, `follower`  the transcript of a run, line by line and whole, and the thread that follows it
 `acts`                   what an agent did by its tools, out of a transcript: commands with how they ended, files
 `listing`, `tail`        directories, and files of lines: changed, torn, cut short, replaced, refused

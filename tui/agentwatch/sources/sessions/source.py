@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -20,9 +19,9 @@ from agentwatch.sources.files.bell import BELL
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
+from agentwatch.sources.sessions.outliving import Outliving
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Keeps, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.selection import Selection
-from agentwatch.sources.sessions.tail import open_regular, record
 from agentwatch.sources.source import Source
 from agentwatch.text import words_of
 
@@ -49,8 +48,6 @@ _SEARCH_SECONDS: Final = (5.0, 60.0)
 
 _JOIN_SECONDS: Final = 1.0
 _FUTURE_SECONDS: Final = 60.0
-_LOOKED_AT: Final = 256 * 1024
-"""Bytes of a transcript in which its first record ends, where it has one."""
 
 _Answer = TypeVar("_Answer")
 
@@ -225,13 +222,10 @@ class SessionsSource(Source):
                 # A time that is still to come would keep a dead run from going stale.
                 run = replace(run, updated_at=now)
             self._at_work.take(name, change.key, run, now)
-            if self._outliving is not None:
-                if self._outliving.keeps(name, change.key, run):
-                    continue
-                for key in self._outliving.take(name, change.key, run):
-                    observations += self._selection.take(Ran(self._seq, now, f"{name}:{key}", None))
-            at = run.updated_at if run is not None else now
-            observations += self._selection.take(Ran(self._seq, at, f"{name}:{change.key}", run))
+            outliving = self._outliving
+            for key, one in outliving.take(name, change.key, run) if outliving is not None else [(change.key, run)]:
+                at = one.updated_at if one is not None else now
+                observations += self._selection.take(Ran(self._seq, at, f"{name}:{key}", one))
             let_others_work()
         return observations
 
@@ -281,47 +275,6 @@ class SessionsSource(Source):
 def _keep(reader: SessionReader) -> None:
     if isinstance(reader, Keeps):
         reader.keep()
-
-
-class Outliving:
-    """The runs of which each has a transcript, and those whose transcript is gone, or emptied, or overwritten."""
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[str, str], Run] = {}
-        """By reader and run, as it was last."""
-        self._lost: dict[tuple[str, str], str] = {}
-        """By reader and session, the run."""
-
-    def keeps(self, reader: str, key: str, run: Run | None) -> bool:
-        """Whether a run that the store no longer has goes on being shown."""
-        before = self._places.get((reader, key))
-        if run is not None or before is None or not before.place.endswith(".jsonl") or _holds_records(before.place):
-            return False
-        self._lost[reader, before.session_id] = key
-        return True
-
-    def take(self, reader: str, key: str, run: Run | None) -> list[str]:
-        """A run is like this now. Returns the kept one of the same session, which lies elsewhere by now."""
-        if run is None:
-            self._places.pop((reader, key), None)
-            return []
-        self._places[reader, key] = run
-        lost = self._lost.pop((reader, run.session_id), key)
-        if lost == key:
-            return []
-        del self._places[reader, lost]
-        return [lost]
-
-
-def _holds_records(place: str) -> bool:
-    """Whether something that a program may have written is in a transcript, or it cannot be told."""
-    try:
-        with os.fdopen(open_regular(Path(place)), "rb") as file:
-            return any(record(line) is not None for line in file.read(_LOOKED_AT).splitlines())
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
 
 
 class KeptSessions(Source):
