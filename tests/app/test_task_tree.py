@@ -222,6 +222,11 @@ async def test_a_folded_row_carries_the_tally_of_what_is_below(width: int) -> No
         assert "2/4 ✓1" in s.line("job")
 
 
+async def test_the_header_counts_each_task_once_also_one_with_a_false_claim() -> None:
+    async with stage(scene=family(lies=True), size=(140, 20)) as s:
+        assert "5 tasks   ◐ 1   ○ 1   ⚑ 1 false   ✓ 2 (1 verified) " in s.line("agentwatch")
+
+
 async def test_what_failed_is_not_done_and_a_retry_takes_nothing_back() -> None:
     scene = family()
     scene.returned("job.c", Outcome.FAILED)

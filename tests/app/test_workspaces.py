@@ -24,7 +24,7 @@ from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.delegation.task import State
 from agentwatch.place import workspace_id
 from agentwatch.requests.box import Box
-from agentwatch.view.groups import SILENT
+from agentwatch.view.groups import FALSE, SILENT
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ async def test_what_is_past_of_all_workspaces_is_the_one_history(home: Path) -> 
         # The states add up to the tasks, without the rows of the workspaces.
         assert tree.totals.tasks == 4
         now = stage.main.task_tree.now()
-        assert (now.tasks, sum(now.present[one] for one in (*State, SILENT))) == (2, 2)
+        assert (now.tasks, sum(now.present[one] for one in (*State, SILENT, FALSE))) == (2, 2)
 
 
 async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(

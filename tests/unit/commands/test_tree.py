@@ -11,11 +11,13 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Tick
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChanges, line
 from agentwatch.monitor import Monitor
 from agentwatch.report.account import account_of
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.view.document import tree_document
+from agentwatch.view.groups import Group
 from agentwatch.view.order import Order
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned, todos
 
@@ -36,7 +38,23 @@ def test_a_contradicted_task_is_marked_as_on_the_screen(monitor: Monitor, capsys
     monitor.tree.apply(seen)
     assert printed(monitor, capsys)[0].startswith("✓ a  completed")
     monitor.tree.apply(record.checked("a.return.md", seen.digest, "contradicted"))
-    assert printed(monitor, capsys)[0].startswith("⚑ a  completed, contradicted  NEEDS YOU: a claim is false")
+    monitor.tree.apply(record.seen("b.return.md", returned("completed", task_id="b")))
+    lines = printed(monitor, capsys)
+    assert any(line.startswith("⚑ a  completed, contradicted  NEEDS YOU: a claim is false") for line in lines)
+    assert lines[-1].startswith("2 tasks: 2 completed (1 contradicted); 1 need you")
+
+
+def test_a_heading_counts_a_false_task_once() -> None:
+    record, tree = Recorder(), DelegationTree()
+    seen = record.seen("a.return.md", returned("completed", task_id="a"))
+    for one in (seen, record.checked("a.return.md", seen.digest, "contradicted")):
+        tree.apply(one)
+    order = Order(tree)
+    order.take(tree.tasks, tree.now)
+    assert order.words(Group.NOW, tree.now)[0] == "1 run · 1 false"
+    tree.apply(record.seen("b.return.md", returned("completed", task_id="b")))
+    order.take(tree.tasks, tree.now)
+    assert order.words(Group.NOW, tree.now)[0] == "2 runs · 1 completed · 1 false"
 
 
 def test_an_accepted_task_says_so_and_the_log_has_a_line_of_it(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.sums import sums_of
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.errors import UsageError
 from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
@@ -106,8 +108,12 @@ def _summary(monitor: Monitor, left_out: int, found: int | None) -> str:
     if found is not None:
         # What is found may be history, too.
         counted = f"{found:,} found of {plural(totals.tasks, 'task')}" + (past and f" ({past})")
+    false = Counter[State]()
+    for one, count in now.counts.items():
+        false[one.state] += count if one.verdict is Verdict.CONTRADICTED else 0
     states = ", ".join(
-        f"{count} {state}" for state, count in sorted(now.states.items(), key=lambda item: (-item[1], item[0]))
+        f"{count} {state}" + (f" ({false[state]} contradicted)" if false[state] else "")
+        for state, count in sorted(now.states.items(), key=lambda item: (-item[1], item[0]))
     )
     silent = f"; {now.stale} silent" if now.stale else ""
     how = f": {states}" if states else ""

@@ -52,11 +52,6 @@ class Below:
         """How many completed tasks below are verified, and how many tasks below are contradicted."""
         return self._by(lambda one: one.verdict)
 
-    @property
-    def silences(self) -> dict[bool, int]:
-        """How many tasks below are stale, by whether they are past."""
-        return self._by(lambda one: one.silent)
-
     def _by(self, what: Callable[[Counted], _What | None]) -> dict[_What, int]:
         counts: dict[_What, int] = {}
         for one, count in self.counts.items():
@@ -80,7 +75,7 @@ class Below:
     @property
     def stale(self) -> int:
         """Tasks that work and are silent, without those that are past."""
-        return self.silences.get(False, 0)
+        return sum(count for one, count in self.counts.items() if one.silent is False)
 
     @property
     def needs_operator(self) -> int:

@@ -36,7 +36,7 @@ def sums_of(tasks: Iterable[Task]) -> Below:
     """The sums over some tasks, each counted for itself."""
     sums = Below()
     for task in tasks:
-        if (kind := _kind(task)) is not UNCOUNTED:
+        if (kind := kind_of(task)) is not UNCOUNTED:
             sums.counts[kind] = sums.counts.get(kind, 0) + 1
         sums.tokens += task.tokens or 0
     return sums
@@ -49,7 +49,7 @@ _shared: Final = lru_cache(maxsize=1024)(Counted)
 """One for all tasks that count as the same, so whether a task counts as something else is a look."""
 
 
-def _kind(task: Task) -> Counted:
+def kind_of(task: Task) -> Counted:
     """As what a task counts as it is now."""
     if task.shares_row:
         return UNCOUNTED
@@ -118,7 +118,7 @@ class Sums:
     def count(self, task: Task) -> None:
         """What has been set of a placed task counts in the sums above it, and its state follows."""
         task.state = self._state(task)
-        is_counted = _kind(task) is task.counted and task.updated_at == task.counted_at
+        is_counted = kind_of(task) is task.counted and task.updated_at == task.counted_at
         if not is_counted or (task.tokens or 0) != task.counted_tokens:
             self._turned[task.task_id] = None
 
@@ -171,7 +171,7 @@ class Sums:
 
     def _count(self, task: Task, delta: Delta) -> Delta:
         """Count a task as it is now, together with what is new from below."""
-        kind, tokens = _kind(task), task.tokens or 0
+        kind, tokens = kind_of(task), task.tokens or 0
         if kind is not task.counted:
             if task.counted is not UNCOUNTED and task.counted is not None:
                 delta.count(task.counted, -1)

@@ -13,8 +13,9 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.asks import is_history
-from agentwatch.delegation.below import Below
+from agentwatch.delegation.below import Below, Counted
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.sums import kind_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.words import plural
 
@@ -139,23 +140,22 @@ VERIFIED: Final = "verified"
 ASKING: Final = "asking"
 
 Present = Counter[str]
-"""How many tasks are what: in each state, and silent, false, verified and asking. A silent one is not in its state, and
-is counted no more once it is past."""
+"""How many tasks are what: in each state, and silent, false, verified and asking. A false or silent one is not in its
+state, and a silent one is counted no more once it is past."""
 
 
 def present_in(sums: Below) -> Present:
     """What is summed up."""
-    present = Present(sums.states)
-    present[State.WORKING] -= sum(sums.silences.values())
-    verdicts = sums.verdicts
-    present[FALSE], present[VERIFIED] = verdicts.get(Verdict.CONTRADICTED, 0), verdicts.get(Verdict.VERIFIED, 0)
-    present[SILENT], present[ASKING] = sums.stale, sums.needs_operator
+    present = Present()
+    for one, count in sums.counts.items():
+        for word in _words_of(one):
+            present[word] += count
     return present
 
 
 def _present_of(root: Task) -> Present:
     """A run: its first task, and all below it; of a workspace, and of a mere name, what is below."""
-    own = () if root.workspace or root.shares_row else tuple(_words_of(root))
+    own = () if root.workspace or root.shares_row else tuple(_words_of(kind_of(root)))
     if root.below is None:
         return _alone(own)
     present = present_in(root.below)
@@ -163,17 +163,17 @@ def _present_of(root: Task) -> Present:
     return present
 
 
-def _words_of(task: Task) -> Iterator[str]:
-    """As what a task is counted."""
-    if not task.stale:
-        yield task.state
-    elif not task.past:
-        yield SILENT
-    if task.contradicted:
+def _words_of(one: Counted) -> Iterator[str]:
+    """As what a task is counted: as it looks, so once, and what else is known of it."""
+    if one.verdict is Verdict.CONTRADICTED:
         yield FALSE
-    if task.verdict is Verdict.VERIFIED and task.state is State.COMPLETED:
+    elif one.silent is None:
+        yield one.state
+    elif not one.silent:
+        yield SILENT
+    if one.verdict is Verdict.VERIFIED:
         yield VERIFIED
-    if task.needs_operator:
+    if one.waits_as is not None:
         yield ASKING
 
 
@@ -277,7 +277,7 @@ class Tally:
         """What is left to do of the history, else how its tasks stand."""
         if group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        shown = (*reversed(State), SILENT)
+        shown = (*reversed(State), SILENT, FALSE)
         counts = [(self.present[word], str(word)) for word in shown if self.present[word] > 0]
         if len(counts) == 1 and counts[0][0] == self.tasks and not self.present[ASKING]:
             return f", {'all ' if self.tasks > 1 else ''}{counts[0][1]}"
