@@ -75,6 +75,30 @@ async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_i
         assert source.health is monitor.health
 
 
+@pytest.mark.parametrize("keys", [["q"], ["ctrl+c"], ["slash", "q", "ctrl+c"]])
+async def test_a_key_to_leave_with_does_not_wait_until_a_monitor_is_opened(keys: list[str]) -> None:
+    may_open = threading.Event()
+
+    def opened() -> Monitor:
+        assert may_open.wait(30)
+        raise ConfigError("nobody wants it")
+
+    app = AgentwatchApp(Opening(Settings(), "shop/", opened))
+    try:
+        async with app.run_test() as pilot:
+            for key in keys:
+                # Behind others, a letter may be meant for what they open.
+                assert app.is_running
+                app.post_message(events.Key(key, key_to_character(key)))
+                await pilot.pause(0.05)
+            async with asyncio.timeout(30):
+                while app.is_running:
+                    await pilot.pause(0.01)
+        assert (app.return_code, app.failure) == (0, None)
+    finally:
+        may_open.set()
+
+
 async def test_what_keeps_a_monitor_from_being_opened_ends_the_app_and_is_told_by_who_runs_it() -> None:
     def opened() -> Monitor:
         raise ConfigError("no such thing")

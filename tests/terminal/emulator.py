@@ -78,8 +78,8 @@ class Terminal:
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def press(self, keys: str) -> None:
-        """Type; `\\x1b` is escape, `\\t` tab, `\\r` enter."""
-        os.write(self._descriptor, keys.encode())
+        """Type; `\\x1b` is escape, `\\t` tab, `\\r` enter, and `\\udcff` the byte ff, which is no UTF-8."""
+        os.write(self._descriptor, keys.encode("utf-8", "surrogateescape"))
 
     def text(self) -> str:
         """The screen as lines of text."""

@@ -1,14 +1,35 @@
-"""Keys that are pressed as soon as the command is typed: they count, from the first one on."""
+"""Keys that are pressed as soon as the command is typed: they count, from the first one on. Whatever else is."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from agentwatch.place import state_directory
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.terminal.test_command import PACKET
+
+NEVER_OPEN = """
+import sys, threading
+from agentwatch.app.opening import Opening
+from agentwatch.app.run import run
+from agentwatch.config import Settings
+sys.exit(run(Opening(Settings(), "shop/", threading.Event().wait)))
+"""
+
+NO_KEYS = """
+import sys
+from agentwatch.__main__ import main
+from agentwatch.app.terminal import Terminal
+def read(terminal):
+    raise RuntimeError("no more keys")
+Terminal.run_input_thread = read
+main()
+"""
 
 
 @pytest.fixture
@@ -27,3 +48,46 @@ def test_a_filter_is_typed_before_anything_is_drawn(workspace: Path) -> None:
         terminal.wait_for(r"^▌ .*k298 ")
         terminal.press("q")
         assert terminal.wait_until_exit() == 0
+
+
+@pytest.mark.parametrize("keys", ["q", "\x03", "j\x03"])
+def test_who_leaves_before_there_is_a_monitor_waits_for_nothing(keys: str) -> None:
+    with Terminal([sys.executable, "-c", NEVER_OPEN]) as terminal:
+        terminal.wait_for("○ starting")
+        terminal.press(keys)
+        assert terminal.wait_until_exit() == 0
+
+
+def test_who_leaves_while_another_process_keeps_the_history_waits_for_nothing(workspace: Path, tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    directory = state_directory(workspace, environment)
+    directory.mkdir(parents=True)
+    with (
+        (directory / "history.lock").open("w") as lock,
+        Terminal(agentwatch(workspace), environment=environment) as terminal,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        terminal.wait_for("reading the history")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+
+
+def test_a_byte_that_is_no_text_is_no_key_and_is_seen_in_a_text(workspace: Path) -> None:
+    with Terminal(agentwatch(workspace), columns=100) as terminal:
+        terminal.press("\udcff")
+        terminal.wait_for(r"^▌ .*k299 ")
+        terminal.press("\udcc3")
+        terminal.press("/k\udcff")
+        terminal.wait_for(r"^ / k� ")
+        terminal.press("\x7f29\udce1")
+        terminal.press("\x7f8")
+        terminal.wait_for(r"^ / k298 .*1 found")
+        terminal.press("\r")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+
+
+def test_a_screen_that_ends_by_an_error_says_so_by_its_exit_code(workspace: Path) -> None:
+    with Terminal([sys.executable, "-c", NO_KEYS, str(workspace)]) as terminal:
+        assert terminal.wait_until_exit() == 1
+        assert b"no more keys" in terminal.written

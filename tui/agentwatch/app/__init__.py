@@ -12,7 +12,7 @@ Why it is so:
   task.
 - An ask is told once, by one route: several terminals know both OSC 9 and OSC 777, and would show two.
 - The first frame is a screen of its own, drawn by what knows no tree: a thread loads the rest behind it. What is typed
-  until that is there waits, as always.
+  until that is there waits, as always, but for the key to leave with.
 - Garbage is looked for from the first frame on; before, that took a fifth of the time.
 - `terminal.ending` ends the process when the terminal goes: Textual's threads can wait for ever for a terminal that
   nobody reads. Everything that is written is written so that this costs nothing.

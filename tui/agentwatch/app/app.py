@@ -25,7 +25,7 @@ from agentwatch.app import theming
 from agentwatch.app.actions import Command, Home, bindings, with_views
 from agentwatch.app.actions.keymap import keymap
 from agentwatch.app.messages import ScreenComplete, TreeUpdated
-from agentwatch.app.opening import Opening, OpeningScreen
+from agentwatch.app.opening import Opening, OpeningScreen, leaves, opened
 from agentwatch.app.task_commands import TaskCommands
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
 from agentwatch.app.typeahead import Answered, Typeahead, Typed
@@ -37,13 +37,6 @@ from agentwatch.text import clean, words_of
 if TYPE_CHECKING:
     from agentwatch.app.screens.main import MainScreen
     from agentwatch.monitor import Monitor
-
-
-def _open(opening: Opening) -> Monitor:
-    """Load the screen and what it shows. In a thread: it takes a tenth of a second, in which keys may be pressed."""
-    for name in ("notifying", "screens.main"):
-        import_module(f"agentwatch.app.{name}")
-    return opening.open()
 
 
 class _Palette(CommandPalette):
@@ -97,6 +90,7 @@ class AgentwatchApp(TaskCommands):
         self._is_here: bool | None = None
         """Whether the terminal's window has the focus, as far as it has told."""
         self._opening: Opening | None = None
+        """Until its screen is there."""
         self.failure: Exception | None = None
         """Why the monitor could not be opened, which has ended the app."""
         self._load_themes()
@@ -189,7 +183,7 @@ class AgentwatchApp(TaskCommands):
     async def _watch(self) -> None:
         if self._opening is not None:
             try:
-                self._take_monitor(await asyncio.to_thread(_open, self._opening))
+                self._take_monitor(await asyncio.wrap_future(opened(self._opening)))
             except Exception as error:  # noqa: BLE001  who runs the app says what it is, on the screen below
                 self.failure = error
                 self.exit()
@@ -253,7 +247,11 @@ class AgentwatchApp(TaskCommands):
         if is_act and self._updates is not None:
             self.announcer.act()
         if isinstance(event, Typed) and not event.is_forwarded:
-            await self._typeahead.take(self._meant(event))
+            is_first = not self._typeahead.is_waiting
+            if self._opening is not None and self.screen_stack and leaves(event, self.screen, is_first=is_first):
+                self.exit()
+            else:
+                await self._typeahead.take(self._meant(event))
         else:
             await super().on_event(event)
 
@@ -267,6 +265,7 @@ class AgentwatchApp(TaskCommands):
 
     @on(ScreenComplete)
     def _hear_what_was_typed(self) -> None:
+        self._opening = None
         self._typeahead.begin()
 
     @on(Answered)

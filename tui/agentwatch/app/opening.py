@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from concurrent.futures import Future
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.events import Event, Key
 from textual.screen import Screen
 
 from agentwatch.app.actions import Place
+from agentwatch.app.actions.keymap import KEPT
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.footer import Footer
@@ -26,6 +31,35 @@ class Opening(NamedTuple):
     settings: Settings
     title: str
     open: Callable[[], Monitor]
+
+
+def opened(opening: Opening) -> Future[Monitor]:
+    """Load the screen and what it shows. In a thread: it takes a tenth of a second, in which keys may be pressed. Who
+    leaves meanwhile does not wait for it, so it may write nothing."""
+    monitor: Future[Monitor] = Future()
+    monitor.set_running_or_notify_cancel()
+
+    def open_it() -> None:
+        try:
+            for name in ("notifying", "screens.main"):
+                import_module(f"agentwatch.app.{name}")
+            monitor.set_result(opening.open())
+        except BaseException as error:  # noqa: BLE001  who waits for it raises it
+            monitor.set_exception(error)
+
+    Thread(target=open_it, name="agentwatch-opening", daemon=True).start()
+    return monitor
+
+
+def leaves(typed: Event, screen: Screen[Any], *, is_first: bool) -> bool:
+    """Whether a key that is pressed meanwhile is one to leave with: nothing is there yet that could be waited for.
+
+    Where it is not the first, a letter may be meant for what those before it open.
+    """
+    if not isinstance(typed, Key):
+        return False
+    binding = screen.active_bindings.get(typed.key) if is_first else None
+    return typed.key == KEPT["quit"] or (binding is not None and binding.binding.action == "quit")
 
 
 class OpeningScreen(Screen[None]):

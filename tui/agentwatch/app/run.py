@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -29,7 +30,13 @@ GIVE_TITLE_BACK: Final = "\x1b]0;\x1b\\\x1b[23;0t"
 def run(monitor: Monitor | Opening) -> int:
     """Show the monitor until the operator leaves; the exit code. The caller has seen to it that there is a terminal.
     Raises what opening it does."""
-    return _run(AgentwatchApp(monitor), titled=monitor.settings.notify_title)
+    app = AgentwatchApp(monitor)
+    code = _run(app, titled=monitor.settings.notify_title)
+    if not app.is_settled:
+        # A thread may still load what nobody looks at any more, or wait for a database; it has nothing to write, and
+        # Python would wait for it, or stop it in the midst of foreign code.
+        os._exit(code)
+    return code
 
 
 def demo(
@@ -61,7 +68,8 @@ def _run(app: AgentwatchApp, *, titled: bool = False) -> int:
         app.run()
     if app.failure is not None:
         raise app.failure
-    return app.return_code or 0
+    # Who leaves gives a code. Without one, a thread of the screen library has ended the app by what it raised.
+    return 1 if app.return_code is None else app.return_code
 
 
 def _collect_garbage() -> None:

@@ -14,15 +14,17 @@ import signal
 import sys
 import termios
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Thread
 from types import FrameType
 from typing import Any, Final, TextIO
 
 from rich.segment import Segment
 from textual.color import Color
-from textual.drivers.linux_driver import LinuxDriver
+from textual.drivers import linux_driver
 from textual.filter import LineFilter
 
 from agentwatch.presence import step_away
@@ -41,7 +43,15 @@ _GIVE_BACK: Final = (
 """What Textual writes at its end: mouse, paste, wrapping, keyboard, the other screen, cursor and focus as before."""
 
 
-class Terminal(LinuxDriver):
+# Textual's thread that reads the keys would end, and the app with it, at the first byte that is no UTF-8: Alt with a
+# letter in a terminal of eight bits, text pasted in another encoding, a bad line. As a key it does nothing, and in a
+# text it shows that something was lost.
+linux_driver.getincrementaldecoder = lambda encoding: partial(  # type: ignore[attr-defined]
+    getincrementaldecoder(encoding), "replace"
+)
+
+
+class Terminal(linux_driver.LinuxDriver):
     """Draws as the screen library does, and drops what cannot be written: its thread that writes would end with it.
 
     Then everybody who draws would wait for ever for that thread.

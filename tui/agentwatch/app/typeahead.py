@@ -63,6 +63,11 @@ class Typeahead:
         self._has_said = False
         """Whether the operator knows that such keys are not taken: it is said once."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something was typed that is not heard yet."""
+        return bool(self._waiting)
+
     async def take(self, typed: Typed) -> None:
         """Hear it, once the one before is answered."""
         keys_first.begin()

@@ -76,6 +76,7 @@ class Keeper:
         self._unwritten: deque[Failure] = deque()
         """What errors.json is still to get. It is written whole: what comes meanwhile is written together."""
         self._unrecorded: deque[Observation] = deque()
+        self._recalled: Future[Recalled] | None = None
         self._trouble: str | None = None
         self._stopped = False
         self._history = History(workspace)
@@ -90,7 +91,8 @@ class Keeper:
     def start(self, tree: DelegationTree) -> Future[Recalled]:
         """Open the history, soon, and have the tree take it in; nobody else looks at that meanwhile. Returns what is in
         it."""
-        return self._worker.submit(self._open, tree)
+        self._recalled = self._worker.submit(self._open, tree)
+        return self._recalled
 
     def text(self, digest: str) -> str | None:
         """A text that was recorded, None where it is not (any more). Any thread may call it."""
@@ -124,10 +126,11 @@ class Keeper:
             self._worker.submit(self._append)
 
     def stop(self) -> None:
-        """Record what was given, and give the file back. Blocks."""
+        """Record what was given, and give the file back. Blocks, but for a history that is still being opened, which
+        another process may keep from it: it is given back as soon as it is."""
         self._stopped = True
         self._worker.submit(self._history.close)
-        self._worker.shutdown()
+        self._worker.shutdown(wait=self._recalled is None or self._recalled.done())
 
     def _open(self, tree: DelegationTree) -> Recalled:
         looked_at = last_written(state_directory(self._workspace))
