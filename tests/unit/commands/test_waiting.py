@@ -18,6 +18,7 @@ from agentwatch.decisions.record import Params, Record, Subject
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
+from tests.homes import live_in
 from tests.unit.decisions.made import QUICK, Operator, record
 from tests.unit.decisions.test_policy import Told, returned
 
@@ -85,6 +86,7 @@ def test_of_an_unknown_task_any_decision_answers() -> None:
 @pytest.fixture
 def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
     operator = Operator(tmp_path)
+    live_in(tmp_path / "home", monkeypatch)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", operator.key.public.text)
     return operator
