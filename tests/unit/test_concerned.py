@@ -14,7 +14,7 @@ from agentwatch.composition import scanned
 from agentwatch.concerned import Concerned, is_unconcerned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
-from agentwatch.history import outline, store
+from agentwatch.history import outline, schema, store
 from agentwatch.history.database import last_written
 from agentwatch.history.store import History
 from agentwatch.kept.noted import sign_at
@@ -28,6 +28,7 @@ from tests.unit.agents.documents import packet, returned
 _EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "20"))
 _IDS = ("a", "b", "a.b", "job", "job/a", "job/deep", "job/deep/a", "architect", "job/architect", "é", "c d")
 _PLACES = ("", "job/", "job/deep/", "job/handoffs/", "job/returns/", "other/", "other/returns/")
+_FAR = tuple(f"far/{place}/" for place in "abcdef")
 _NAMES = ("handoff.json", "return.md", "a.handoff.json", "a.return.md", "b.handoff.json", "b.md", "return-meta.json")
 
 
@@ -99,13 +100,13 @@ def watch_once(workspace: Path, dice: random.Random) -> None:
     history.close()
 
 
-def live(workspace: Path, dice: random.Random, texts: list[bytes]) -> None:
+def live(workspace: Path, dice: random.Random, texts: list[bytes], *, watches: bool = True) -> None:
     """Something happens in a workspace that a screen watches now and then."""
-    path = workspace / (dice.choice(_PLACES) + dice.choice(_NAMES))
+    path = workspace / (dice.choice((*_PLACES, *_FAR)) + dice.choice(_NAMES))
     path.parent.mkdir(parents=True, exist_ok=True)
     there = [one for one in sorted(workspace.rglob("*")) if one.is_file()]
     match dice.randrange(8):
-        case 0 | 1:
+        case 0 | 1 if watches:
             watch_once(workspace, dice)
         case 2 if there:
             dice.choice(there).unlink()
@@ -153,7 +154,7 @@ def test_of_a_task_that_no_change_concerns_the_same_is_told(tmp_path: Path, numb
     seed = random.randrange(2**32) + number
     dice, workspace = random.Random(seed), tmp_path / "shop"
     texts = [text_of(dice) for _ in range(12)]
-    places = (*_PLACES, *(f"far/{place}" for place in "abcdef"), "a/b/", "job/deep/er/")
+    places = (*_PLACES, *_FAR, "a/b/", "job/deep/er/")
 
     def write() -> None:
         path = workspace / dice.choice(places) / dice.choice(_NAMES)
@@ -163,6 +164,7 @@ def test_of_a_task_that_no_change_concerns_the_same_is_told(tmp_path: Path, numb
     for _ in range(dice.randrange(1, 12)):
         write()
     settings, where = Settings(sessions=False), [str(workspace), [".git"], 10_000]
+    history = state_directory(workspace) / schema.NAME
     whole = scanned(workspace, settings, inspects=False, dates=True).tree.tasks
     matters = {}
     for task_id in {*_IDS, *whole, "nobody"}:
@@ -189,6 +191,44 @@ def test_of_a_task_that_no_change_concerns_the_same_is_told(tmp_path: Path, numb
     for task_id, said in matters.items():
         if is_unconcerned(said, changed, names):
             assert told(now.get(task_id)) == told(whole.get(task_id)), (seed, task_id)
+
+
+@pytest.mark.parametrize("number", range(_EXAMPLES))
+def test_beside_a_screen_the_same_is_told_of_a_task_that_no_change_concerns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    seed = random.randrange(2**32) + number
+    dice, workspace, now = random.Random(seed), tmp_path / "shop", time.time()
+    workspace.mkdir()
+    monkeypatch.setattr(time, "time", lambda: now)
+    texts = [text_of(dice).encode() for _ in range(8)]
+    texts += [b"\xef\xbb\xbf" + texts[0], texts[1] + b"\xff"]
+    for _ in range(dice.randrange(2, 16)):
+        live(workspace, dice, texts)
+    if dice.random() < 0.8:
+        watch_once(workspace, dice)
+    settings, where = Settings(sessions=False), [str(workspace), [".git"], 10_000]
+    history = state_directory(workspace) / schema.NAME
+    whole = scanned(workspace, settings, inspects=False, dates=True).tree.tasks
+    matters = {}
+    for task_id in {*_IDS, *whole, "nobody"}:
+        if (task := whole.get(task_id)) is not None and task.inferred:
+            continue
+        concerned = Concerned(task_id)
+        while concerned.has_missed():
+            scanned(workspace, settings, concerned=concerned, inspects=False)
+        if not concerned.is_unsure:
+            matters[task_id] = json.dumps([[[where, concerned.told(), [str(history), concerned.part]]], []]).encode()
+    before = signs_below(workspace) | {str(history): sign_at(str(history), follows=False)}
+    names = os.fsencode("\n".join(before))
+    for _ in range(dice.randrange(1, 4)):
+        live(workspace, dice, texts)
+    after = signs_below(workspace) | {str(history): sign_at(str(history), follows=False)}
+    changed = [path for path, sign in before.items() if after.get(path) != sign]
+    later = scanned(workspace, settings, inspects=False, dates=True).tree.tasks
+    for task_id, said in matters.items():
+        if is_unconcerned(said, changed, names):
+            assert told(later.get(task_id)) == told(whole.get(task_id)), (seed, task_id)
 
 
 def test_what_cannot_speak_of_a_task_is_not_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,7 +222,7 @@ def scanned(
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
         since=selection.since if selection else None,
-        recalls=None if concerned is None else concerned.recalls,
+        sieve=concerned,
     )
     monitor.scan()
     for known in (readings, texts):

@@ -21,6 +21,7 @@ from agentwatch.sources.files.scan import list_directory
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Reading
+    from agentwatch.history.since import Came, Part
 
 _PLAIN: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HIDDEN: Final = ("\\u", "<!--")
@@ -48,6 +49,9 @@ class Concerned:
         """By text, a document that holds or held it."""
         self.is_unsure = False
         """Whether others may decide what a history tells of these documents: which was moved, and where to."""
+        self._part: Part | None = None
+        self._has_news = False
+        """Whether a document was read that is not in the history as it is."""
 
     def recognise(self, text: str, path: str) -> Reading | None:
         place, known = slot(path)[0], _digest(text)
@@ -62,6 +66,7 @@ class Concerned:
 
         reading = read_document(text, path)
         if reading is not None:
+            self._has_news = True
             # A history knows the bytes. Those that are no UTF-8 cannot be told from the text.
             self._hold(path, known, _digest(f"\ufeff{text}"))
             self.is_unsure |= "\ufffd" in text
@@ -84,12 +89,14 @@ class Concerned:
     def has_missed(self) -> bool:
         """Whether something has to be read (again). What was passed over is forgotten."""
         passed, self._passed = self._passed, defaultdict(set)
+        had_news, self._has_news = self._has_news, False
         if passed is None:
             return True
         missed = {
             place for place, texts in passed.items() if place in self._places or not texts.isdisjoint(self._texts)
         }
         self._places |= missed
+        self._has_news = had_news and not missed
         return bool(missed)
 
     def told(self) -> Sequence[object]:
@@ -102,10 +109,26 @@ class Concerned:
             return False
         return text is None or not (self._may_speak(text) or _digest(text) in self._texts)
 
+    def recalled(self, part: Part | None) -> None:
+        """This part of the history was recalled."""
+        self._part = part
+
+    @property
+    def part(self) -> Part | None:
+        """What of a history decides about it, when all has been read; None where the files do, too."""
+        return None if self._has_news else self._part
+
     def _hold(self, path: str, *digests: str) -> None:
         for digest in digests:
             self._texts.add(digest)
             self.is_unsure |= self._holders.setdefault(digest, path) != path
+
+    def passes_all(self, came: Sequence[Came] | None) -> bool:
+        """Whether nothing is of concern that has come into the history; None: that is not known."""
+        return came is not None and all(
+            not (self._may_be_in(slot(one.path)[0]) or one.digest in self._texts or self._may_speak(one.said))
+            for one in came
+        )
 
     def _may_be_in(self, place: str) -> bool:
         """Whether a document of this task directory may be of the task though it does not say so."""
@@ -131,6 +154,17 @@ def is_unconcerned(told: bytes, changed: Sequence[str], names: bytes) -> bool:
         return False
     where = passed_over[0][0]
     tasks = [Concerned(*one[1]) for one in passed_over]
+    histories = [one[2] for one in passed_over if one[2] is not None]
+    of_history = {f"{history}{suffix}" for history, _ in histories for suffix in ("", "-wal", "-shm")}
+    if not of_history.isdisjoint(changed):
+        from agentwatch.history.since import came_since  # a database takes a while to load
+
+        # All have looked at the same one.
+        if len(histories) != len(tasks) or not all(
+            task.passes_all(came_since(history, part)) for task, (history, part) in zip(tasks, histories, strict=True)
+        ):
+            return False
+        changed = [path for path in changed if path not in of_history]
     return _Changes(tasks, *where, needed=frozenset(needed), names=names).are_passed(changed)
 
 

@@ -65,7 +65,8 @@ def _look(workspace: Path, settings: Settings, task_id: str, load: Load, *, insp
 
     # What others claim changes nothing about it. When its handoff was given tells which claims are true.
     wishes: dict[str, Any] = {"inspects": False, "dates": True} if inspects else {"inspects": False}
-    concerned, has_history = Concerned(task_id), is_there(state_directory(workspace) / schema.NAME)
+    concerned, history = Concerned(task_id), state_directory(workspace) / schema.NAME
+    has_history = is_there(history)
     with looks.passing():
         while concerned.has_missed():
             monitor = load(workspace, settings, concerned=concerned, **wishes)
@@ -75,7 +76,8 @@ def _look(workspace: Path, settings: Settings, task_id: str, load: Load, *, insp
     is_unsure = has_history and concerned.is_unsure
     where = os.path.realpath(workspace), sorted(pruned_of(settings)), settings.max_bytes
     # What could not be read may speak of it as soon as it can be.
-    looks.passed_over([] if monitor.problems or is_unsure else [where, concerned.told()])
+    kept = [str(history), concerned.part] if has_history else None
+    looks.passed_over([] if monitor.problems or is_unsure else [where, concerned.told(), kept])
     if is_unsure or not is_whole:
         monitor = load(workspace, settings, **wishes)
         task = monitor.tree.tasks.get(task_id)

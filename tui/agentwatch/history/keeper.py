@@ -18,7 +18,8 @@ from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.database import last_written
 from agentwatch.history.errors_file import Failure, append, failures
-from agentwatch.history.store import History, Recalls
+from agentwatch.history.since import Sieve
+from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 
@@ -39,15 +40,14 @@ class Recalled:
     """When the workspace was last watched, in seconds since the epoch; None where it never was."""
 
 
-def recall(workspace: Path, recalls: Recalls | None = None) -> Recalled:
-    """The history of a workspace, or what `recalls` says matters, for those who look at it once. Blocks, and writes
-    nothing."""
+def recall(workspace: Path, sieve: Sieve | None = None) -> Recalled:
+    """The history of a workspace, or what a `sieve` takes, for those who look once. Blocks, and writes nothing."""
     looked_at = last_written(state_directory(workspace))
     with closing(History.open_read_only(workspace)) as history:
-        observations, files = history.observations(recalls), history.files()
-        if recalls is not None:
+        observations, files = history.observations(sieve), history.files()
+        if sieve is not None:
             for path, file in files.items():
-                if not recalls(path, None, "", history.text):
+                if not sieve.recalls(path, None, "", history.text):
                     # As one that held no document: unless it has changed, it is not looked at.
                     files[path] = KnownFile(file.fingerprint, digest="")
         return Recalled(observations, files, history.notice, looked_at)

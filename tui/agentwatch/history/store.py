@@ -21,6 +21,7 @@ from agentwatch.history.read_only import Snapshot, open_snapshot
 from agentwatch.history.recording import Note, Recorder
 from agentwatch.history.room import superseded
 from agentwatch.history.shapes import parsed, request_of
+from agentwatch.history.since import Part, Sieve, digest_of, latest_of
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import fingerprint_of, numbers_in
@@ -40,9 +41,6 @@ _HELD: Final = """SELECT held.path, digest, at, held.id = latest FROM observatio
 """What each file held when it was last seen, and whether it has been there since."""
 
 _ATTEMPTS: Final = 3
-
-Recalls = Callable[[str, str | None, str, Callable[[str], str | None]], bool]
-"""Whether it matters that a path held a digest, which says this (None: that it was gone), by the texts of digests."""
 
 
 class _Row(NamedTuple):
@@ -135,10 +133,14 @@ class History:
                 self._shrink()
             return True
 
-    def observations(self, recalls: Recalls | None = None) -> list[Observation]:
-        """Everything as it was recorded, files that were gone too, and the requests that have ended; or what `recalls`
-        says matters. `seq` is negative: all of it comes before what is observed now."""
-        rows = self._rows(recalls)
+    def observations(self, sieve: Sieve | None = None) -> list[Observation]:
+        """Everything as it was recorded, files that were gone too, and the requests that have ended; or what a `sieve`
+        takes. `seq` is negative: all of it comes before what is observed now."""
+        latest = latest_of(self._query) if sieve is not None else None
+        rows = self._rows(sieve)
+        if sieve is not None:
+            paths = sorted({row.path for row in rows})
+            sieve.recalled(latest and Part(latest, paths, digest_of(self._query, latest[0], paths)))
         observations = (
             Gone(seq, row.at, row.path) if row.digest is None else _seen(row, seq)
             for seq, row in enumerate(rows, start=-len(rows))
@@ -272,14 +274,14 @@ class History:
             size = f"{self._bytes / 1024 / 1024:.0f} MiB"
             self._full = f"the history holds {size} of latest attempts, which are never dropped"
 
-    def _rows(self, recalls: Recalls | None = None) -> list[_Row]:
+    def _rows(self, sieve: Sieve | None = None) -> list[_Row]:
         """Everything that can be read, each version read again by today's contracts; or what matters of it."""
         for _ in range(_ATTEMPTS):
             rows = [
                 _Row(at, path, digest, self._content(path, digest, outline))
                 for at, path, digest, outline in self._pages()
                 if isinstance(at, float) and isinstance(path, str) and isinstance(digest, str | None)
-                if recalls is None or recalls(path, digest, self._said(digest, outline), self.text)
+                if sieve is None or sieve.recalls(path, digest, self._said(digest, outline), self.text)
             ]
             with self._reading:
                 if not (isinstance(self._source, Snapshot) and self._source.is_torn):
