@@ -100,13 +100,13 @@ def watch_once(workspace: Path, dice: random.Random) -> None:
     history.close()
 
 
-def live(workspace: Path, dice: random.Random, texts: list[bytes], *, watches: bool = True) -> None:
+def live(workspace: Path, dice: random.Random, texts: list[bytes]) -> None:
     """Something happens in a workspace that a screen watches now and then."""
     path = workspace / (dice.choice((*_PLACES, *_FAR)) + dice.choice(_NAMES))
     path.parent.mkdir(parents=True, exist_ok=True)
     there = [one for one in sorted(workspace.rglob("*")) if one.is_file()]
     match dice.randrange(8):
-        case 0 | 1 if watches:
+        case 0 | 1:
             watch_once(workspace, dice)
         case 2 if there:
             dice.choice(there).unlink()
@@ -114,6 +114,10 @@ def live(workspace: Path, dice: random.Random, texts: list[bytes], *, watches: b
             dice.choice(there).rename(path)
         case 4 if there:
             path.write_bytes(dice.choice(there).read_bytes())
+        case 5 if not path.exists():
+            path.write_bytes(dice.choice(texts))
+            watch_once(workspace, dice)
+            path.unlink()
         case _:
             # Mostly no two are alike.
             path.write_bytes(dice.choice(texts) + b"\n" * dice.choice((0, dice.randrange(200))))
@@ -229,6 +233,28 @@ def test_beside_a_screen_the_same_is_told_of_a_task_that_no_change_concerns(
     for task_id, said in matters.items():
         if is_unconcerned(said, changed, names):
             assert told(later.get(task_id)) == told(whole.get(task_id)), (seed, task_id)
+
+
+def test_what_only_a_screen_saw_concerns_its_task_and_no_other(tmp_path: Path) -> None:
+    workspace, dice = tmp_path / "shop", random.Random(0)
+    history, where = state_directory(workspace) / schema.NAME, [str(workspace), [".git"], 10_000]
+    handoff = workspace / "one" / "handoff.json"
+    handoff.parent.mkdir(parents=True)
+    handoff.write_text(packet("one"))
+    watch_once(workspace, dice)
+    said = {}
+    for task_id in ("one", "two"):
+        concerned = Concerned(task_id)
+        while concerned.has_missed():
+            scanned(workspace, Settings(sessions=False), concerned=concerned, inspects=False)
+        said[task_id] = json.dumps([[[where, concerned.told(), [str(history), concerned.part]]], []]).encode()
+    names = os.fsencode("\n".join(signs_below(workspace)))
+    (workspace / "far").mkdir()
+    (workspace / "far" / "handoff.json").write_text(packet("two"))
+    watch_once(workspace, dice)
+    (workspace / "far" / "handoff.json").unlink()
+    changed = [str(workspace), str(history), f"{history}-wal"]
+    assert [is_unconcerned(said[task_id], changed, names) for task_id in ("one", "two")] == [True, False]
 
 
 def test_what_cannot_speak_of_a_task_is_not_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
