@@ -168,7 +168,6 @@ def test_of_a_task_that_no_change_concerns_the_same_is_told(tmp_path: Path, numb
     for _ in range(dice.randrange(1, 12)):
         write()
     settings, where = Settings(sessions=False), [str(workspace), [".git"], 10_000]
-    history = state_directory(workspace) / schema.NAME
     whole = scanned(workspace, settings, inspects=False, dates=True).tree.tasks
     matters = {}
     for task_id in {*_IDS, *whole, "nobody"}:
@@ -177,7 +176,7 @@ def test_of_a_task_that_no_change_concerns_the_same_is_told(tmp_path: Path, numb
         concerned = Concerned(task_id)
         while concerned.has_missed():
             scanned(workspace, settings, concerned=concerned, inspects=False)
-        matters[task_id] = json.dumps([[[where, concerned.told()]], []]).encode()
+        matters[task_id] = json.dumps([[[where, concerned.told(), None]], []]).encode()
     before = signs_below(workspace)
     names = os.fsencode("\n".join(before))
     for _ in range(dice.randrange(1, 3)):
