@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -267,15 +267,23 @@ _DEADLY = frozenset({"write", "link", "rename", "unlink", "mkdir", "fsync", "flo
 """What changes something, or lets others do so."""
 
 
+_PATIENCE: Final = 60
+"""Seconds in which a process has been killed or has ended."""
+
+
 def killed(do: Callable[[Disk], None], at: int, *, behind: bool) -> bool:
     """Whether doing this in a process of its own was cut off there."""
     child = os.fork()
     if child == 0:
+        # What a thread of another test holds, nobody gives back here.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_PATIENCE)
         try:
             do(Deadly(at, behind=behind))
         finally:
             os._exit(0)
     _, status = os.waitpid(child, 0)
+    assert not os.WIFSIGNALED(status) or os.WTERMSIG(status) == signal.SIGKILL, "it was held up"
     return os.WIFSIGNALED(status)
 
 

@@ -17,6 +17,7 @@ from agentwatch.agents.hook.held import MOST
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.agents.hook.returned import stopped, told
 from agentwatch.agents.hook.words import HOLD
+from agentwatch.concerned import Concerned
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
@@ -32,7 +33,6 @@ from agentwatch.place import state_directory
 from agentwatch.presence import come_back, is_shown, shown, step_away
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
-from agentwatch.sources.files.documents import Reader
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.reader import message
 from tests.unit.agents.claude import AGENT, SESSION, Claude
@@ -55,10 +55,10 @@ def load(
     *,
     desk: Desk | None = None,
     inspects: bool = True,
-    recognise: Reader | None = None,
+    concerned: Concerned | None = None,
 ) -> Monitor:
     open_desk = None if desk is None else lambda: desk
-    files = FilesSource(workspace, read_document=recognise)
+    files = FilesSource(workspace, read_document=None if concerned is None else concerned.recognise)
     monitor = Monitor(workspace, settings, files, lambda: 2e9, open_desk=open_desk)
     monitor.scan()
     return monitor
