@@ -25,6 +25,11 @@ _QUICK = ("unit", "app/test_screen.py")
 _QUICK_EXAMPLES = 20
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`pytest tests/goldens --update-goldens` writes the golden files instead of comparing with them."""
+    parser.addoption("--update-goldens", action="store_true", help="write golden files instead of comparing")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """`AGENTWATCH_EXAMPLES=20000 pytest tests/unit` searches longer than CI has time for, the quick part shorter."""
     if config.option.markexpr == "not slow":

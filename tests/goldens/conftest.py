@@ -1,0 +1,7 @@
+"""The fixture of golden files."""
+
+from __future__ import annotations
+
+from tests.goldens.golden import golden
+
+__all__ = ["golden"]
