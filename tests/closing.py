@@ -13,7 +13,10 @@ import pytest
 
 _VERSION = 0x20080522
 _OVERRIDE = 1 << 1 | 1 << 2
-"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: what root reads without permission by."""
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, by which root reads without permission."""
+_PR_SET_SECUREBITS = 28
+_NOROOT = 1
+"""Programs that this thread starts get no capabilities for being root."""
 
 
 @contextmanager
@@ -22,14 +25,15 @@ def closed(path: Path) -> Iterator[None]:
     mode = path.stat().st_mode & 0o777
     path.chmod(0)
     try:
-        with _bound_by_permissions():
+        with bound_by_permissions():
             yield
     finally:
         path.chmod(mode)
 
 
 @contextmanager
-def _bound_by_permissions() -> Iterator[None]:
+def bound_by_permissions() -> Iterator[None]:
+    """Root, in this thread and in the programs that it starts, may read and write only what its user may."""
     if os.geteuid() != 0:
         yield
         return
@@ -41,8 +45,10 @@ def _bound_by_permissions() -> Iterator[None]:
     before = sets[0]
     sets[0] &= ~_OVERRIDE
     assert libc.capset(header, sets) == 0
+    assert libc.prctl(_PR_SET_SECUREBITS, _NOROOT, 0, 0, 0) == 0
     try:
         yield
     finally:
         sets[0] = before
         assert libc.capset(header, sets) == 0
+        assert libc.prctl(_PR_SET_SECUREBITS, 0, 0, 0, 0) == 0

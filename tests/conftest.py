@@ -6,14 +6,17 @@ import gc
 import os
 import signal
 import sqlite3
+import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.closing import bound_by_permissions
 
 # Whoever runs the tests may ignore signals, as below `nohup` or in a background job, and what is ignored stays so in
 # whatever a test starts. What is handled, if only by nothing, is not: that has its signals by default.
@@ -62,6 +65,15 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 2
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI on Linux, where `.ci/install` has run, a test that is skipped has failed."""
+    report = yield
+    if report.skipped and os.environ.get("CI") and sys.platform == "linux" and not hasattr(report, "wasxfail"):
+        report.outcome, report.longrepr = "failed", f"skipped in CI: {report.longrepr}"
+    return report
+
+
 class _Watched(sqlite3.Connection):
     """A connection of which is known where it was opened, and whether it was closed."""
 
@@ -86,3 +98,10 @@ def every_database_that_is_opened_is_closed(monkeypatch: pytest.MonkeyPatch) -> 
     left = list(_Watched.opened.values())
     _Watched.opened.clear()
     assert not left, "databases that nobody closes, by where they were opened"
+
+
+@pytest.fixture
+def without_root_rights() -> Iterator[None]:
+    """Root may read and write only what permissions allow."""
+    with bound_by_permissions():
+        yield

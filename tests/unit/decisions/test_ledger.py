@@ -450,7 +450,7 @@ def test_a_ledger_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         operator.ledger.bytes_of(entry)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.usefixtures("without_root_rights")
 def test_a_state_directory_without_permission_is_told(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     (tmp_path / "state").mkdir(mode=0o500)

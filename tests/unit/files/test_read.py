@@ -200,7 +200,7 @@ def test_a_file_that_may_not_be_read_is_refused_for_good(tmp_path: Path, monkeyp
     assert caught.value.lasting
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+@pytest.mark.usefixtures("without_root_rights")
 def test_permissions_are_respected(tmp_path: Path) -> None:
     (tmp_path / "x.json").touch(mode=0)
     (tmp_path / "shut").mkdir()

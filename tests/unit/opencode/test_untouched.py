@@ -115,7 +115,7 @@ def test_what_no_program_has_open_is_read_without_a_trace(
     assert state_of(database.parent) == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+@pytest.mark.usefixtures("without_root_rights")
 def test_a_read_only_directory_is_no_obstacle(program: Program, database: Path, workspace: Path) -> None:
     root = program.session()
     program.close()

@@ -80,10 +80,9 @@ class Heard:
 
 
 class Way(ABC):
-    """What is between one relay, which has this end, and its screens. `shares`: they have it in common."""
+    """What is between one relay, which has this end, and its screens."""
 
     end: RelayEnd
-    shares = True
 
     @abstractmethod
     def link(self) -> Link:
@@ -206,8 +205,6 @@ class Ends(RelayEnd):
 
 class Pipes(Way):
     """Through the pipes of a process, which `program` starts instead of ssh. `bin` is where it finds `agentwatch`."""
-
-    shares = False
 
     def __init__(self, place: Path, program: tuple[str, ...] = (), port: int = 22) -> None:
         self.end: Ends = Ends()

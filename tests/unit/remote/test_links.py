@@ -196,9 +196,8 @@ def test_a_link_that_was_stopped_says_nothing_more_and_can_be_stopped_again(way:
     assert (len(shown.messages), len(shown.states)) == known
 
 
+@pytest.mark.parametrize("way", ["memory", "nats"], indirect=True)  # elsewhere each screen has a relay of its own
 def test_an_answer_is_heard_by_who_asked(way: Way, started: Start) -> None:
-    if not way.shares:
-        pytest.skip("each screen has a relay of its own")
     hears, link, shown = connected(way, started)
     other = way.link()
     shown_there = started(other)
