@@ -183,7 +183,7 @@ def test_a_hook_that_is_called_again_about_a_child_reads_nothing_anew(tmp_path: 
 
 
 def test_the_commands_about_decisions_load_no_screen() -> None:
-    names = ["decide", "doctor", "doctor_sandbox", "keys", "pending", "verify", "wait"]
+    names = ["decide", "doctor", "keys", "pending", "verify", "wait"]
     statements = "import " + ", ".join(f"agentwatch.commands.{name}" for name in names)
     assert loaded(statements, "textual", "rich") == set()
 

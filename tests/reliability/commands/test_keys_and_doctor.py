@@ -1,40 +1,14 @@
-"""The key of the operator, and what the doctor finds out about a machine and about an agent's sandbox."""
+"""The key of the operator, and what the doctor finds out about a machine."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from agentwatch.commands import doctor_sandbox
-from agentwatch.commands.doctor_sandbox import Door, ProbeError, Reach, probe
-from agentwatch.decisions.keys import PRIVATE, PUBLIC
+from agentwatch.decisions.keys import PRIVATE
 from tests.reliability.commands.stage import Stage
-
-UNSHARE = ["unshare", "--map-root-user", "--mount"]
-
-
-def can_unshare() -> bool:
-    if shutil.which("unshare") is None:
-        return False
-    return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
-
-
-SANDBOX = pytest.mark.skipif(not can_unshare(), reason="needs unprivileged mount namespaces")
-
-
-@pytest.fixture(autouse=True)
-def no_doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may have a tmux open."""
-    monkeypatch.setattr(doctor_sandbox, "doors", lambda _environment: [])
 
 
 @pytest.fixture
@@ -42,22 +16,6 @@ def stage(tmp_path: Path) -> Stage:
     made = Stage(tmp_path)
     assert made.run("keys", "create").code == 0
     return made
-
-
-def sandbox(script: str) -> list[str]:
-    """A command that runs what is appended to it after a script that hides or protects something."""
-    return [*UNSHARE, "sh", "-c", f'{script}\nexec "$@"', "sh"]
-
-
-def tried(stage: Stage, command: list[str], seconds: float = 60) -> Reach:
-    ledger, answers = stage.state / "decisions", stage.state / "answers"
-    for place in (ledger, answers):
-        place.mkdir(parents=True, exist_ok=True)
-    keys = stage.keys.directory
-    try:
-        return probe(command, keys=keys, ledger=ledger, answers=answers, workspace=stage.workspace, seconds=seconds)
-    finally:
-        assert list(stage.root.rglob(".agentwatch-probe-*")) == []
 
 
 def test_no_key_is_shown_before_there_is_one(tmp_path: Path) -> None:
@@ -135,132 +93,8 @@ def test_the_doctor_says_that_a_public_key_is_none(stage: Stage) -> None:
     assert "✓ public key: " in doctor.out
 
 
-def test_without_a_sandbox_an_agent_can_do_everything(stage: Stage) -> None:
-    found = stage.run("doctor", stage.workspace, "--", "env")
-    assert found.code == 1
-    assert json.loads(found.out.splitlines()[0]) == {
-        "reads_key": True,
-        "reads_public_key": True,
-        "writes_keys": True,
-        "writes_settings": True,
-        "writes_ledger": True,
-        "writes_answers": True,
-        "writes_workspace": True,
-        "enters_processes": Path("/proc/self/root").exists(),
-        "doors": [],
-    }
-    assert "can read the key, and so decide in your name: set a passphrase" in found.out
-    assert f"can write the ledger, and take decisions away: keep {stage.state}/decisions out of its reach" in found.out
-
-
-@SANDBOX
-def test_a_sandbox_that_protects_both_places_lets_nobody_forge(stage: Stage) -> None:
-    places = [stage.configuration, stage.state.parent]
-    tried(stage, ["env"])
-    script = "".join(f'mount --bind "{place}" "{place}"; mount -o remount,bind,ro "{place}"\n' for place in places)
-    stage.keys.protect("a long one")
-    found = stage.run("doctor", stage.workspace, "--", *sandbox(script))
-    assert found.code == 0, found.out
-    assert "✓ protection: an agent in there cannot forge decisions" in found.out
-    assert "only the passphrase keeps it from deciding" in found.out
-    stage.keys.protect(None, lambda: "a long one")
-    assert stage.run("doctor", stage.workspace, "--", *sandbox(script)).code == 1
-
-
-@SANDBOX
-def test_other_files_under_the_same_names_are_not_taken_for_the_operators(stage: Stage) -> None:
-    keys, state = stage.keys.directory, stage.state
-    script = (
-        f'mount -t tmpfs none "{keys}"; mount -t tmpfs none "{state}"; mkdir "{state}/decisions"\n'
-        f'echo another > "{keys}/{PRIVATE}"; echo another > "{keys}/{PUBLIC}"'
-    )
-    found = tried(stage, sandbox(script))
-    assert found == Reach(
-        reads_key=False,
-        reads_public_key=False,
-        writes_keys=False,
-        writes_settings=True,
-        writes_ledger=False,
-        writes_answers=False,
-        writes_workspace=True,
-        enters_processes=False,
-    )
-
-
-def stub(path: Path, script: str) -> list[str]:
-    """A wrapper of our own, which runs what it is given after a script, as sandboxes do."""
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return [str(path)]
-
-
-@pytest.mark.skipif(not Path("/proc/self/root").exists(), reason="needs Linux's /proc")
-def test_a_sandbox_that_lets_an_agent_into_other_processes_is_open(stage: Stage) -> None:
-    """As bwrap does for root without --unshare-pid: the files are closed, and open again as those of a process."""
-    keep = (
-        f'for word; do shift; case "$word" in "{stage.state.parent}"*|"{stage.configuration}"*) '
-        "word=/dev/null/closed ;; "
-        'esac; set -- "$@" "$word"; done; exec "$@"'
-    )
-    found = stage.run("doctor", stage.workspace, "--", *stub(stage.root / "wrapper", keep))
-    assert found.code == 1
-    reach = json.loads(found.out.splitlines()[0])
-    assert [name for name, value in reach.items() if value is True] == ["writes_workspace", "enters_processes"]
-    assert "can enter your other processes" in found.out
-
-
-def test_a_socket_that_an_agent_sees_is_a_hole_until_it_is_hidden(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with tempfile.TemporaryDirectory(prefix="agentwatch-") as place, socket.socket(socket.AF_UNIX) as tmux:
-        path = Path(place) / "tmux"
-        tmux.bind(str(path))
-        door = Door(str(path), "type into your terminal")
-        monkeypatch.setattr(doctor_sandbox, "doors", lambda _environment: [door, Door(f"{place}/gone", "do nothing")])
-        seen = stage.run("doctor", stage.workspace, "--", "env")
-        assert json.loads(seen.out.splitlines()[0])["doors"] == [door._asdict()]
-        assert f"can reach {path}, and so type into your terminal: keep that socket out of its reach" in seen.out
-        hide = f'mv "{path}" "{path}.hidden"; : > "{path}"; "$@"; mv "{path}.hidden" "{path}"'
-        hidden = stage.run("doctor", stage.workspace, "--", *stub(stage.root / "wrapper", hide))
-        assert json.loads(hidden.out.splitlines()[0])["doors"] == []
-
-
-def test_a_wrapper_that_leaves_something_behind_is_understood(stage: Stage) -> None:
-    found = tried(stage, stub(stage.root / "wrapper", 'sleep 60 & echo $! > left; exec "$@"'), 50)
-    os.kill(int((stage.workspace / "left").read_text()), signal.SIGKILL)
-    assert found.reads_key
-
-
-def test_a_sandbox_that_says_a_lot_is_understood(stage: Stage) -> None:
-    found = tried(stage, ["sh", "-c", 'echo pulling; "$@"; echo done', "sh"])
-    assert found.reads_key
-
-
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (["false"], "it ended with 1: it said nothing"),
-        (["sh", "-c", "printf '\\033[2Jno such image' >&2; exit 125"], "it ended with 125: ␛[2Jno such image"),
-        (["no-such-sandbox"], "no-such-sandbox: No such file or directory"),
-        ([""], "a command without a name: "),
-        (["sh", "-c", "yes rubbish | head -c 9000000; exit 3"], "it ended with 3: rubbish rubbish"),
-        (["sh", "-c", "sleep 60 & wait"], "it did not end within 0.5 s"),
-        (["sh", "-c", "exec yes"], "it did not end within 0.5 s"),
-    ],
-)
-def test_a_probe_that_did_not_run_proves_nothing(stage: Stage, command: list[str], words: str) -> None:
-    seconds = 0.5 if "0.5 s" in words else 60
-    with pytest.raises(ProbeError) as caught:
-        tried(stage, command, seconds)
-    assert words in str(caught.value)
-    if seconds == 60:
-        shown = stage.run("doctor", stage.workspace, "--", *command)
-        assert shown.code == 1
-        assert "✗ probe: the probe did not run in there" in shown.out
-
-
-def test_without_a_key_there_is_nothing_to_try(tmp_path: Path) -> None:
-    found = Stage(tmp_path).run("doctor", str(tmp_path / "shop"), "--", "env")
-    assert found.code == 1
-    assert "make it now with `agentwatch keys create`" in found.out
-    assert not os.path.lexists(tmp_path / "state")
+def test_the_doctor_runs_no_command_and_promises_nothing(stage: Stage) -> None:
+    canary = stage.root / "canary"
+    found = stage.run("doctor", stage.workspace, "--", "touch", canary)
+    assert (found.code, canary.exists()) == (2, False)
+    assert not re.search(r"forge|prevent|protect|never", stage.run("doctor", stage.workspace).out)

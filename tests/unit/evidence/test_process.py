@@ -14,7 +14,7 @@ from agentwatch.evidence.process import Output, TooSlowError, run
 
 
 def ran(command: list[str], directory: Path, seconds: float) -> Output:
-    return run(command, directory=str(directory), seconds=seconds, max_bytes=1 << 20, keeps_end=True)
+    return run(command, directory=str(directory), seconds=seconds, max_bytes=1 << 20)
 
 
 def sh(script: str) -> list[str]:
@@ -32,14 +32,6 @@ def is_running(process: int) -> bool:
 def test_code_and_words_come_back(tmp_path: Path) -> None:
     output = ran(sh("printf 'a\\377b'; pwd >&2; exit 7"), tmp_path, 30)
     assert (output.code, output.text, output.errors) == (7, b"a\xffb", f"{tmp_path}\n".encode())
-
-
-def test_of_words_without_end_the_last_are_kept(tmp_path: Path) -> None:
-    output = ran(sh("yes rubbish | head -c 9000000; echo; echo the last word"), tmp_path, 60)
-    assert len(output.text) == 1 << 20
-    assert output.text.endswith(b"the last word\n")
-    with pytest.raises(TooSlowError):
-        ran(sh("exec yes"), tmp_path, 0.3)
 
 
 def test_what_a_command_leaves_running_is_not_waited_for(tmp_path: Path) -> None:

@@ -141,15 +141,13 @@ def _fleet(options: argparse.Namespace) -> int:
 
 
 @_DECIDE(
-    "doctor", "check this machine, with -- CMD an agent's sandbox, or with --nats a server of a fleet", PATH,
+    "doctor", "check this machine, or with --nats a server of a fleet", PATH,
     argument("--nats", "URL", "check this NATS server instead"), _CREDS,
     argument("--monitor", "URL", "with --nats: where its monitoring answers; else port 8222 of the same machine"),
-    codes=exit_codes.OF_CHECKS, behind="cmd",
+    codes=exit_codes.OF_CHECKS,
 )  # fmt: skip
 def _doctor(options: argparse.Namespace) -> int:
-    """Check that agentwatch can work here. With -- CMD, try what an agent started by CMD could do to decisions."""
-    if options.cmd is not None and not options.cmd:
-        raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
+    """Check that agentwatch can work here."""
     if options.nats is not None:
         from agentwatch.decisions.keys import Keys
         from agentwatch.shell import FLEET, needing
@@ -160,15 +158,10 @@ def _doctor(options: argparse.Namespace) -> int:
             return examine_server(options.nats, options.creds, options.monitor, Keys())
     if options.creds or options.monitor:
         raise UsageError("--creds and --monitor belong to --nats")
-    workspace = workspace_at(options.path)
-    if options.cmd is not None:
-        from agentwatch.commands.doctor_sandbox import examine_sandbox
-
-        return examine_sandbox(workspace, options.cmd)
     from agentwatch.agents.setup.starts import checks
     from agentwatch.commands.doctor import examine
 
-    settings = load()
+    workspace, settings = workspace_at(options.path), load()
     return examine(workspace, settings, [*checks(workspace), *_of_keys(settings)])
 
 

@@ -76,7 +76,7 @@ def _state(state: Path) -> Iterator[Result]:
     if there == state and state.stat().st_mode & _OPEN_TO_OTHERS:
         yield bad(about, f"others can look into it: chmod 700 {state}")
     else:
-        yield good(about, f"{state}: {made}, and new files never replace old ones there")
+        yield good(about, f"{state}: {made}")
     kind = _kind(there)
     if kind in _NETWORK or kind.startswith("fuse"):
         yield note(about, f"it lies on {kind}: locks between machines may not hold; use one machine, or a local disk")
@@ -129,14 +129,14 @@ def _keys(desk: Desk) -> Iterator[Result]:
     except DecisionError as error:
         yield bad(about, str(error))
     else:
-        private = f"{public.keyid[:16]}…, readable by you alone"
-        cure = "an agent that can read your files could decide in your name; `agentwatch keys passphrase` prevents that"
+        private = f"{public.keyid[:16]}…, which only your user may read"
+        cure = "an agent that can read your files could decide in your name; set one with `agentwatch keys passphrase`"
         if why_not is not None:
             yield note(about, f"{private}; {why_not}: each decision asks for it")
         elif locked:
             yield good(about, f"{private}, with a passphrase{' in the keyring' if in_keyring else ''}")
         else:
-            yield note(about, f"{private}; {cure}")
+            yield note(about, f"{private}, without a passphrase; {cure}")
 
 
 def _given_keys() -> Iterator[Result]:
@@ -214,7 +214,7 @@ def _git(workspace: Path) -> Result:
         repository = find_repository(os.path.realpath(workspace))
     except NoRepositoryError as error:
         return note("git", f"{error}: claims are checked against the disk alone")
-    return good("git", f"the repository {repository.top} is asked, and its configuration never read")
+    return good("git", f"the repository {repository.top} is asked, without its configuration")
 
 
 def _history(workspace: Path) -> Result:

@@ -7,7 +7,6 @@ import os
 import selectors
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -40,31 +39,23 @@ def run(
     max_bytes: int,
     environment: Mapping[str, str] | None = None,
     given: bytes = b"",
-    keeps_end: bool = False,
 ) -> Output:
     """Run a program with exactly this environment; None is ours. `given` is what it reads.
 
-    Of each stream the first `max_bytes` are kept, and a program that writes more is killed; with `keeps_end` the last
-    are kept, however much it writes. Raises TooSlowError after `seconds`, OSError where it cannot be started.
+    Of each stream the first `max_bytes` are kept, and a program that writes more is killed. Raises TooSlowError after
+    `seconds`, OSError where it cannot be started.
     """
     end = time.monotonic() + seconds
     text, errors = bytearray(), bytearray()
     cut = has_ended = False
     with contextlib.ExitStack() as stack:
-        source: int = subprocess.DEVNULL
-        if given:
-            # A file cannot block the program, nor us, as a pipe would.
-            file = stack.enter_context(tempfile.TemporaryFile())
-            file.write(given)
-            file.seek(0)
-            source = file.fileno()
         streams = stack.enter_context(selectors.DefaultSelector())
         # A session of its own: whatever it starts is killed with it.
         process = subprocess.Popen(  # noqa: S603  the caller's arguments, no shell
             arguments,
             cwd=directory,
             env=environment,
-            stdin=source,
+            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -73,16 +64,30 @@ def run(
         for pipe, into in ((process.stdout, text), (process.stderr, errors)):
             if pipe is not None:
                 streams.register(stack.enter_context(pipe), selectors.EVENT_READ, into)
+        if process.stdin is not None:
+            stack.callback(process.stdin.close)
+            os.set_blocking(process.stdin.fileno(), False)
+            streams.register(process.stdin, selectors.EVENT_WRITE)
+        rest = memoryview(given)
         while streams.get_map() and not cut and time.monotonic() < end:
             for key, _ in streams.select(_PAUSE_SECONDS):
+                if key.fileobj is process.stdin:
+                    try:
+                        rest = rest[os.write(key.fd, rest[:_CHUNK]) :]
+                    except BrokenPipeError:
+                        rest = rest[:0]
+                    if not rest:
+                        streams.unregister(process.stdin)
+                        process.stdin.close()
+                    continue
                 kept: bytearray = key.data
                 data = os.read(key.fd, _CHUNK)
                 if not data:
                     streams.unregister(key.fileobj)
                 kept += data
                 if len(kept) > max_bytes:
-                    del kept[slice(-max_bytes) if keeps_end else slice(max_bytes, None)]
-                    cut = not keeps_end
+                    del kept[max_bytes:]
+                    cut = True
             if not has_ended and process.poll() is not None:
                 has_ended, end = True, min(end, time.monotonic() + _REST_SECONDS)
         if not cut:
