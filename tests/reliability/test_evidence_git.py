@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import time
@@ -108,7 +109,14 @@ def hostile(repository: Repository, canary: Path) -> None:
 	ignore = none
 [uploadpack]
 	packObjectsHook = {script}
+[includeIf "gitdir:**"]
+	path = {included}
+[extensions]
+	worktreeConfig = true
 """
+    (repository.root / ".git" / "config.worktree").write_text(f"[core]\n\tfsmonitor = {script}\n\tworktree = /\n")
+    (repository.root / ".git" / "objects" / "info").mkdir(exist_ok=True)
+    (repository.root / ".git" / "objects" / "info" / "alternates").write_text(f"{repository.home}\n")
     with (repository.root / ".git" / "config").open("a") as file:
         file.write(config)
 
@@ -180,6 +188,38 @@ def test_the_canary_would_sing(repository: Repository, tmp_path: Path) -> None:
     repository.write("tracked.md", "two\n", at=AFTER)
     repository.git("status", "--porcelain=v2")
     assert canary.exists()
+
+
+def test_what_an_agent_writes_into_temporary_places_runs_nothing(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codex's `workspace-write` allows that. The agent here is quick: it writes just before git starts."""
+    canary, shared, program = tmp_path / "canary", tmp_path / "shared", tmp_path / "bin" / "git"
+    shared.mkdir()
+    program.parent.mkdir()
+    (tmp_path / "evil").write_text(f"#!/bin/sh\ntouch {canary}\n")
+    (tmp_path / "evil").chmod(0o755)
+    program.write_text(
+        f'#!/bin/sh\nfind {shared} -name config -exec sh -c \'printf "[core]\\nfsmonitor={tmp_path}/evil\\n" >> "$1"\''
+        f' - {{}} \\;\nexec {shutil.which("git")} "$@"\n'
+    )
+    program.chmod(0o755)
+    for variable in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(variable, str(shared))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    (result,) = Checker(repository.root).check([request(returned(modified=["tracked.md"]))])
+    difference(repository.root, "tracked.md", None)
+    assert (only(result).verdict, result.git, canary.exists()) == (Verdict.CONTRADICTED, "", False)
+
+
+def test_a_difference_leaves_the_index_as_it_is(repository: Repository) -> None:
+    """git would note in it that a file which was only touched is the same."""
+    repository.touch("tracked.md", AFTER)
+    before = snapshot(repository.root)
+    shown = difference(repository.root, "tracked.md", None)
+    assert (shown.text, snapshot(repository.root)) == ("", before)
+    assert shown.problem.startswith("git sees no difference")
 
 
 def test_a_git_that_an_agent_put_into_the_workspace_is_not_run(

@@ -58,14 +58,14 @@ class Commits:
         repository = find_repository(self._workspace)
         if repository.head is None:
             return {}
-        with plumbing(repository, self._workspace, seconds=seconds) as git:
-            # No file can be called so.
-            mark = f"\1{secrets.token_hex(8)} "
-            options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")
-            place = repository.prefix or "."
-            output = git.ask("log", *options, repository.head, "--", place, max_bytes=_MAX_BYTES)
-            times = _times(output.text, mark.encode(), os.fsencode(repository.prefix))
-            held = unchanged(git, repository.head, list(times))
+        git = plumbing(repository, self._workspace, seconds=seconds)
+        # No file can be called so.
+        mark = f"\1{secrets.token_hex(8)} "
+        options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")
+        place = repository.prefix or "."
+        output = git.ask("log", *options, repository.head, "--", place, max_bytes=_MAX_BYTES)
+        times = _times(output.text, mark.encode(), os.fsencode(repository.prefix))
+        held = unchanged(git, repository.head, list(times))
         return {name: times[name] for name in held}
 
 

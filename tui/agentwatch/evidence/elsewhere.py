@@ -83,9 +83,9 @@ def _in_commits(
         "--no-renames",
         "--no-ext-diff",
     )
-    with plumbing(repository, workspace, seconds=seconds) as git:
-        given = os.fsencode("".join(f"{line}\n" for line in (*commits, "--", *places)))
-        output = git.ask("log", "--ignore-missing", "--stdin", *options, given=given)
+    git = plumbing(repository, workspace, seconds=seconds)
+    given = os.fsencode("".join(f"{line}\n" for line in (*commits, "--", *places)))
+    output = git.ask("log", "--ignore-missing", "--stdin", *options, given=given)
     commit, at, prefix = "", 0.0, repository.prefix
     # The last word may be half a name.
     for word in output.text.split(b"\0")[:-1]:

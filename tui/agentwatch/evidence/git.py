@@ -21,8 +21,7 @@ from agentwatch.sources.worktrees import NoRepositoryError
 SLACK: Final = 0.05
 """Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
 
-_FIELDS: Final = {b"1": 8, b"2": 9, b"u": 10}
-"""Blanks before the path of an entry, by its kind."""
+_UNMERGED: Final = frozenset({b"DD", b"AU", b"UD", b"UA", b"DU", b"AA", b"UU"})
 _COMMITS_BYTES: Final = 4 * 1024 * 1024
 _RENAMED: Final = 200
 """Missing paths that git is asked about in one round."""
@@ -141,7 +140,8 @@ def look(workspace: str, handoffs: Iterable[float], history: GitHistory, *, seco
     # What was made, or put there, after a handoff knows nothing of what was before.
     began = _began(repository)
     times = sorted({time for time in handoffs if math.isfinite(time) and began <= time})
-    with plumbing(repository, workspace, seconds=seconds) as git, meanwhile(lambda: _status(git)) as status:
+    git = plumbing(repository, workspace, seconds=seconds)
+    with meanwhile(lambda: _status(git)) as status:
         # That is the longest of the questions.
         if history.repository != repository:
             history.tracked = _tracked(git, repository.head) if repository.head is not None else frozenset()
@@ -172,7 +172,8 @@ def renames(workspace: str, paths: Iterable[str], history: GitHistory, *, second
     repository = history.repository
     if repository is None or repository.head is None:
         return targets
-    with contextlib.suppress(NoRepositoryError), plumbing(repository, workspace, seconds=seconds) as git:
+    with contextlib.suppress(NoRepositoryError):
+        git = plumbing(repository, workspace, seconds=seconds)
         options = ("-M", "-z", "--name-status", "--diff-filter=R", "--no-ext-diff")
         staged = _moves(git, "diff-index", "--cached", *options, repository.head)
         asked = set(paths)
@@ -246,29 +247,27 @@ def _status(
 ) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
     """(changed, deleted, untracked, whether that is all), of the workspace or of these `paths` in the repository."""
     prefix = os.fsencode(git.repository.prefix)
-    output = git.status(paths or [git.repository.prefix or "."], untracked=lists_untracked)
-    entries = output.text.split(b"\0")
-    if output.cut:
-        # The last one may be half a name.
-        entries.pop()
+    status, staged = git.status(paths or [git.repository.prefix or "."], untracked=lists_untracked)
     changed, deleted, untracked = set[str](), set[str](), set[str]()
-    rest = iter(entries)
-    for entry in rest:
-        kind = entry[:1]
-        if kind == b"?":
-            untracked.add(os.fsdecode(entry[2:].removeprefix(prefix)))
-            continue
-        if kind not in _FIELDS:
-            continue
-        parts = entry.split(b" ", _FIELDS[kind])
-        if kind == b"1" and parts[1] == b"M." and parts[6] == parts[7] and parts[3][:3] == parts[4][:3]:
-            # Only its mode was staged.
-            continue
-        path = os.fsdecode(parts[-1].removeprefix(prefix))
-        (deleted if b"D" in parts[1][1:2] or parts[1] == b"D." else changed).add(path)
-        if kind == b"2":
-            next(rest, None)
-    return frozenset(changed), frozenset(deleted), frozenset(untracked), not output.cut
+    # The last word of what was cut may be half a name.
+    for entry in status.text.split(b"\0")[:-1]:
+        # How it stands to a commit, which git sees none of, and to the index.
+        how, path = entry[:2], os.fsdecode(entry[3:].removeprefix(prefix))
+        if how == b"??":
+            untracked.add(path)
+        elif how[1:] == b"D":
+            deleted.add(path)
+        elif how[1:] != b" " or how in _UNMERGED or git.repository.head is None:
+            changed.add(path)
+    words = iter(staged.text.split(b"\0")[:-1])
+    for word, name in zip(words, words, strict=False):
+        old_mode, mode, old, new, letter = word.removeprefix(b":").split(b" ")
+        path = os.fsdecode(name.removeprefix(prefix))
+        if letter == b"D":
+            deleted.add(path)
+        elif path not in deleted and (old != new or old_mode[:3] != mode[:3]) and letter != b"U":
+            changed.add(path)
+    return frozenset(changed), frozenset(deleted), frozenset(untracked), not (status.cut or staged.cut)
 
 
 def _bases(git: Plumbing, head: str, times: list[float]) -> dict[float, str | None]:

@@ -66,16 +66,17 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
         base = repository.head
         if base is None:
             return Inspection(problem="git has no commit to compare with.")
-        with plumbing(repository, root, seconds=seconds) as git:
-            if handed_off_at is not None and math.isfinite(handed_off_at):
-                base = commit_before(git, base, handed_off_at)
-            if base is None:
-                return Inspection(problem="git had no commit before the handoff: everything is new.")
-            file = f"{repository.prefix}{place.relative}"
-            output = git.ask("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4)
+        git = plumbing(repository, root, seconds=seconds)
+        if handed_off_at is not None and math.isfinite(handed_off_at):
+            base = commit_before(git, base, handed_off_at)
+        if base is None:
+            return Inspection(problem="git had no commit before the handoff: everything is new.")
+        file = f"{repository.prefix}{place.relative}"
+        output = git.ask("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4)
     except NoRepositoryError as error:
         return Inspection(problem=f"git cannot show the difference: {error}.")
-    shown = _cut(output.text.decode("utf-8", "replace"))
+    # Of a file that was only touched there is a heading and nothing below.
+    shown = _cut(output.text.decode("utf-8", "replace") if output.text.count(b"\n") > 1 else "")
     if not shown.text:
         return Inspection(problem="git sees no difference since the handoff, or does not track this file.")
     return shown._replace(truncated=shown.truncated or output.cut)

@@ -1,9 +1,10 @@
 """Runs git's plumbing on a repository without letting git read the repository's own configuration.
 
-git gets a directory of ours as its git directory, with our configuration, and borrows objects and index by
-environment variables. What the real configuration names is therefore unknown to it, whenever it is written: no filter,
-fsmonitor, hook, textconv, external diff, alias, include, pager, credential helper or transport can run, and a promisor
-remote is never asked. Nothing is written into the repository.
+git gets an empty git directory that comes with this package, and borrows objects and index by environment variables;
+its settings stand in its arguments. So only those who may change agentwatch itself can change what git is told. What
+the real configuration names is unknown to it, whenever it is written: no filter, fsmonitor, hook, textconv, external
+diff, alias, include, pager, credential helper or transport can run, and a promisor remote is never asked. Nothing is
+written anywhere.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import contextlib
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.evidence.process import Output, TooSlowError, run
@@ -31,30 +32,33 @@ MAX_BYTES: Final = 32 * 1024 * 1024
 _OF_COMMITS: Final = ("diff-index", "diff-tree", "log", "ls-tree", "rev-list")
 """Commands whose answers follow from commits, their objects and the index."""
 
-_STATUS: Final = ("status", "--porcelain=v2", "-z", "--ignore-submodules=all", "--no-renames", "--no-ahead-behind")
+_SHA256: Final = 64
+"""Letters of an object's name."""
 
-_CONFIGURATION: Final = """\
-[core]
-\tbare = false
-\tfsmonitor = false
-\tfilemode = false
-\thooksPath = /dev/null
-\tattributesFile = /dev/null
-\tuntrackedCache = false
-\tpager = cat
-\tlogAllRefUpdates = false
-\tsplitIndex = false
-[protocol]
-\tallow = never
-[diff]
-\tignoreSubmodules = all
-[submodule]
-\trecurse = false
-[gc]
-\tauto = 0
-[maintenance]
-\tauto = false
-"""
+_STATUS: Final = ("status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-renames", "--no-ahead-behind")
+_STAGED: Final = ("diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=all")
+
+_EMPTY: Final = Path(__file__).parent / "empty"
+"""Git directories without a commit, one for each kind of object name."""
+
+_SETTINGS: Final = (
+    "core.bare=false",
+    "core.fsmonitor=false",
+    "core.filemode=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.untrackedCache=false",
+    "core.pager=cat",
+    "core.logAllRefUpdates=false",
+    "core.splitIndex=false",
+    "protocol.allow=never",
+    "diff.ignoreSubmodules=all",
+    # It would write the index.
+    "diff.autoRefreshIndex=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
 
 
 class GitFailedError(NoRepositoryError):
@@ -66,10 +70,11 @@ class GitSlowError(GitFailedError):
 
 
 class Plumbing(NamedTuple):
-    """git on one repository, for one round of questions: see `plumbing`."""
+    """git on one repository, with its settings: see `plumbing`."""
 
     repository: Repository
-    program: str
+    program: tuple[str, ...]
+    """git, and the options that stand for a configuration."""
     environment: dict[str, str]
     """All of it: nothing is inherited, and so nothing that the agent or a shell has set."""
     seconds: float
@@ -81,18 +86,21 @@ class Plumbing(NamedTuple):
             looks.spoil("git was asked what cannot be asked again")
         return self._run(*arguments, given=given, max_bytes=max_bytes)
 
-    def status(self, paths: Sequence[str], *, untracked: bool) -> Output:
-        """Ask which files below these paths of the repository differ from the last commit. No file tells that, so it
-        is what may be asked again. Raises GitFailedError."""
+    def status(self, paths: Sequence[str], *, untracked: bool) -> tuple[Output, Output]:
+        """Ask how files below these paths of the repository differ from the index, and the index from the last commit.
+        No file tells that, so it is what may be asked again. Raises GitFailedError."""
         listed = "--untracked-files=all" if untracked else "--untracked-files=no"
-        output = self._run(*_STATUS, listed, "--", *paths, given=b"", max_bytes=MAX_BYTES)
-        looks.asked(self.workspace, (untracked, list(paths)), digest_of(output))
-        return output
+        status = self._run(*_STATUS, listed, "--", *paths, given=b"", max_bytes=MAX_BYTES)
+        staged = Output(0, b"", b"", cut=False)
+        if self.repository.head is not None:
+            staged = self._run(*_STAGED, self.repository.head, "--", *paths, given=b"", max_bytes=MAX_BYTES)
+        looks.asked(self.workspace, (untracked, list(paths)), digest_of(status, staged))
+        return status, staged
 
     def _run(self, *arguments: str, given: bytes, max_bytes: int) -> Output:
         try:
             output = run(
-                [self.program, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *arguments],
+                [*self.program, *arguments],
                 directory=self.repository.top,
                 environment=self.environment,
                 seconds=self.seconds,
@@ -112,8 +120,7 @@ class Plumbing(NamedTuple):
         return output
 
 
-@contextlib.contextmanager
-def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS) -> Iterator[Plumbing]:
+def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS) -> Plumbing:
     """git on a repository; each question may take `seconds`. Raises GitFailedError."""
     # Never a git in the workspace: an agent may have put it there.
     inside = workspace.rstrip("/") + "/"
@@ -127,50 +134,45 @@ def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS
         raise GitFailedError("the index of the git repository is not a regular file")
     if looks.is_noting():
         _note_objects(f"{repository.common_directory}/objects")
-    with contextlib.ExitStack() as stack:
-        try:
-            # Left behind by a kill, it holds nothing but a configuration.
-            ours = tempfile.TemporaryDirectory(prefix="agentwatch-", ignore_cleanup_errors=True)
-            directory = stack.enter_context(ours)
-            _prepare(repository, directory)
-        except OSError as error:
-            raise GitFailedError(f"no temporary directory can be made: {os.strerror(error.errno or 0)}") from None
-        environment = {
-            "PATH": path,
-            "HOME": directory,
-            "XDG_CONFIG_HOME": directory,
-            "LC_ALL": "C",
-            "GIT_DIR": directory,
-            "GIT_WORK_TREE": repository.top,
-            "GIT_INDEX_FILE": index,
-            "GIT_OBJECT_DIRECTORY": f"{repository.common_directory}/objects",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_ALLOW_PROTOCOL": "",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_PAGER": "cat",
-        }
-        if _is_regular(shallow):
-            environment["GIT_SHALLOW_FILE"] = shallow
-        yield Plumbing(repository, program, environment, seconds, workspace)
+    empty = str(_EMPTY / ("sha256" if len(repository.head or "") == _SHA256 else "sha1"))
+    environment = {
+        "PATH": path,
+        "HOME": empty,
+        "XDG_CONFIG_HOME": empty,
+        "LC_ALL": "C",
+        "GIT_DIR": empty,
+        "GIT_WORK_TREE": repository.top,
+        "GIT_INDEX_FILE": index,
+        "GIT_OBJECT_DIRECTORY": f"{repository.common_directory}/objects",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_PAGER": "cat",
+    }
+    if _is_regular(shallow):
+        environment["GIT_SHALLOW_FILE"] = shallow
+    settings = (word for setting in _settings(repository) for word in ("-c", setting))
+    command = (program, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *settings)
+    return Plumbing(repository, command, environment, seconds, workspace)
 
 
 def ask_again(workspace: str, questions: list[Question]) -> list[str]:
     """The digests of what `status` says now, which it was asked before; nothing where it cannot be asked."""
     try:
         repository = find_repository(workspace)
-        with plumbing(repository, workspace) as git:
-            return [digest_of(git.status(paths, untracked=is_untracked)) for is_untracked, paths in questions]
+        git = plumbing(repository, workspace)
+        return [digest_of(*git.status(paths, untracked=is_untracked)) for is_untracked, paths in questions]
     except NoRepositoryError:
         return []
 
 
-def digest_of(output: Output) -> str:
+def digest_of(*outputs: Output) -> str:
     """Equal where the same was said."""
-    return sha256(b"%d %d " % (output.code, output.cut) + output.text).hexdigest()
+    return sha256(b"".join(b"%d %d %d " % (one.code, one.cut, len(one.text)) + one.text for one in outputs)).hexdigest()
 
 
 def _note_objects(directory: str) -> None:
@@ -180,21 +182,12 @@ def _note_objects(directory: str) -> None:
             os.lstat(f"{directory}/{name}")
 
 
-def _prepare(repository: Repository, directory: str) -> None:
-    for name in ("refs", "objects"):
-        os.mkdir(f"{directory}/{name}", 0o700)  # noqa: PTH102
-    head = repository.head or "ref: refs/heads/unborn"
-    sha256 = len(repository.head or "") == 64
-    lines = [_CONFIGURATION, "[core]\n", f"\trepositoryformatversion = {int(sha256)}\n"]
-    lines += [f"\t{key} = {value}\n" for key, value in repository.settings]
+def _settings(repository: Repository) -> Iterator[str]:
+    """All that git is told about how to work."""
     exclude = f"{repository.common_directory}/info/exclude"
-    if _is_regular(exclude) and not any(letter in exclude for letter in '"\\\n'):
-        lines.append(f'\texcludesFile = "{exclude}"\n')
-    if sha256:
-        lines.append("[extensions]\n\tobjectFormat = sha256\n")
-    for name, text in (("HEAD", head + "\n"), ("config", "".join(lines))):
-        with open(f"{directory}/{name}", "w", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
-            file.write(text)
+    yield from _SETTINGS
+    yield from (f"core.{key}={value}" for key, value in repository.settings)
+    yield f"core.excludesFile={exclude if _is_regular(exclude) else os.devnull}"
 
 
 def _is_regular(path: str) -> bool:
