@@ -319,6 +319,7 @@ async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setenv("PAGER", "view -R")
     monkeypatch.setattr(pager, "lend", lend)
+    monkeypatch.setattr("tempfile.tempdir", "/dev/null")  # not into a directory that is shared
     async with live(tmp_path) as one:
         one.add({"call": "a", "given": "make\nit"}, {"result": "a", "text": "\x1b[2Jmade"}, {"words": "Done."})
         await one.until_shown("Done.")

@@ -21,8 +21,14 @@ def places(tmp_path: Path) -> dict[str, str]:
 
 
 def left_behind(places: dict[str, str]) -> list[Path]:
-    temporary = Path(places["TMPDIR"])
-    return [*temporary.iterdir(), *(temporary.parent / "own").rglob("*")]
+    """All but the empty directory in which the demo's was."""
+    temporary, shared = scratch(places), Path(places["TMPDIR"])
+    left = [*shared.iterdir(), *(shared.parent / "own").rglob("*")]
+    return [path for path in left if path not in (temporary, *temporary.parents)]
+
+
+def scratch(places: dict[str, str]) -> Path:
+    return Path(places["XDG_STATE_HOME"]) / "agentwatch" / "temporary"
 
 
 def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict[str, str]) -> None:
@@ -78,7 +84,7 @@ def test_three_keys_allow_what_an_agent_asks_and_it_goes_on(places: dict[str, st
 def test_a_signal_leaves_nothing_behind(places: dict[str, str], shows: str, number: signal.Signals) -> None:
     command = agentwatch("demo", "--speed", "40")
     with Terminal(command, environment=places) as terminal:
-        terminal.wait_until(lambda: list(Path(places["TMPDIR"]).iterdir()))
+        terminal.wait_until(lambda: list(scratch(places).glob("*")))
         terminal.wait_for(shows)
         terminal.signal(number)
         terminal.wait_until_exit()

@@ -120,16 +120,15 @@ def test_a_signal_ends_the_screen_though_nobody_reads_what_it_draws(
 
 
 def test_a_demo_that_loses_its_terminal_leaves_nothing_behind(tmp_path: Path, environment: dict[str, str]) -> None:
-    (tmp_path / "tmp").mkdir()
     command = agentwatch("demo", "--speed", "40")
-    with Terminal(command, columns=140, lines=40, environment=environment | {"TMPDIR": str(tmp_path / "tmp")}) as one:
+    with Terminal(command, columns=140, lines=40, environment=environment) as one:
         one.wait_for(r"■ payments")
         for _ in range(60):
             one.press("jk?\x1b")
             time.sleep(0.01)
         one.hang_up()
         one.wait_until_gone()
-    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list((tmp_path / "state" / "agentwatch" / "temporary").iterdir()) == []
 
 
 @pytest.mark.parametrize("words", [["replay", "--workspace"], ["log", "--follow"], ["wait", "shop.1", "--timeout=60"]])

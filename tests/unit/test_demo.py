@@ -514,6 +514,17 @@ def test_a_demo_that_cannot_write_says_so_at_the_end(monkeypatch: pytest.MonkeyP
         assert eventually(lambda: not _is_playing())
 
 
+def test_a_demo_lies_below_the_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("tempfile.tempdir", "/dev/null")
+    with DemoSession(once=True) as workspace:
+        assert workspace.is_relative_to(tmp_path / "state")
+    assert not workspace.parent.exists()
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    with pytest.raises(WorkspaceError, match="set XDG_STATE_HOME to another place"), DemoSession():
+        pass
+
+
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_demo_speed_that_cannot_be_played_is_a_usage_error(speed: float) -> None:
     with pytest.raises(UsageError, match="above 0"):

@@ -126,7 +126,10 @@ def test_a_read_only_directory_is_no_obstacle(program: Program, database: Path, 
         database.parent.chmod(0o700)
 
 
-def test_a_journal_that_a_crash_left_is_rolled_back_in_a_copy(database: Path, workspace: Path, tmp_path: Path) -> None:
+def test_a_journal_that_a_crash_left_is_rolled_back_in_a_copy(
+    database: Path, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/dev/null")  # not into a directory that is shared
     program = Program(tmp_path / "running.db", workspace, journal="delete")
     root = program.session(title="before")
     program.connection.execute("PRAGMA cache_size = 1")

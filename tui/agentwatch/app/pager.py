@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shutil import which
@@ -14,6 +13,7 @@ from typing import Any, Final
 from textual.app import App
 
 from agentwatch.app.editor import lend
+from agentwatch.scratch import scratch_directory
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.steps import written
@@ -74,11 +74,11 @@ async def open_in_pager(app: App[Any], transcript: RunTranscript) -> str | None:
         return f"$PAGER cannot be understood ({error})."
     if not command:
         return "No pager is set, and there is no less: set $PAGER."
-    # A directory that nobody else may enter: what agents say is nobody else's.
-    with tempfile.TemporaryDirectory(prefix="agentwatch-") as directory:
-        path = Path(directory) / "transcript.txt"
-        try:
+    try:
+        # A directory that nobody else may enter: what agents say is nobody else's.
+        with scratch_directory() as directory:
+            path = directory / "transcript.txt"
             await asyncio.to_thread(_write, transcript, path)
-        except OSError as error:
-            return f"The transcript could not be written out: {error.strerror}."
-        return lend(app, command, path, "Set $PAGER.")
+            return lend(app, command, path, "Set $PAGER.")
+    except OSError as error:
+        return f"The transcript could not be written out: {error.strerror}."

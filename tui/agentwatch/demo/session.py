@@ -1,10 +1,10 @@
-"""Runs the demo: a temporary workspace, a thread that plays the session into it, and a clean end."""
+"""Runs the demo: a workspace in a scratch directory, a thread that plays the session into it, and a clean end."""
 
 from __future__ import annotations
 
 import math
 import signal
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,8 @@ from agentwatch.demo.child import Child
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
 from agentwatch.errors import UsageError, WorkspaceError
+from agentwatch.place import state_directories
+from agentwatch.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -58,6 +60,7 @@ class DemoSession:
         """Seconds of silence after which a working task should count as stale, at this speed."""
         self._speed = speed
         self._once = once
+        self._directory = ExitStack()
         self._stop = Event()
         self._held = False
         self._asked_to_end: int | None = None
@@ -69,8 +72,10 @@ class DemoSession:
     def __enter__(self) -> Path:
         # The app has handlers of its own, once it is there.
         self._handlers = {number: signal.signal(number, self._note) for number in _ENDING}
-        self._directory = tempfile.TemporaryDirectory(prefix="agentwatch-demo-", ignore_cleanup_errors=True)
-        place = Path(self._directory.name).resolve()
+        try:
+            place = self._directory.enter_context(scratch_directory())
+        except OSError as error:
+            raise WorkspaceError(f"the demo cannot be played: {error}; set XDG_STATE_HOME to another place") from error
         self._workspace, self._state, self._configuration = place / "shop", place / "state", place / "configuration"
         self._workspace.mkdir()
         (self._workspace / "AGENTS.md").write_text(_INSTRUCTIONS, "utf-8")
@@ -91,12 +96,12 @@ class DemoSession:
         self._thread.join()
         if self._asker is not None:
             self._asker.leave()
-        self._directory.cleanup()
+        self._directory.close()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         if self._failure and error is None:
             raise WorkspaceError(
-                f"the demo stopped: {self._failure}; give {tempfile.gettempdir()} free space, or set TMPDIR"
+                f"the demo stopped: {self._failure}; give {state_directories()} free space, or set XDG_STATE_HOME"
             ) from self._failure
 
     def open_desk(self) -> Desk:

@@ -130,6 +130,8 @@ def configure(connection: sqlite3.Connection, busy_ms: int) -> None:
     # The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
+    # Else SQLite would make files in a directory that is shared.
+    connection.execute("PRAGMA temp_store = MEMORY")
 
 
 def examine(connection: sqlite3.Connection) -> int:

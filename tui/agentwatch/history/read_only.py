@@ -7,7 +7,7 @@ no log beside it            `immutable=1`: no lock, no file. A reader checks aft
 log and shared memory       `mode=ro` with `readonly_shm=1`: the shared memory of the program that runs is used, or
                             private memory where its program has died; none is made.
 rollback journal, unused    `mode=ro`, which makes no file then.
-anything left by a crash    a copy in a temporary directory: nobody has it open.
+anything left by a crash    a copy in a scratch directory: nobody has it open.
 
 Which of these holds changes when the last program that has it open ends: it removes the log and the memory, maybe
 between the look at them and the opening, which fails then. So what cannot be opened is looked at again.
@@ -19,8 +19,7 @@ import os
 import shutil
 import sqlite3
 import stat
-import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -29,6 +28,7 @@ from urllib.parse import quote
 from agentwatch.history.database import UnusableError, configure, examine, is_damage
 from agentwatch.history.schema import NAME, SCHEMA_VERSION
 from agentwatch.kept import looks
+from agentwatch.scratch import scratch_directory
 
 _BUSY_MS: Final = 1_000
 _ATTEMPTS: Final = 5
@@ -45,7 +45,7 @@ class Snapshot:
     path: Path
     connection: sqlite3.Connection
     signature: Signature | None
-    copy: tempfile.TemporaryDirectory[str] | None = field(default=None)
+    copy: ExitStack = field(default_factory=ExitStack)
 
     @property
     def is_torn(self) -> bool:
@@ -55,8 +55,7 @@ class Snapshot:
     def close(self) -> None:
         with suppress(sqlite3.Error):
             self.connection.close()
-        if self.copy is not None:
-            self.copy.cleanup()
+        self.copy.close()
 
 
 def open_snapshot(directory: Path) -> Snapshot | None:
@@ -102,16 +101,14 @@ def _open(path: Path) -> Snapshot:
 
 
 def _copied(path: Path) -> Snapshot:
-    directory = tempfile.TemporaryDirectory(prefix="agentwatch-")
-    try:
-        copy = Path(directory.name) / NAME
+    with ExitStack() as stack:
+        copy = stack.enter_context(scratch_directory()) / NAME
         for suffix in ("", "-wal", "-journal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
-        return _checked(Snapshot(path, sqlite3.connect(copy, check_same_thread=False), None, directory))
-    except (sqlite3.Error, OSError, UnusableError):
-        directory.cleanup()
-        raise
+        snapshot = _checked(Snapshot(path, sqlite3.connect(copy, check_same_thread=False), None))
+        snapshot.copy = stack.pop_all()
+        return snapshot
 
 
 def _checked(snapshot: Snapshot) -> Snapshot:

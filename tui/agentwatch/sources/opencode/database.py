@@ -6,7 +6,7 @@ So a connection is opened for one look and closed again, and `stat` tells whethe
 
 log and shared memory       `mode=ro` with `readonly_shm=1`, which makes nothing and works in read-only directories.
 rollback journal            `mode=ro`, which makes no file then.
-anything else               a copy in a temporary directory: a log that was cleanly closed or copied away from its
+anything else               a copy in a scratch directory: a log that was cleanly closed or copied away from its
                             shared memory, and a journal that a crash left. Nobody has such a database open.
 the same, but too large     `mode=ro`; with a log SQLite then makes the two files, as the program's own start would.
 
@@ -22,16 +22,16 @@ import shutil
 import sqlite3
 import stat
 import struct
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.kept import looks
+from agentwatch.scratch import scratch_directory
 from agentwatch.sources.sessions.where import is_of_this_system
 
 LARGEST_COPY: Final = 128 * 1024 * 1024
@@ -60,7 +60,7 @@ class _ChangedError(OSError):
 
 class _Copy(NamedTuple):
     signature: Signature
-    directory: tempfile.TemporaryDirectory[str]
+    directory: ExitStack
     path: Path
 
 
@@ -91,6 +91,7 @@ class ForeignDatabase:
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
             # Not `trusted_schema = OFF`: Kilo has an index on json_extract, and its schema would be called malformed.
             connection.execute("PRAGMA mmap_size = 0")
+            connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("BEGIN")
             yield connection
         finally:
@@ -122,7 +123,7 @@ class ForeignDatabase:
 
     def _remove_copy(self) -> None:
         if self._copy is not None:
-            self._copy.directory.cleanup()
+            self._copy.directory.close()
             self._copy = None
 
     def _connect(self) -> sqlite3.Connection:
@@ -151,18 +152,14 @@ class ForeignDatabase:
         signature = self.signature()
         if self._copy is None or self._copy.signature != signature:
             self._remove_copy()
-            directory = tempfile.TemporaryDirectory(prefix="agentwatch-")
-            path = Path(directory.name) / "copy.db"
-            try:
+            with ExitStack() as stack:
+                path = stack.enter_context(scratch_directory()) / "copy.db"
                 for suffix in ("", "-wal", "-journal"):
                     with suppress(FileNotFoundError):
                         shutil.copyfile(self._beside(suffix), f"{path}{suffix}")
                 if self.signature() != signature:
                     raise _ChangedError("it changed while it was copied")
-            except OSError:
-                directory.cleanup()
-                raise
-            self._copy = _Copy(signature, directory, path)
+                self._copy = _Copy(signature, stack.pop_all(), path)
         return self._copy.path
 
     def _has_log_format(self) -> bool:
