@@ -10,10 +10,12 @@ import random
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import get_character_cell_size
 
 from agentwatch.text import (
     LINE_LIMIT,
@@ -30,6 +32,8 @@ from agentwatch.text import (
 )
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "50000"))
+SMALL = {chr(code) for code in (*range(0x1161, 0x1200), *range(0xD7B0, 0xD7FC), *range(0x1F3FB, 0x1F400))}
+"""Letters and signs without a width of their own, counted as marks are."""
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 hostile = st.one_of(
     st.text(st.characters(), max_size=60),
@@ -231,7 +235,9 @@ def unseen(seen: str) -> str:
     | st.lists(st.sampled_from(["<", "U+200B", ">", "+1 mark", "9 blanks", " ", "\u200b", "␠"])).map("".join)
 )
 def test_calls_that_differ_look_different(text: str) -> None:
-    is_counted = any(unicodedata.category(one).startswith("M") for one in text) or re.search(r"\s{40}", text)
+    is_counted = any(unicodedata.category(one).startswith("M") or one in SMALL for one in text) or re.search(
+        r"\s{40}", text
+    )
     assert is_counted or unseen(verbatim(text, len(text))) == text
 
 
@@ -241,6 +247,61 @@ def test_a_carriage_return_ends_no_line_of_a_call() -> None:
 
 def test_a_letter_that_is_seen_as_nothing_keeps_columns_straight() -> None:
     assert clean("a\u3164\uffa0b") == "a<U+3164><U+FFA0>b"
+
+
+def spans(text: str) -> list[str]:
+    """The characters of ranges such as `180B-180F`."""
+    ends = ([int(code, 16) for code in word.split("-")] for word in text.split())
+    return [chr(code) for span in ends for code in range(span[0], span[-1] + 1)]
+
+
+IGNORABLE = spans(
+    "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF FFA0 FFF0-FFF8"
+    " 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
+)
+"""Default_Ignorable_Code_Point of Unicode 15.1, whatever this Python knows of it."""
+BLANK = spans("2800 FFFC 13441-13442 16FE4 1D159")
+MARKS = spans("0300-036F 0483-0489 1AB0-1AFF 1DC0-1DFF 20D0-20FF 2DE0-2DFF FE20-FE2F")
+"""Seen on any letter, but for the first of those that can be ignored."""
+PICTURED = spans("FE0E-FE0F 1F3FB-1F3FF")
+NARROW = [character for character in map(chr, range(0x110000)) if get_character_cell_size(character) == 0]
+
+
+@pytest.mark.parametrize("show", [clean, exact, verbatim, lambda text: "".join(one.text for one in whole(text))])
+def test_no_character_that_is_seen_as_nothing_stands_in_a_text(show: Callable[[str], str]) -> None:
+    hidden = {*IGNORABLE, *BLANK, *NARROW} - {*MARKS, "\n", "\r", "\t"} | {"\u034f"}
+    for around in ("a{}b", "{}b", "a {}", "\u20ac{}"):
+        left = {one for one in hidden if one in show(around.format(one))}
+        # On a sign that is no letter they choose how it looks.
+        assert left <= ({*PICTURED} if around[0] == "\u20ac" else set()), (around, ascii(left))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u1112\u1161\u11ab\u1100\u1173\u11af \ud558\u11ab",  # Hangul, in its parts
+        "\u0e01\u0e47 \u0915\u094d\u0937\u093f \u1019\u1039\u1018 \u05e9\u05c1 \u0643\u0650",
+        "1\ufe0f\u20e3 \u2139\ufe0f \u26a0\ufe0f \U0001f44d\U0001f3fd",
+        "e\u0301 \u0438\u0306",
+    ],
+)
+def test_marks_stand_where_they_belong(text: str) -> None:
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("rm\u1161\u11ab -rf", "rm<U+1161><U+11AB> -rf"),
+        ("\u1100\u1161\u1161\u1161\u1161x", "\u1100\u1161\u1161<+2 marks>x"),
+        ("a\u1039b", "a<U+1039>b"),
+        ("\U00018b00\U00016fe4", "\U00018b00<U+16FE4>"),
+        ("\U0001d158\U0001d159", "\U0001d158<U+1D159>"),
+        ("\u0301\u094d", "\u0301<U+094D>"),
+    ],
+)
+def test_marks_that_would_be_unseen_are_shown(text: str, shown: str) -> None:
+    assert verbatim(text) == shown == clean(shown)
 
 
 class Named(type):

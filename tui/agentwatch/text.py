@@ -36,10 +36,31 @@ _COMBINING_CATEGORIES: Final = frozenset({"Mn", "Me", "Mc"})
 _PICTURE: Final = "[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _JOINER: Final = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
 
-# What is seen as nothing, among it the selectors and joiners that `clean` lets stand in prose.
-_UNSEEN: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_FILLERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs that are seen as nothing, of a width that terminals do not agree on."""
+# Seen as nothing, though their category does not say so: Default_Ignorable_Code_Point, and signs without a shape.
+_UNSEEN: Final = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc"
+    "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
+)
+_HIDDEN: Final = re.compile(f"[{_UNSEEN}]")
+_SELECTORS: Final = "\ufe0e\ufe0f"
+"""They choose how a picture, a digit of a key or one letter looks; everywhere else they hide something."""
+_TONES: Final = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+"""Of the skin on a picture, of no width of their own there."""
+_SELECTED: Final = frozenset("0123456789#*\u2139")
+
+# Vowels and finals of Hangul have a width only as part of a syllable, which the letter before them begins.
+_VOWELS_AND_FINALS: Final = "\u1161-\u11ff\ud7b0-\ud7c6\ud7cb-\ud7fb"
+_JAMO: Final = re.compile(f"[{_VOWELS_AND_FINALS}]")
+_STRAY_JAMO: Final = re.compile(
+    f"(?<![\u1100-\u115e\ua960-\ua97c\uac00-\ud7a3{_VOWELS_AND_FINALS}])[{_VOWELS_AND_FINALS}]+"
+)
+_ANY_BASE: Final = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u2de0-\u2dff\ufe20-\ufe2f]"
+)
+"""Marks that are seen on whatever they stand on. Those of a script may be seen as nothing on what is not of it."""
+_SCRIPTS: Final = "\u0530"
+"""From here on letters have marks of their own."""
+
 _BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
 _MANY: Final = 40
 _BLANK_IN_CALL: Final = re.compile(
@@ -75,12 +96,24 @@ def _shown(character: str) -> str:
     if code == 0x7F:
         return "␡"
     category = unicodedata.category(character)
-    if category in _UNSAFE_CATEGORIES or character in _FILLERS:
+    if category in _UNSAFE_CATEGORIES or (_HIDDEN.match(character) and character not in _SELECTORS):
         return f"<U+{code:04X}>"
-    if category in _COMBINING_CATEGORIES:
+    if category in _COMBINING_CATEGORIES or character in _TONES or _JAMO.match(character):
         return ""
     # Other spaces (no-break, ideographic, thin) look like a space but are not one: they could fake a word boundary.
     return " " if category == "Zs" else character
+
+
+@lru_cache(maxsize=4096)
+def _is_seen_on(mark: str, base: str) -> bool:
+    """Whether a mark shows on the character before it, "" for none."""
+    if mark in _SELECTORS and base in _SELECTED:
+        return True
+    if mark in _SELECTORS or mark in _TONES:
+        return not base.isascii() and unicodedata.category(base)[0] in "PS"
+    if _ANY_BASE.match(mark) or _JAMO.match(mark):
+        return True
+    return base >= _SCRIPTS and unicodedata.category(base)[0] == "L"
 
 
 def _safe(text: str, *, counts_marks: bool = False) -> str:
@@ -88,14 +121,17 @@ def _safe(text: str, *, counts_marks: bool = False) -> str:
         return text
     if "\u200d" in text:
         text = re.sub(_JOINER, r"\1", text)
+    text = _STRAY_JAMO.sub(_visible, text)
     shown: list[str] = []
-    combining = 0
+    base, combining = "", 0
     for character in text:
         replacement = _shown(character)
+        if not replacement and not _is_seen_on(character, base):
+            replacement = _visible(character)
         if replacement:
             if counts_marks and combining > MAX_COMBINING:
                 shown.append(left_out(combining - MAX_COMBINING, "mark"))
-            combining = 0
+            base, combining = replacement[-1], 0
             shown.append(replacement)
         else:
             combining += 1
@@ -149,8 +185,8 @@ def _counted(blanks: re.Match[str]) -> str:
     return f"<{len(blanks[0]):,} blanks>" if len(blanks[0]) >= _MANY else _visible(blanks)
 
 
-def _visible(blanks: re.Match[str]) -> str:
-    codes = map(ord, blanks[0])
+def _visible(blanks: re.Match[str] | str) -> str:
+    codes = map(ord, blanks if isinstance(blanks, str) else blanks[0])
     return "".join(chr(0x2400 + code) if code <= 0x20 else f"<U+{code:04X}>" for code in codes)
 
 
