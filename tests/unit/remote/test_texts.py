@@ -59,7 +59,7 @@ def test_of_a_host_that_cannot_be_reached_there_is_none() -> None:
 
 
 def test_what_was_looked_at_long_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_KEPT", 8)
+    monkeypatch.setattr(module, "LARGEST_TEXTS", 8)
     there = There(a="hello", b="world", c="!!")
     for digest in ("a", "b", "b", "c", "a"):
         there.texts.text("s", "w", digest)
@@ -82,7 +82,7 @@ def test_an_answer_that_says_now_this_now_that_is_none_and_breaks_nothing(
 
 def test_an_answer_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.1)
-    monkeypatch.setattr(module, "_KEPT", 1_000)
+    monkeypatch.setattr(module, "LARGEST_ANSWER", 1_000)
     held: list[int] = []
 
     def say(ask: Ask) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from enum import Enum, auto
 from operator import attrgetter
@@ -21,6 +21,7 @@ from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.observation import Checked, Decided, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.requests import after
 from agentwatch.remote.frames import Item
+from agentwatch.remote.limits import load_of, tasks_in
 from agentwatch.remote.observed import Told
 
 MOST_CHECKS: Final = 32
@@ -70,6 +71,13 @@ class Book:
         self._floor = 0
         """Who has less than this has missed an end that is forgotten."""
         self._mark = 0
+        self._load: Counter[str] = Counter()
+        self._tasks: Counter[str] = Counter()
+
+    @property
+    def held(self) -> Counter[str]:
+        """How much is in it, by the kinds of `limits.MOST`."""
+        return self._load + Counter(tasks=len(self._tasks))
 
     def __len__(self) -> int:
         return len(self._by_seq)
@@ -145,7 +153,8 @@ class Book:
             return Put.KNOWN
         fate = Put.NEXT if item.seq > self.seq else Put.LATE
         self.seq = max(self.seq, item.seq)
-        self._forgotten.pop(key, None)
+        if end is not None:
+            self._load -= load_of(self._forgotten.pop(key).observation)
         for one in [one for one in chain[:index] if self._is_over(one, [item])]:
             chain.remove(one)
             self._drop(one)
@@ -160,6 +169,17 @@ class Book:
         if not chain:
             del self._chains[key]
         return fate
+
+    def remove(self, item: Item) -> None:
+        """Take an entry out that there is no room for."""
+        key = key_of(item.observation)
+        if item.seq in self._by_seq:
+            self._drop(item)
+            self._chains[key].remove(item)
+            if not self._chains[key]:
+                del self._chains[key]
+        elif self._forgotten.pop(key, None) is not None:
+            self._load -= load_of(item.observation)
 
     def chain(self, key: str) -> list[int]:
         """The numbers of all that counts about a subject, in order."""
@@ -179,16 +199,26 @@ class Book:
     def _forget(self, key: str, item: Item) -> None:
         self._drop(item)
         self._forgotten[key] = item
+        self._load += load_of(item.observation)
         while len(self._forgotten) > _MOST_FORGOTTEN:
-            self._floor = max(self._floor, self._forgotten.popitem(last=False)[1].seq)
+            gone = self._forgotten.popitem(last=False)[1]
+            self._load -= load_of(gone.observation)
+            self._floor = max(self._floor, gone.seq)
 
     def _enter(self, item: Item) -> None:
         self._by_seq[item.seq] = item
         self._mark ^= _mark_of(item)
+        self._load += load_of(item.observation)
+        self._tasks.update(tasks_in(item.observation))
 
     def _drop(self, item: Item) -> None:
         del self._by_seq[item.seq]
         self._mark ^= _mark_of(item)
+        self._load -= load_of(item.observation)
+        for task in tasks_in(item.observation):
+            self._tasks[task] -= 1
+            if not self._tasks[task]:
+                del self._tasks[task]
 
 
 def _says_the_same(before: Told, now: Told) -> bool:

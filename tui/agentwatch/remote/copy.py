@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, Protocol
 
 from agentwatch.remote.book import Book, Put
 from agentwatch.remote.frames import Cursor, Hello, Mark, Observed, Reset, Standing, Workspace
+from agentwatch.remote.limits import MOST_WORKSPACES, excess, weight
 from agentwatch.remote.observed import Told
+from agentwatch.sources.health import Health
 
 _PATIENCE: Final = 2
 """So many beats in a row must tell that something lacks, where it may still be on its way; and so often less than
 everything is asked for."""
+_LONGEST: Final = 600
+"""Characters of how well a host sees, where there is no room for more."""
 
 
 class Copy:
@@ -25,6 +30,8 @@ class Copy:
         """Up to here, everything is known."""
         self.is_late = False
         """Some of it came behind what it belongs before: who has taken it as it came has to begin anew."""
+        self.dropped: set[str] = set()
+        """The kinds of `limits.MOST` of which there was more than is taken in."""
         self._keeps = keeps
         self._upto = 0
         """From here on, all is there again that was told before a reset."""
@@ -41,12 +48,18 @@ class Copy:
     @property
     def is_complete(self) -> bool:
         """Whether all is known that the relay knew when it spoke last."""
-        return not self.lacks and self.have >= max(self._upto, self.book.seq)
+        return bool(self.dropped) or (not self.lacks and self.have >= max(self._upto, self.book.seq))
 
     @property
     def lacks(self) -> bool:
         """Whether something is missing that has to be asked for."""
-        return self._lacks or self._misses >= (_PATIENCE if self._keeps else 1)
+        # There is no room for what was dropped: it is not asked for again.
+        return not self.dropped and (self._lacks or self._misses >= (_PATIENCE if self._keeps else 1))
+
+    @property
+    def held(self) -> Counter[str]:
+        """How much is known, by the kinds of `limits.MOST`."""
+        return self.book.held + Counter(MiB=weight(self.standing))
 
     @property
     def cursor(self) -> Cursor:
@@ -57,11 +70,18 @@ class Copy:
         self.asked += 1
         self._misses = 0
 
-    def take(self, observed: Observed) -> list[Told]:
-        """Take in what was told. Returns what of it is new, in order."""
+    def take(self, observed: Observed, others: Counter[str]) -> list[Told]:
+        """Take in what was told, as far as there is room besides what others hold. Returns what of it is new, in order.
+        """
         new = []
+        # The rest is one sum for all entries: it is made anew for each frame.
+        others = others + Counter(MiB=weight(self.standing))
         for item in observed.items:
             put = self.book.put(item)
+            if over := excess(others + self.book.held):
+                self.book.remove(item)
+                self.dropped.update(over)
+                continue
             if put is not Put.KNOWN:
                 new.append(item.observation)
             self.is_late |= put is Put.LATE
@@ -80,10 +100,14 @@ class Copy:
             return
         self.book, self.have, self._upto = Book(), 0, reset.upto
         self.is_late, self._lacks, self._misses = True, False, 0
+        self.dropped = set()
 
-    def stand(self, standing: Standing) -> None:
+    def stand(self, standing: Standing, others: Counter[str]) -> None:
         """How well the host sees it."""
         if self.standing is None or standing.number > self.standing.number:
+            if over := excess(others + self.book.held + Counter(MiB=weight(standing))):
+                standing = standing._replace(health=Health(standing.health.mode, standing.health.detail[:_LONGEST]))
+                self.dropped.update(over)
             self.standing = standing
 
     def compare(self, mark: Mark) -> None:
@@ -103,10 +127,15 @@ class Epoch:
     """One run of the relay."""
 
     def __init__(self, hello: Hello, *, keeps: bool) -> None:
-        self.hello = hello
-        self.copies = {one.id: Copy(hello.epoch, keeps=keeps) for one in hello.workspaces}
+        workspaces = hello.workspaces[:MOST_WORKSPACES]
+        self.hello = hello._replace(workspaces=workspaces)
+        self.copies = {one.id: Copy(hello.epoch, keeps=keeps) for one in workspaces}
         self.confirmed_at = float("-inf")
         """When it was last known to run, by a clock that nobody sets."""
+
+    def held_besides(self, copy: Copy) -> Counter[str]:
+        """How much is known of all workspaces but one."""
+        return sum((one.held for one in self.copies.values() if one is not copy), Counter[str]())
 
 
 class Listener(Protocol):

@@ -37,6 +37,7 @@ from agentwatch.decisions.signed import AHEAD, SignedRequest, sign
 from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
 from agentwatch.place import state_directory
+from agentwatch.remote.limits import LARGEST_RESULT, MOST_RESULTS, weight
 from agentwatch.remote.outbox import Letter, Outbox
 from agentwatch.remote.said import Host, NotTrustedError, outcome_of, says_the_same
 from agentwatch.text import quoted
@@ -199,9 +200,12 @@ class RemoteDesk(OperatorDesk):
 
     def take(self, result: Result) -> None:
         """The host has said what became of something. Any thread may call it; it never blocks."""
-        if result.workspace != self.workspace_id:
+        if result.workspace != self.workspace_id or weight(result) > LARGEST_RESULT:
             return
         with self._news:
+            if result.request_sha256 not in self._awaited and len(self._results) >= MOST_RESULTS:
+                # Nothing is lost: what waits for it asks again.
+                return
             self._results[result.request_sha256] = result
             self._changes += 1
             self._news.notify_all()

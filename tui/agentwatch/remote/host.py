@@ -25,6 +25,7 @@ from agentwatch.remote.frames import (
     Watch,
     to_bytes,
 )
+from agentwatch.remote.limits import LARGEST_HELLO, weight
 from agentwatch.remote.link import Link, LinkState
 from agentwatch.remote.observed import Told
 from agentwatch.remote.pulse import SILENT_SECONDS, Pulse
@@ -239,7 +240,7 @@ class RemoteHost:
                 self._learn(frame)
 
     def _meet(self, hello: Hello) -> None:
-        if hello.epoch in self._epochs:
+        if hello.epoch in self._epochs or weight(hello) > LARGEST_HELLO:
             return
         self._epochs[hello.epoch] = Epoch(hello, keeps=self._link.keeps)
         # Those that were heard of first go first: where a clock was set back, the newest run is not the one that began
@@ -252,15 +253,15 @@ class RemoteHost:
     def _learn(self, frame: Observed | Reset | Standing) -> None:
         epoch = self._epochs.get(frame.epoch)
         copy = epoch.copies.get(frame.workspace) if epoch is not None else None
-        if copy is None:
+        if epoch is None or copy is None:
             return
         new: list[Told] = []
         if isinstance(frame, Observed):
-            new = copy.take(frame)
+            new = copy.take(frame, epoch.held_besides(copy))
         elif isinstance(frame, Reset):
             copy.reset(frame)
         else:
-            copy.stand(frame)
+            copy.stand(frame, epoch.held_besides(copy))
         if epoch is self._current:
             for listener in self._listeners:
                 listener.told(copy, new)

@@ -13,6 +13,7 @@ from agentwatch.remote.codec import shifter
 from agentwatch.remote.copy import Copy
 from agentwatch.remote.frames import Wish, Workspace
 from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.limits import BUSY_SECONDS, MOST_NEWS, load_of, words
 from agentwatch.remote.observed import Told
 from agentwatch.remote.transcripts import FarTranscript, is_of
 from agentwatch.sources.health import FILES, Batch, Health, Problem
@@ -46,7 +47,12 @@ class RemoteSource(Source):
         self._emit: Callable[[Batch], None] | None = None
         self._copy: Copy | None = None
         self._new: list[Told] = []
-        """What is known and was not emitted yet."""
+        """What is to be emitted besides what was."""
+        self._news_size = 0
+        """Bytes that were emitted, or are to be, since all was emitted."""
+        self._all_at = float("-inf")
+        """When all was emitted last, by a clock that nobody sets."""
+        self._is_flooded = False
         self._has_begun = False
         """Something was emitted."""
         self._since: float | None = None
@@ -129,14 +135,20 @@ class RemoteSource(Source):
         return self._name in ("", workspace.id, workspace.name, workspace.path, *workspace.asked)
 
     def show(self, copy: Copy, workspace: Workspace) -> None:
-        self._copy, self.workspace, self._new = copy, workspace, [*copy.book.observations()]
+        self._copy, self.workspace = copy, workspace
         self._begin_anew()
         self.advance()
 
     def told(self, copy: Copy, new: list[Told]) -> None:
-        if copy is self._copy:
+        if copy is not self._copy:
+            return
+        if self._has_begun and self._since is None:
             self._new += new
-            self.advance()
+            self._news_size += sum(load_of(one)["MiB"] for one in new)
+            if self._news_size > MOST_NEWS:
+                self._is_flooded = self.host.steady() < self._all_at + BUSY_SECONDS
+                self._begin_anew()
+        self.advance()
 
     def moved(self) -> None:
         self._begin_anew()
@@ -153,15 +165,18 @@ class RemoteSource(Source):
         observations: list[Observation] = []
         anew = False
         if copy is not None and self.workspace is not None and (lost is not None or self.host.is_confirmed):
-            if self._since is None or not self._has_begun:
-                observations = [] if self._has_begun else [self._rules(self.workspace)]
-                self._has_begun, self._since = True, None
-                observations += [self._here(one) for one in self._new]
+            is_ready = self._is_ready and not self._is_flooded
+            if self._has_begun and self._since is None:
+                observations = [self._here(one) for one in self._new]
                 self._new = []
-            elif self._is_ready or self.host.steady() >= self._since + _PATIENCE:
-                anew, self._since, self._new = True, None if self._is_ready else self.host.steady(), []
+            elif not self._has_begun or is_ready or self.host.steady() >= (self._since or 0.0) + _PATIENCE:
+                anew = self._has_begun
+                self._since = None if is_ready or self._is_flooded or not anew else self.host.steady()
+                self._has_begun, self._is_flooded = True, False
+                self._new, self._news_size, self._all_at = [], 0, self.host.steady()
                 observations = [self._rules(self.workspace), *map(self._here, copy.book.observations())]
-                self._lost = None
+                if anew:
+                    self._lost = None
         if lost is not None and self._lost is None:
             observations.append(Lost(self._seq, lost))
             self._lost = lost
@@ -182,6 +197,7 @@ class RemoteSource(Source):
         return is_settled and copy is not None and copy.is_complete and self.host.is_confirmed
 
     def _begin_anew(self) -> None:
+        self._new = []
         if self._since is None:
             self._since = self.host.steady()
 
@@ -205,7 +221,13 @@ class RemoteSource(Source):
             return Health("degraded", words, problems=(Problem(FILES, "", words), *others))
         if known is None or not self._has_begun:
             return Health("starting", f"asking {label}")
-        return known
+        dropped = copy.dropped if copy is not None else ()
+        if not dropped:
+            return known
+        problems = (*(Problem(FILES, "", words(label, kind)) for kind in sorted(dropped)), *known.problems)
+        return health_of(known.mode, known.detail, problems, known.directories, known.files)._replace(
+            notices=known.notices
+        )
 
 
 def _texts_of(told: Told) -> Collection[str]:

@@ -9,14 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from agentwatch.remote.frames import LARGEST, Ask, Reply, Wish
+from agentwatch.remote.frames import Ask, Reply, Wish
+from agentwatch.remote.limits import LARGEST_ANSWER, LARGEST_TEXTS
 
 SECONDS: Final = 8.0
 """Nobody waits longer for a text."""
 _AGAIN_SECONDS: Final = 2.0
 _MOST_PARTS: Final = 1_024
-_KEPT: Final = 4 * LARGEST
-"""Characters of all texts that are kept, and of one that arrives."""
 
 
 class _Arriving:
@@ -90,7 +89,7 @@ class Texts:
                 # It is no answer that says now this, now that.
                 return
             arriving.parts = reply.parts
-            if reply.parts and reply.part not in arriving.found and arriving.size + len(reply.data) <= _KEPT:
+            if reply.parts and reply.part not in arriving.found and arriving.size + len(reply.data) <= LARGEST_ANSWER:
                 arriving.found[reply.part] = reply.data
                 arriving.size += len(reply.data)
             if arriving.is_over:
@@ -99,6 +98,6 @@ class Texts:
     def _keep(self, key: tuple[str, str], text: str) -> None:
         self._size += len(text) - len(self._kept.pop(key, ""))
         self._kept[key] = text
-        while self._size > _KEPT and len(self._kept) > 1:
+        while self._size > LARGEST_TEXTS and len(self._kept) > 1:
             _, gone = self._kept.popitem(last=False)
             self._size -= len(gone)
