@@ -18,6 +18,8 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs import document as document_module
 from agentwatch.app.dialogs import frame
 from agentwatch.app.dialogs.document import Document
+from agentwatch.config import Settings
+from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import Action, Stage
@@ -212,7 +214,7 @@ async def test_a_key_that_is_typed_while_the_last_check_runs_is_checked_too(tmp_
 
         of._proposal = proposal._replace(problems=problems)
         await s.press("ctrl+s")
-        await s.until(lambda: "not yet: correct the handoff first" in s.text())
+        await s.until(lambda: "The handoff is not what you saw: read it" in s.words)
         assert s.entries() == ()
 
 
@@ -221,7 +223,9 @@ async def test_a_note_that_was_just_typed_is_in_the_handoff(tmp_path: Path) -> N
         await s.open("r")
         await s.ready()
         await s.press("x", "ctrl+s")
-        await s.until(lambda: not s.in_dialog)
+        assert s.in_dialog
+        await s.until(lambda: "Operator: x" in document(s).text)
+        await s.record()
         (entry,) = s.entries()
         assert packet_of(entry.record.params.handoff)["notes"][0] == "Operator: x"
 
@@ -318,11 +322,16 @@ async def test_an_editor_that_fails_changes_nothing(tmp_path: Path, monkeypatch:
         assert "Build the API." in document(s).text
 
 
-async def test_a_handoff_too_large_for_the_screen_is_handed_on_all_the_same(tmp_path: Path) -> None:
+async def test_what_is_too_large_for_the_screen_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AgentwatchApp, "suspend", lambda _app: nullcontext())
     files = {**FAILED, "api.handoff.json": handoff(notes=["word " * 2_000])}
-    async with office(tmp_path, files) as s:
+    async with office(tmp_path, files, settings=Settings(editor="true")) as s:
         await s.open("r")
-        await s.until(lambda: "too large to be edited here" in s.text())
+        s.wait_for_arming()
+        await s.until(lambda: "not yet: the handoff is too large to be shown here: read it with ctrl+e" in s.words)
+        await s.press("ctrl+s")
+        assert s.entries() == ()
+        await s.press("ctrl+e")
         await s.record()
         (entry,) = s.entries()
         assert packet_of(entry.record.params.handoff)["notes"][0] == "word " * 2_000
@@ -346,7 +355,7 @@ async def test_a_handoff_that_is_written_from_nothing_is_checked_too(tmp_path: P
         assert entry.record.params.handoff is None
 
 
-async def test_a_note_is_handed_on_though_the_key_follows_at_once(tmp_path: Path) -> None:
+async def test_a_note_that_nobody_saw_in_it_is_shown_first(tmp_path: Path) -> None:
     """A terminal hands over note and key in one read: the key is heard before anybody is told of the note."""
     async with office(tmp_path) as s:
         await s.open("r")
@@ -355,7 +364,77 @@ async def test_a_note_is_handed_on_though_the_key_follows_at_once(tmp_path: Path
         with dialog._note.prevent(Input.Changed):
             dialog._note.value = "Use the map."
         await s.press("ctrl+s")
+        await s.until(lambda: "The handoff is not what you saw: read it" in s.words)
+        assert s.entries() == ()
+        await s.until(lambda: "Operator: Use the map." in s.text() and "✓ valid" in s.text())
+        await s.press("ctrl+s")
         await s.until(lambda: s.app.screen is not dialog)
         (entry,) = s.entries()
         assert entry.record.note == "Use the map."
         assert json.loads(entry.record.params.handoff or "")["notes"][0] == "Operator: Use the map."
+
+
+class Silent:
+    """A host's text: it is not given until the host answers, and then it may be gone."""
+
+    def __init__(self, monitor: Any) -> None:
+        self.content, self.answers, self.has_it = monitor._source.content, False, True
+        monitor._source.content = self
+
+    def __call__(self, digest: str) -> str | None:
+        if not self.answers:
+            raise NoAnswerError("build1 does not give the text now: it does not answer")
+        return self.content(digest) if self.has_it else None
+
+
+@pytest.mark.parametrize("key", ["r", "e"])
+async def test_a_text_that_was_never_shown_is_not_signed(tmp_path: Path, key: str) -> None:
+    async with office(tmp_path, settings=Settings(modes=(("debug", ""),))) as s:
+        host = Silent(s.app.monitor)
+        s.tree.select("shop.api")
+        await s.press(key)
+        await s.until(lambda: s.in_dialog)
+        s.wait_for_arming()
+        await s.until(lambda: "not yet: the handoff is not here: build1 does not give the text now" in s.words)
+        assert "not kept any more" not in s.words
+        await s.press("ctrl+s")
+        assert s.in_dialog
+        host.answers = True
+        # The screen goes on asking by itself; nobody has read it yet.
+        await s.until(lambda: "Build the API." in document(s).text)
+        await s.press("ctrl+s")
+        assert s.entries() == ()
+        await s.ready()
+        shown = s.dialog.query_one(TextArea).text
+        await s.record()
+        (entry,) = s.entries()
+        assert entry.record.params.handoff == shown
+        assert "Hint of attempt 1: Raise the time-out." in shown
+
+
+async def test_while_the_text_is_made_nothing_is_signed(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        host, goes_on = Silent(s.app.monitor), threading.Event()
+        host.answers, given = True, host.content
+        host.content = lambda digest: given(digest) if goes_on.wait(60) else None
+        s.tree.select("shop.api")
+        await s.press("r")
+        await s.until(lambda: s.in_dialog)
+        s.wait_for_arming()
+        await s.until(lambda: "not yet: the handoff is being checked" in s.words)
+        await s.press("ctrl+s")
+        goes_on.set()
+        await s.ready()
+        assert s.in_dialog and s.entries() == ()
+
+
+async def test_a_text_that_vanishes_meanwhile_is_not_signed_blank(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        host = Silent(s.app.monitor)
+        host.answers, host.has_it = True, False
+        await s.press("ctrl+s")
+        await s.until(lambda: "The handoff is not what you saw: read it" in s.words)
+        assert "is not kept any more" in s.words
+        assert s.entries() == ()

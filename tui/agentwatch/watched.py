@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,9 +129,17 @@ class Watched:
         return self.workspace / to_name(relative)
 
     def content(self, version: Version | Message) -> str | None:
+        """The same as `text`; None where a host does not give it now, too."""
+        from agentwatch.decisions.errors import NoAnswerError
+
+        with suppress(NoAnswerError):
+            return self.text(version)
+        return None
+
+    def text(self, version: Version | Message) -> str | None:
         """The text that this version of a file had, or that a session's message has; it may read a file.
 
-        None where it is not kept any more.
+        None where it is not kept any more. Raises NoAnswerError.
         """
         text = self._source.content(version.digest)
         if text is not None or not self._remembers:

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.remote import texts as module
 from agentwatch.remote.frames import Ask, Reply
 from agentwatch.remote.texts import Texts
@@ -54,7 +55,8 @@ def test_a_question_that_is_lost_is_asked_again(monkeypatch: pytest.MonkeyPatch)
 def test_of_a_host_that_cannot_be_reached_there_is_none() -> None:
     there = There(a="hello")
     there.is_up = False
-    assert there.texts.text("s", "w", "a") is None
+    with pytest.raises(NoAnswerError):
+        there.texts.text("s", "w", "a")
     assert there.asked == []
 
 
@@ -77,7 +79,8 @@ def test_an_answer_that_says_now_this_now_that_is_none_and_breaks_nothing(
             texts.take(Reply(ask.id, part, parts, "x"))
 
     texts = Texts(say, lambda: True)
-    assert texts.text("s", "w", "a") is None
+    with pytest.raises(NoAnswerError):
+        texts.text("s", "w", "a")
 
 
 def test_an_answer_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,5 +94,6 @@ def test_an_answer_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.
         held.append(sum(map(len, texts._arriving[ask.id].found.values())))
 
     texts = Texts(say, lambda: True)
-    assert texts.text("s", "w", "a") is None
+    with pytest.raises(NoAnswerError):
+        texts.text("s", "w", "a")
     assert held[0] <= 1_000

@@ -185,5 +185,5 @@ def _by(record: Record) -> str:
 
 def _text(monitor: Monitor, version: Version) -> str | None:
     """The text that a version had, from the history where the file is not that any more."""
-    now = monitor.content(version)
+    now = monitor.text(version)
     return now if now is not None else recall_text(monitor.workspace, version.digest)

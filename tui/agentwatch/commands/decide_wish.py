@@ -11,13 +11,14 @@ from typing import Final
 
 from agentwatch.commands.confirming import refuse_placeholder
 from agentwatch.decisions.amend import AmendError
+from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.decisions.proposal import cautions, final_report, goes_to_fitter, handoff_check, next_handoff
 from agentwatch.decisions.record import Answer, Mitigation, Params, Record, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task, Version
 from agentwatch.errors import UsageError
-from agentwatch.text import clean, clean_lines, exact
+from agentwatch.text import clean, clean_lines, exact, whole
 from agentwatch.view.words import plural, retries_left
 
 _MOST_PROBLEMS: Final = 5
@@ -104,7 +105,7 @@ def _handoff(
     proposal, trouble = None, None
     try:
         proposal = next_handoff(task, subject, text_of, note=wish.note, hint=task.retry.hint, mode=mode)
-    except AmendError as error:
+    except (AmendError, NoAnswerError) as error:
         trouble = error
     if wish.handoff is not None:
         text, name = wish.handoff
@@ -161,7 +162,9 @@ def lines(
             shown.append(f"  {name if name != before else '':<{_WIDTH}}{value}")
             before = name
     if params.report is not None:
-        shown += ["", "  The final error report:", *_quoted(params.report)]
+        shown += ["", "  The final error report:", *_signed(params.report)]
+    if params.handoff is not None:
+        shown += ["", "  The handoff for the next attempt:", *_signed(params.handoff)]
     if said := list(_said(task)):
         shown += [
             "",
@@ -228,3 +231,8 @@ def _said(task: Task) -> Iterator[str]:
 def _quoted(text: str) -> list[str]:
     shown, cut = clean_lines(text.removesuffix("\n"), _MOST_LINES)
     return [f"    │ {clean(line, _LONGEST)}" for line in shown] + ([f"    ({cut})"] if cut else [])
+
+
+def _signed(text: str) -> list[str]:
+    """All of a text that is signed."""
+    return [f"    │ {piece.text}" for piece in whole(text)]

@@ -46,6 +46,10 @@ class UnreachableError(DecisionError):
     """The host that has to record it cannot be reached, and it was not sent."""
 
 
+class NoAnswerError(DecisionError):
+    """A host does not answer: nobody knows what it has. The message says so."""
+
+
 class QueuedError(DecisionError):
     """It is signed, and waits here until the host can be reached."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, Final
 
+from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.delegation.observation import Lost, Observation, Ran, Reached, Ruled, Seen
 from agentwatch.delegation.run import Run
 from agentwatch.remote.codec import shifter
@@ -97,7 +98,11 @@ class RemoteSource(Source):
         # Of several hosts, only the one is asked that has spoken of it.
         if not any(digest in _texts_of(one) for one in observations):
             return None
-        return self.host.texts.text(self.host.screen, self.workspace_id, digest)
+        try:
+            return self.host.texts.text(self.host.screen, self.workspace_id, digest)
+        except NoAnswerError as error:
+            why = self.host.why if self.host.lost_since is not None else error
+            raise NoAnswerError(f"{self.host.label} does not give the text now: {why}") from error
 
     def transcript(self, run: Run) -> RunTranscript | None:
         with self.host.lock:
@@ -111,7 +116,9 @@ class RemoteSource(Source):
 
     def ask(self, what: Wish, key: str, place: str = "") -> str | None:
         """What the host answers about this workspace; None where it has no answer, or gives none now. Blocks."""
-        return self.host.texts.ask(self.host.screen, self.workspace_id, what, key, place)
+        with suppress(NoAnswerError):
+            return self.host.texts.ask(self.host.screen, self.workspace_id, what, key, place)
+        return None
 
     def scan(self) -> Batch:
         """All that is known of it, once the host has looked at everything; waits for that, at most 20 s."""

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.remote.frames import Ask, Reply, Wish
 from agentwatch.remote.limits import LARGEST_ANSWER, LARGEST_TEXTS
 
@@ -43,7 +44,7 @@ class Texts:
         self._size = 0
 
     def text(self, screen: str, workspace: str, digest: str) -> str | None:
-        """The text with this digest, None where there is none, or none to be had now. Blocks."""
+        """The text with this digest, None where the host says that there is none. Blocks. Raises NoAnswerError."""
         key = workspace, digest
         with self._news:
             if key in self._kept:
@@ -56,7 +57,7 @@ class Texts:
         return text
 
     def ask(self, screen: str, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
-        """The answer of the host, None where it has none, or none is to be had now. Blocks."""
+        """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
         ask = Ask(f"{screen}.{secrets.token_hex(8)}", screen, workspace, what, key, place)
         arriving = _Arriving()
         with self._news:
@@ -75,7 +76,9 @@ class Texts:
         finally:
             with self._news:
                 del self._arriving[ask.id]
-        if not arriving.parts or not arriving.is_over:
+        if not arriving.is_over or arriving.parts is None:
+            raise NoAnswerError("it does not answer")
+        if not arriving.parts:
             return None
         return "".join(arriving.found[number] for number in range(arriving.parts))
 

@@ -47,7 +47,10 @@ class Source(Protocol):
         return
 
     def content(self, digest: str) -> str | None:
-        """The text of a document that was observed, None where it is not kept any more."""
+        """The text of a document that was observed, None where it is not kept any more.
+
+        Raises NoAnswerError where only a host has it, which does not answer.
+        """
 
     def holds(self, path: str, digest: str) -> bool:  # noqa: ARG002
         """Whether the file of this path held this document when it was last looked at."""

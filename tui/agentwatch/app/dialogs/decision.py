@@ -75,6 +75,10 @@ class DecisionScreen(Dialog):
     def _take_check(self) -> None:
         self.look()
 
+    @on(Document.Appeared)
+    def _begin_reading(self) -> None:
+        self._arming.begin()
+
     @on(Input.Changed)
     @on(Choice.Changed)
     def _remake(self) -> None:
@@ -104,7 +108,13 @@ class DecisionScreen(Dialog):
         return None
 
     async def is_sound(self) -> bool:
-        return self._document is None or await self._document.is_sound(self.note)
+        if self._document is None:
+            return True
+        shown = self._document.text
+        is_sound = await self._document.is_sound(self.note)
+        if self._document.text != shown:
+            self._trouble = f"The {self._document.label} is not what you saw: read it, then press ctrl+s again."
+        return is_sound
 
     async def sign(self) -> DecisionMade:
         params = self.form.params() if self._document is None else self.form.recorded(self._document.text)

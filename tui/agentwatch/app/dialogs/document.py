@@ -22,12 +22,14 @@ from agentwatch.app.once import once
 from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.app.widgets.details.listing import Difference, compare
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.proposal import Proposal, blank_handoff, cautions
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean
 
+_AGAIN: Final = 2.0
+"""Seconds after which a host that did not answer is asked for the text again."""
 _PAUSE: Final = 0.2
 """Seconds without a key after which the document is made again, or its text is checked."""
 _LARGEST: Final = 128 * 1024
@@ -61,6 +63,9 @@ class Document(Vertical):
     class Checked(Message):
         """The text was checked."""
 
+    class Appeared(Message):
+        """A text that could not be had is there now: nobody has read it yet."""
+
     def __init__(
         self,
         case: Case,
@@ -81,6 +86,10 @@ class Document(Vertical):
         self._page = Page()
         self._proposal: Proposal | None = None
         self._why_blank = ""
+        self._no_answer = ""
+        """Why the text cannot be had now, and is asked for again; "" where it is here."""
+        self._unseen = ""
+        """A text that is too large for the screen, until the operator's editor has had it."""
         self._turn = 0
         self._is_lent = False
         self._making: Timer | None = None
@@ -110,6 +119,9 @@ class Document(Vertical):
             if self._making is not None:
                 self._making.stop()
             self._making = once(self, _PAUSE, self._make_later)
+            # It is not what is signed any more.
+            self.problems = None
+            self.post_message(self.Checked())
 
     @work(group="propose", exclusive=True)
     async def _make_later(self) -> None:
@@ -124,20 +136,33 @@ class Document(Vertical):
         try:
             proposal = await asyncio.to_thread(self._maker(task, self._note))
             self._why_blank = "none was ever seen: write one, or the next attempt gets your note only"
+        except NoAnswerError as error:
+            if turn == self._turn and not self.is_edited:
+                self._no_answer = clean(str(error), 500)
+                self._area.read_only = True
+                self._making = once(self, _AGAIN, self._make_later)
+                self.post_message(self.Checked())
+            return
         except DecisionError as error:
             proposal, self._why_blank = blank_handoff(task, self._case.subject), clean(str(error), 500)
         # Else the operator has begun to edit it meanwhile, or it is made anew with what was said since.
         if turn == self._turn and not self.is_edited:
             self._proposal = proposal
+            if self._no_answer:
+                self._no_answer = ""
+                self.post_message(self.Appeared())
             self.write(proposal.text)
 
     def write(self, text: str) -> None:
         """Put another text in the place of this one."""
+        if text == self.text and self.problems is not None:
+            return
         self.text = text
         fits = len(text) <= _LARGEST and all(len(line) <= _LONGEST for line in text.splitlines())
         self._area.read_only = not fits
+        self._unseen = "" if fits else text
         with self._area.prevent(TextArea.Changed):
-            # What is not on the screen cannot be edited there; it is handed on all the same.
+            # What is not on the screen cannot be edited there.
             self._area.text = text if fits else "This text is too large to be edited here: press ctrl+e."
         self._check_later()
 
@@ -148,6 +173,8 @@ class Document(Vertical):
         self.status.update(self._status())
 
     def _status(self) -> Content:
+        if self._no_answer:
+            return Content.styled(f"{self._no_answer}; it is asked again", "$text-warning")
         if self._why_blank and not self.text:
             return Content.styled(self._why_blank, "$text-warning")
         if self.problems is None:
@@ -178,6 +205,12 @@ class Document(Vertical):
         """What the operator has to do before it can be handed on, in small letters; None if it can."""
         if self._is_lent:
             return f"the edited {self.label} is being read"
+        if self._no_answer:
+            return f"the {self.label} is not here: {self._no_answer}"
+        if self._proposal is None or self.problems is None:
+            return f"the {self.label} is being checked"
+        if self._unseen:
+            return f"the {self.label} is too large to be shown here: read it with ctrl+e"
         if self.problems:
             return f"correct the {self.label} first: {clean(self.problems[0], 300)}"
         return None
@@ -191,21 +224,19 @@ class Document(Vertical):
         self._show_changes()
 
     async def is_sound(self, note: str) -> bool:
-        """Whether the text can be handed on as it is now; else `missing` tells what is wrong with it.
+        """Whether the text that is on the screen can be handed on; else `missing` tells what is wrong with it.
 
-        It is made once more: a key that was typed right after the note comes before the news of the note.
+        It is made once more: a key that was typed right after the note comes before the news of the note. What that
+        changes is shown, and not handed on unseen.
         """
+        shown = self.text
         self._note = note
         if self._making is not None:
             self._making.stop()
         if not self.is_edited:
             await self._make()
-        while True:
-            checked = self.text
-            problems = await self._check()
-            # A key that was typed meanwhile made another text of it.
-            if checked == self.text:
-                return not problems
+        problems = await self._check()
+        return self.text == shown and not problems and self.missing() is None
 
     async def _check(self) -> list[str]:
         """What is wrong with the text as it is now, in sentences."""
@@ -228,6 +259,8 @@ class Document(Vertical):
 
         Returns what went wrong, a sentence; None if nothing did.
         """
+        if self._no_answer or self._proposal is None:
+            return f"The {self.label} is not here yet."
         self._is_lent = True
         directory: TemporaryDirectory[str] | None = None
         try:
@@ -237,8 +270,11 @@ class Document(Vertical):
             await asyncio.to_thread(_put_down, path, self.text)
             trouble = hand_over(self.app, self._case.monitor.settings.editor, path)
             ended()
+            if trouble is None:
+                self._unseen = ""
             if trouble is None and (text := await asyncio.to_thread(_take_back, path)) != self.text:
                 self.write(text)
+                self._unseen = ""
         except (OSError, ValueError) as error:
             return f"The edited text cannot be read: {clean(str(error), 200)}."
         finally:

@@ -132,7 +132,7 @@ class RetryForm(AttemptForm):
 
     def _maker(self, task: Task, note: str) -> Callable[[], Proposal]:
         hint = task.retry.hint if self._hint.chosen == 0 else None
-        return lambda: next_handoff(task, self.case.subject, self.case.monitor.content, note=note, hint=hint)
+        return lambda: next_handoff(task, self.case.subject, self.case.monitor.text, note=note, hint=hint)
 
 
 class EscalateForm(AttemptForm):
@@ -180,7 +180,7 @@ class EscalateForm(AttemptForm):
     def _maker(self, task: Task, note: str) -> Callable[[], Proposal]:
         case, mode = self.case, self._mode
         return lambda: next_handoff(
-            task, case.subject, case.monitor.content, note=note, hint=task.retry.hint, mode=mode
+            task, case.subject, case.monitor.text, note=note, hint=task.retry.hint, mode=mode
         )
 
 
