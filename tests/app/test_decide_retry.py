@@ -425,7 +425,8 @@ async def test_while_the_text_is_made_nothing_is_signed(tmp_path: Path) -> None:
         await s.press("ctrl+s")
         goes_on.set()
         await s.ready()
-        assert s.in_dialog and s.entries() == ()
+        assert s.in_dialog
+        assert s.entries() == ()
 
 
 async def test_a_text_that_vanishes_meanwhile_is_not_signed_blank(tmp_path: Path) -> None:

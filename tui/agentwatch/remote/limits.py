@@ -18,8 +18,8 @@ MOST: Final[Mapping[str, int]] = MappingProxyType(
     {
         # Four times what a screen is made for.
         "tasks": 20_000,
-        # Three attempts of each task.
-        "runs": 60_000,
+        # Two attempts of each task.
+        "runs": 40_000,
         # A program asks one thing at a time: so many stand open where thousands of programs do.
         "requests": 5_000,
         # Some 12 KiB for a task with its handoff, its return, its checks and its run.
@@ -98,7 +98,7 @@ def excess(held: Mapping[str, int]) -> list[str]:
     return [kind for kind, most in MOST.items() if held.get(kind, 0) > most]
 
 
-def words(label: str, kind: str) -> str:
+def dropped_words(label: str, kind: str) -> str:
     """Says that more of this kind was dropped, in a sentence without its full stop."""
     most = MOST[kind] // MEBIBYTE if kind == "MiB" else MOST[kind]
     return f"{label} sends more than {most:,} {kind}: the rest is not taken in, so not all of it is shown"

@@ -14,10 +14,10 @@ from agentwatch.remote.codec import shifter
 from agentwatch.remote.copy import Copy
 from agentwatch.remote.frames import Wish, Workspace
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.limits import BUSY_SECONDS, MOST_NEWS, load_of, words
+from agentwatch.remote.limits import BUSY_SECONDS, MOST_NEWS, dropped_words, load_of
 from agentwatch.remote.observed import Told
 from agentwatch.remote.transcripts import FarTranscript, is_of
-from agentwatch.sources.health import FILES, Batch, Health, Problem
+from agentwatch.sources.health import FILES, Batch, Health, Problem, health_of
 from agentwatch.sources.sessions.checked import messages
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.source import Source
@@ -231,7 +231,7 @@ class RemoteSource(Source):
         dropped = copy.dropped if copy is not None else ()
         if not dropped:
             return known
-        problems = (*(Problem(FILES, "", words(label, kind)) for kind in sorted(dropped)), *known.problems)
+        problems = (*(Problem(FILES, "", dropped_words(label, kind)) for kind in sorted(dropped)), *known.problems)
         return health_of(known.mode, known.detail, problems, known.directories, known.files)._replace(
             notices=known.notices
         )

@@ -266,14 +266,13 @@ class Document(Vertical):
         try:
             # Not in the workspace: an agent could change the text between the editor and the signature.
             directory = await asyncio.to_thread(_private_directory, self._case.desk.state)
-            path = Path(directory.name) / Path(self._proposal.name if self._proposal else "next.handoff.json").name
+            path = Path(directory.name) / Path(self._proposal.name).name
             await asyncio.to_thread(_put_down, path, self.text)
             trouble = hand_over(self.app, self._case.monitor.settings.editor, path)
             ended()
             if trouble is None:
-                self._unseen = ""
-            if trouble is None and (text := await asyncio.to_thread(_take_back, path)) != self.text:
-                self.write(text)
+                if (text := await asyncio.to_thread(_take_back, path)) != self.text:
+                    self.write(text)
                 self._unseen = ""
         except (OSError, ValueError) as error:
             return f"The edited text cannot be read: {clean(str(error), 200)}."

@@ -179,9 +179,7 @@ class EscalateForm(AttemptForm):
 
     def _maker(self, task: Task, note: str) -> Callable[[], Proposal]:
         case, mode = self.case, self._mode
-        return lambda: next_handoff(
-            task, case.subject, case.monitor.text, note=note, hint=task.retry.hint, mode=mode
-        )
+        return lambda: next_handoff(task, case.subject, case.monitor.text, note=note, hint=task.retry.hint, mode=mode)
 
 
 class AbortForm(AttemptForm):

@@ -1,0 +1,249 @@
+"""A host that says more than it may, without an end: a command ends in its time, and says what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.broker import Broker, running
+from tests.unit.delegation.observations import handoff
+from tests.unit.remote.between import SIGNER, pair
+from tests.unit.remote.far import Host, Line
+from tests.unit.remote.links import Nats, Pipes, Way
+
+from agentwatch.cli import run as run_command
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation.observation import Ran, Requested, Seen
+from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.remote.address import parse
+from agentwatch.remote.frames import (
+    PROTOCOL,
+    Beat,
+    Hello,
+    Item,
+    Observed,
+    Result,
+    Standing,
+    Watch,
+    Workspace,
+    frame_of,
+    to_bytes,
+)
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.limits import LARGEST_RESULT, MOST, MOST_NEWS, MOST_RESULTS, load_of
+from agentwatch.remote.observed import Told
+from agentwatch.remote.source import RemoteSource
+from agentwatch.remote.ssh import SshLink
+from agentwatch.remote.wire import unpack
+from agentwatch.sources.health import Batch, Health
+
+NOW: Final = 1_700_000_000.0
+SHOP: Final = "shop"
+
+
+def task(seq: int) -> Told:
+    return Seen(seq, NOW, f"{seq}.json", f"{seq:064x}", handoff(f"t{seq}"))
+
+
+def version(seq: int) -> Told:
+    """Of one file, again and again another document."""
+    return Seen(seq, NOW, "a.json", f"{seq:064x}", handoff("a"))
+
+
+def large(seq: int) -> Told:
+    return Seen(seq, NOW, f"{seq}.json", f"{seq:064x}", Handoff(f"t{seq}", "x" * (4 << 20)))
+
+
+def run(seq: int) -> Told:
+    place = f"/{seq}.jsonl"
+    who = {"source": "s", "session_id": str(seq), "parent_session": None, "state": RunState.ENDED, "place": place}
+    return Ran(seq, NOW, f"s:{place}", Run(**who, started_at=NOW, updated_at=NOW))  # type: ignore[arg-type]
+
+
+def request(seq: int) -> Told:
+    name = f"{seq:032x}"
+    what = {"kind": RequestKind.PERMISSION, "tool": "Bash", "input": "{}", "input_sha256": "0" * 64, "shown": "ls"}
+    asked = Request(request_id=name, source="s", session_id="1", nonce="n", asked_at=NOW, **what)  # type: ignore[arg-type]
+    return Requested(seq, NOW, name, asked)
+
+
+class Flood:
+    """A relay that says who it is, answers who asks whether it lives, and says `more` without an end."""
+
+    def __init__(self, way: Way, more: Callable[[int], bytes], *, settled: bool) -> None:
+        self.way, self.more, self.settled = way, more, settled
+        self.echo: dict[str, float] = {}
+        self.over = threading.Event()
+        way.end.start(self.hear, lambda _state: None)
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def hear(self, message: bytes) -> None:
+        frame = frame_of(unpack(message))
+        if isinstance(frame, Watch):
+            self.echo = {frame.screen: frame.sent}
+
+    def run(self) -> None:
+        number = 0
+        while not self.over.is_set():
+            # What is missing is known before the host says that it has told all.
+            shops = (Workspace(SHOP, "/w", SHOP),)
+            hello = Hello(PROTOCOL, "1", "b", SIGNER.public.text, "e", NOW, time.time(), shops)
+            if number % 8 == 0:
+                self.way.end.send(SIGNER.wrap(to_bytes(hello)))
+            self.way.end.send(self.more(number))
+            if number % 8 == 0:
+                standing = Standing(SHOP, "e", 1, Health("live", ""), self.settled)
+                for frame in (standing, Beat("e", time.time(), {}, self.echo)):
+                    self.way.end.send(SIGNER.wrap(to_bytes(frame)))
+            number += 1
+            time.sleep(0.001)
+
+    def stop(self) -> None:
+        self.over.set()
+        self.thread.join()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    yield from running(tmp_path_factory.mktemp("broker"))
+
+
+@pytest.fixture(params=["pipes", "nats"])
+def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
+    made = Pipes(tmp_path) if request.param == "pipes" else Nats(request.getfixturevalue("broker"))
+    yield made
+    made.stop()
+
+
+def scanned(way: Way, more: Callable[[int], bytes], *, settled: bool, hurry: int = 1) -> tuple[Batch, RemoteHost]:
+    """What a command is told of this host, by a clock that hurries."""
+    flood = Flood(way, more, settled=settled)
+    host = RemoteHost(way.link(), "build1", key=SIGNER.public, steady=lambda: time.monotonic() * hurry)
+    source = RemoteSource(host)
+    try:
+        return source.scan(), host
+    finally:
+        source.stop()
+        flood.stop()
+
+
+def telling(make: Callable[[int], Told], each: int) -> Callable[[int], bytes]:
+    """Frames with so many entries each, before which something is always missing."""
+
+    def more(number: int) -> bytes:
+        seqs = range(10 + number * each, 10 + (number + 1) * each)
+        items = tuple(Item(seq, 0, make(seq)) for seq in seqs)
+        return SIGNER.wrap(to_bytes(Observed(SHOP, "e", 9, seqs[-1], NOW, items)))
+
+    return more
+
+
+@pytest.mark.parametrize(
+    ("make", "each", "kind"),
+    [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 100, "requests"), (large, 1, "MiB")],
+)
+def test_what_exceeds_a_limit_is_dropped_and_said(way: Way, make: Callable[[int], Told], each: int, kind: str) -> None:
+    batch, host = scanned(way, telling(make, each), settled=True)
+    (copy,) = host._epochs["e"].copies.values()
+    assert copy.held[kind] <= MOST[kind]
+    assert len(batch.observations) <= MOST["runs"] + 1
+    assert batch.health.mode == "degraded"
+    assert any("build1 sends more than" in str(one) and kind in str(one) for one in batch.health.problems)
+
+
+def garbage(_number: int) -> bytes:
+    return os.urandom(1 << 16)
+
+
+def beat(number: int) -> bytes:
+    return SIGNER.wrap(to_bytes(Beat("e", time.time(), {}, {str(one): NOW for one in range(number % 1_000)})))
+
+
+def another(number: int) -> bytes:
+    return SIGNER.wrap(to_bytes(Hello(PROTOCOL, "1", "b", SIGNER.public.text, f"e{number}", NOW, NOW, ())))
+
+
+@pytest.mark.parametrize("more", [garbage, beat, another, telling(version, 100)])
+def test_a_command_ends_in_its_time_while_more_comes(way: Way, more: Callable[[int], bytes]) -> None:
+    batch, host = scanned(way, more, settled=False, hurry=20)
+    assert len(batch.observations) < 1_000
+    assert len(host._epochs) <= 3
+
+
+def test_the_tree_of_a_host_that_floods_is_not_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "operator"))
+    way = Pipes(tmp_path)
+    (tmp_path / "no-ssh").rename(tmp_path / "ssh")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    flood = Flood(way, telling(request, 100), settled=True)
+    run_command(["tree", "--json", f"ssh://127.0.0.1/{way.end.port}"])
+    flood.stop()
+    way.stop()
+    tree = json.loads(capsys.readouterr().out)
+    assert tree["complete"] is False
+    assert any("sends more than 5,000 requests" in one["message"] for one in tree["problems"])
+
+
+_DRIPS = """#!{python} -ISE
+import os, time
+os.write(1, b"agentwatch-relay\\n" + (1 << 23).to_bytes(4, "big"))
+while True:
+    os.write(1, b"x")
+    os.write(2, b"y" * 4096)
+    time.sleep(0.001)
+"""
+
+
+def test_a_command_ends_in_its_time_while_one_frame_drips(tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(_DRIPS.format(python=sys.executable))
+    ssh.chmod(0o755)
+    link = SshLink(parse("ssh://build1/w"), ["/w"], program=(str(ssh),))
+    source = RemoteSource(RemoteHost(link, "build1", steady=lambda: time.monotonic() * 20))
+    batch = source.scan()
+    source.stop()
+    assert batch.health.mode == "degraded"
+    assert "build1 cannot be reached" in batch.health.detail
+
+
+def test_results_that_nobody_asked_for_are_not_held(tmp_path: Path) -> None:
+    desk = Line(there := Host(tmp_path / "host")).desk(tmp_path / "kim")
+    for number in range(2 * MOST_RESULTS):
+        desk.take(Result(there.desk.workspace_id, "d", str(number), "recorded", "x"))
+    desk.take(Result(there.desk.workspace_id, "d", "large", "recorded", "x" * LARGEST_RESULT))
+    assert len(desk._results) == MOST_RESULTS
+    assert "large" not in desk._results
+
+
+def test_a_flood_of_news_is_shown_now_and_then() -> None:
+    """Of what is gone again, a tree that remembers would hold everything."""
+    host, screen = pair()
+    screen.exchange()
+    host.see([Seen(1, NOW, "a.json", "1" * 64, handoff("a"))])
+    screen.exchange()
+    for seq in range(2, 200):
+        news = Seen(seq, NOW + seq, "a.json", f"{seq:064x}", Handoff("a", str(seq) + "x" * (2 << 20)))
+        with screen.host.lock:
+            screen.source.told(screen.source._copy, [news])  # type: ignore[arg-type]
+        held = sum(load_of(one)["MiB"] for batch in screen.batches for one in batch.observations)
+    assert held < 2 * MOST_NEWS
+    before = len(screen.batches)
+    for _ in range(5):
+        host.time.at += 2.5
+        host.beat()
+        screen.host.tick()
+        screen.exchange()
+    assert any(batch.anew for batch in screen.batches[before:])
+    assert screen.document() == host.document()
