@@ -149,7 +149,7 @@ def telling(make: Callable[[int], Told], each: int) -> Callable[[int], bytes]:
 
 @pytest.mark.parametrize(
     ("make", "each", "kind"),
-    [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 100, "requests"), (large, 1, "MiB")],
+    [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 20, "requests"), (large, 1, "MiB")],
 )
 def test_what_exceeds_a_limit_is_dropped_and_said(way: Way, make: Callable[[int], Told], each: int, kind: str) -> None:
     batch, host = scanned(way, telling(make, each), settled=True)
@@ -187,13 +187,13 @@ def test_the_tree_of_a_host_that_floods_is_not_complete(
     way = Pipes(tmp_path)
     (tmp_path / "no-ssh").rename(tmp_path / "ssh")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    flood = Flood(way, telling(request, 100), settled=True)
+    flood = Flood(way, telling(request, 20), settled=True)
     run_command(["tree", "--json", f"ssh://127.0.0.1/{way.end.port}"])
     flood.stop()
     way.stop()
     tree = json.loads(capsys.readouterr().out)
     assert tree["complete"] is False
-    assert any("sends more than 5,000 requests" in one["message"] for one in tree["problems"])
+    assert any("sends more than 1,000 requests" in one["message"] for one in tree["problems"])
 
 
 _DRIPS = """#!{python} -ISE
