@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentwatch.commands.decide_wish import Wish, agrees, params_of, plain_params
+from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
 from agentwatch.commands.pending import commands
 from agentwatch.decisions.amend import UNSTATED, AmendError
 from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.decisions.proposal import report_problems
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
@@ -42,6 +43,28 @@ def test_a_retry_carries_the_last_handoff_with_the_note_and_the_hint_of_the_chil
     assert found["attempt"] == 2
     assert found["decision_id"] == subject_of(task).decision_id
     assert found["notes"][-2:] == ["Operator: Use the map.", "Hint of attempt 1: Again."]
+
+
+@pytest.mark.parametrize("wish", [Wish(RETRY), Wish(ESCALATE, mode="debug"), Wish(ABORT)])
+def test_all_of_the_text_that_is_signed_is_printed(wish: Wish) -> None:
+    task = failed()
+    notes = [f"line {number} " + "y" * 500 for number in range(99)]
+    params = made(task, wish, json.dumps({**json.loads(HANDOFF), "notes": notes}, indent=1))
+    printed = "\n".join(lines(task, subject_of(task), wish, params, warnings=(), places=()))
+    for line in (params.handoff or params.report or "").splitlines():
+        assert f"│ {line}" in printed
+
+
+def test_a_host_that_does_not_answer_is_no_lost_handoff() -> None:
+    def silent(_version: object) -> str | None:
+        raise NoAnswerError("build1 does not give the text now: it does not answer")
+
+    task = failed()
+    with pytest.raises(AmendError, match="build1 does not give the text now"):
+        params_of(Wish(RETRY), task, subject_of(task), "ada", silent)
+    handoff = made(task, Wish(RETRY)).handoff or ""
+    given = params_of(Wish(RETRY, handoff=(handoff, "x.json")), task, subject_of(task), "ada", silent)
+    assert given.handoff == handoff
 
 
 def test_the_same_wish_makes_the_same_parameters() -> None:
