@@ -71,7 +71,7 @@ class Copy:
         self._misses = 0
 
     def take(self, observed: Observed, others: Counter[str]) -> list[Told]:
-        """Take in what was told, as far as there is room besides what others hold. Returns what of it is new, in order."""
+        """Take in what was told, as far as others leave room. Returns what of it is new, in order."""
         new = []
         # The rest is one sum for all entries: it is made anew for each frame.
         others = others + Counter(MiB=weight(self.standing))

@@ -20,7 +20,7 @@ MOST: Final[Mapping[str, int]] = MappingProxyType(
         "tasks": 20_000,
         # Two attempts of each task.
         "runs": 40_000,
-        # A program asks one thing at a time, and nobody answers a thousand. The tree takes longer with the square of it.
+        # A program asks one thing at a time, and nobody answers a thousand. A tree's time grows with the square.
         "requests": 1_000,
         # Some 12 KiB for a task with its handoff, its return, its checks and its run.
         "MiB": 256 * MEBIBYTE,

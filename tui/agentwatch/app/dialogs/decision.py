@@ -81,8 +81,10 @@ class DecisionScreen(Dialog):
 
     @on(Input.Changed)
     @on(Choice.Changed)
-    def _remake(self) -> None:
-        if self._document is not None:
+    def _remake(self, event: Input.Changed | Choice.Changed) -> None:
+        # A passphrase is no part of it.
+        is_secret = isinstance(event, Input.Changed) and event.input.password
+        if self._document is not None and not is_secret:
             self._document.remake(self.note)
 
     def facts(self, width: int) -> Iterator[Content]:
