@@ -1,0 +1,116 @@
+"""Documents, and what is found and read in them: golden files of `check` and `report`, a line for each case."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.goldens.documents import adapter
+from tests.goldens.documents.table import THEMES, Case, cases_of, write_children, write_files
+from tests.goldens.golden import Golden
+
+_OF_TASK: Final = (
+    *("task_id", "parent_id", "parent_basis", "title", "agent", "state", "reported_state", "contract", "objective"),
+    *("summary", "progress", "error_code", "error_message", "errors", "blockers", "limitations"),
+)
+_OF_RETURN: Final = (
+    *("next_steps", "review_reason", "model", "mode", "confidence", "retry_hint"),
+    *("artifacts", "files_created", "files_modified"),
+)
+
+
+Results = dict[str, tuple[dict[str, Any], dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """By theme what `check` finds in each case and what `report` shows of it; all stand in one workspace."""
+    root = Path(os.path.realpath(tmp_path_factory.mktemp("documents")))
+    by_theme = {theme: cases_of(theme) for theme in THEMES}
+    some = [case for cases in by_theme.values() for case in cases]
+    homes = [root / "home", root / "checked", root / "shown"]
+    for directory in homes:
+        directory.mkdir()
+    checked, shown = iter(_checked(*homes[:2], some)), iter(_tasks(homes[0], homes[2], some))
+    return {
+        theme: (dict(islice(checked, len(cases))), dict(islice(shown, len(cases)))) for theme, cases in by_theme.items()
+    }
+
+
+def _lines(results: dict[str, Any]) -> str:
+    """One line for each case, in their order."""
+    return "".join(f"{name} {json.dumps(found, ensure_ascii=False)}\n" for name, found in results.items())
+
+
+def _number(path: str) -> int | None:
+    """The number of the case in a path or the name of a call."""
+    found = re.match(r"(?:claude-code:call_)?(\d{4})(?:/|$)", path)
+    return int(found[1]) if found else None
+
+
+def _without(value: Any, number: int) -> Any:
+    """A result without the number of its case, so that it is the same wherever the case stands."""
+    text = json.dumps(value, ensure_ascii=False).replace(f"~{number}", "")
+    return json.loads(re.sub(rf"(?<![\d]){number:04}(?!\d)", "N", text))
+
+
+def _checked(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, Any]]:
+    """What `check` finds in each file; null where it recognises nothing, and of what is in no file."""
+    write_files(workspace, some)
+    found: list[tuple[str, Any]] = [(case.id, None) for case in some]
+    for file in adapter.checked(home, workspace):
+        number = int(Path(file["path"]).relative_to(workspace).parts[0])
+        findings = [[one["rule"], one["severity"], one["line"], one["message"]] for one in file["findings"]]
+        found[number] = (some[number].id, _without([file["contract"], file["state"], *findings], number))
+    return found
+
+
+def _attempts(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What each attempt has that its task does not show."""
+    for attempt in task["attempts"]:
+        known = {key: attempt[key] for key in ("number", "state", "session_id")}
+        known |= {key: attempt["returned"][key] for key in _OF_RETURN} if attempt["returned"] else {}
+        yield {key: value for key, value in known.items() if value not in (None, [], {})}
+
+
+def _shown(task: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a task that come from its documents, as far as there is something in them."""
+    shown = {key: task[key] for key in _OF_TASK}
+    shown["mode_asked"], shown["retry"] = task["runtime"]["mode_asked"], task["retry"]["recommended"]
+    shown["attempts"] = list(_attempts(task))
+    shown["claims"] = [f"{one['kind']} {one['path']}: {one['verdict']}" for one in task["claims"]]
+    shown["todos"] = [f"{one['line']} {one['status']} {one['phase']} {one['text']}" for one in task["todos"]]
+    shown["findings"] = [f"{one['rule']} {one['line']}" for one in task["findings"]]
+    return {key: value for key, value in shown.items() if value not in (None, [], {})}
+
+
+def _tasks(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, list[Any]]]:
+    """The tasks that `report` shows of each case; those that are only inferred show as parents."""
+    write_files(workspace, some, own_ids=True)
+    write_children(home, workspace, some)
+    found: list[tuple[str, list[Any]]] = [(case.id, []) for case in some]
+    for task in adapter.tasks(home, workspace):
+        paths = [attempt[key] for attempt in task["attempts"] for key in ("handoff_path", "return_path")]
+        paths += [f"{attempt['session_id']}"[1:] for attempt in task["attempts"]]
+        paths += [one["path"] for one in task["findings"]]
+        numbers = [number for path in paths if path and (number := _number(path)) is not None]
+        if numbers:
+            found[numbers[0]][1].append(_without(_shown(task), numbers[0]))
+    return found
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_each_file_has_its_findings(theme: str, results: Results, golden: Golden) -> None:
+    golden.check(f"documents/{theme}.check.txt", _lines(results[theme][0]))
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_each_document_gives_its_task_its_fields(theme: str, results: Results, golden: Golden) -> None:
+    golden.check(f"documents/{theme}.tasks.txt", _lines(results[theme][1]))
