@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -54,11 +53,11 @@ def tasks(home: Path, workspace: Path) -> list[dict[str, Any]]:
 @cache
 def rules() -> list[dict[str, Any]]:
     """The catalogue of rules."""
-    listed: list[dict[str, Any]] = json.loads(command(Path(os.path.realpath(".")), "rules", "--format", "json"))["rules"]
+    listed: list[dict[str, Any]] = json.loads(command(Path.cwd(), "rules", "--format", "json"))["rules"]
     return listed
 
 
 @cache
 def schema(contract: str) -> Any:
     """The JSON Schema of a contract."""
-    return json.loads(command(Path(os.path.realpath(".")), "rules", "--schema", contract))
+    return json.loads(command(Path.cwd(), "rules", "--schema", contract))

@@ -12,12 +12,11 @@ A_MINUTE_AGO = datetime.now(UTC) - timedelta(minutes=1)
 _COMMON = {"sessionId": "s", "version": "2.1.329", "timestamp": A_MINUTE_AGO.isoformat().replace("+00:00", "Z")}
 
 
-def _record(path: Path, kind: str, message: dict[str, object], agent: str | None, number: int, cwd: str) -> None:
-    record = {"type": kind, **_COMMON, "cwd": cwd, "isSidechain": agent is not None, "uuid": f"{agent}-{number}"}
-    if agent is not None:
-        record["agentId"] = agent
+def _record(path: Path, cwd: str, agent: str | None, message: dict[str, object]) -> None:
+    own = {"agentId": agent} if agent else {}
+    record = {"type": message["role"], **_COMMON, **own, "cwd": cwd, "isSidechain": bool(agent), "message": message}
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**record, "message": message}) + "\n")
+        file.write(json.dumps({**record, "uuid": f"{path.name}-{file.tell()}"}) + "\n")
 
 
 def _answer(agent: str, block: dict[str, object], stop: str) -> dict[str, object]:
@@ -31,15 +30,15 @@ def write_session(home: Path, workspace: Path, children: Iterable[tuple[str, str
     agents = project / "s" / "subagents"
     agents.mkdir(parents=True)
     main, cwd = project / "s.jsonl", str(workspace)
-    _record(main, "user", {"role": "user", "content": "Plant the garden."}, None, 0, cwd)
-    for number, (name, asked, returned) in enumerate(children, 1):
+    _record(main, cwd, None, {"role": "user", "content": "Plant the garden."})
+    for name, asked, returned in children:
         call, agent, own = f"call_{name}", f"a{name}", agents / f"agent-a{name}.jsonl"
         given = {"description": name, "prompt": asked, "subagent_type": "general-purpose"}
         use = {"type": "tool_use", "id": call, "name": "Agent", "input": given}
-        _record(main, "assistant", _answer(call, use, "tool_use"), None, 2 * number, cwd)
+        _record(main, cwd, None, _answer(call, use, "tool_use"))
         described = {"agentType": "general-purpose", "description": name, "toolUseId": call, "spawnDepth": 1}
         own.with_suffix(".meta.json").write_text(json.dumps(described))
-        _record(own, "user", {"role": "user", "content": asked}, agent, 1, cwd)
-        _record(own, "assistant", _answer(agent, {"type": "text", "text": returned}, "end_turn"), agent, 2, cwd)
+        _record(own, cwd, agent, {"role": "user", "content": asked})
+        _record(own, cwd, agent, _answer(agent, {"type": "text", "text": returned}, "end_turn"))
         result = {"tool_use_id": call, "type": "tool_result", "content": [{"type": "text", "text": returned}]}
-        _record(main, "user", {"role": "user", "content": [result]}, None, 2 * number + 1, cwd)
+        _record(main, cwd, None, {"role": "user", "content": [result]})

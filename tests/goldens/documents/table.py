@@ -6,7 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tests.goldens.documents.store import A_MINUTE_AGO, write_session
 from tests.unit.contracts import cases, documents
@@ -28,7 +28,7 @@ RULES: Final = "rules_"
 """Of these themes each case breaks one rule of the contract that is named behind."""
 CONTRACTS: Final = ("DOC", "HOF", "TOD", "RET", "ERR", "SUB", "MET", "REP")
 THEMES: Final = (
-    *("embedded", "fields", "json_text", "markdown", "named", "recognition", "wording"),
+    *("embedded", "fields", "json_text", "markdown", "named", "recognition", "valid", "wording"),
     *(f"{RULES}{contract}" for contract in CONTRACTS),
 )
 _TASK: Final = re.compile(r'(task_id"?: ?"?)([A-Za-z][\w.-]*)')
@@ -62,7 +62,9 @@ def cases_of(theme: str) -> list[Case]:
         for case in cases.CASES:
             if case.rule.startswith(theme.removeprefix(RULES)):
                 number = 1 + sum(one.id.startswith(case.rule) for one in made)
-                made.append(Case(f"{case.rule}-{number}", case.name, case.text, "returned" if case.embedded else "file"))
+                made.append(
+                    Case(f"{case.rule}-{number}", case.name, case.text, "returned" if case.embedded else "file")
+                )
         return made
     for row in json.loads((CASES / f"{theme}.json").read_text("utf-8")):
         text = row["text"] if "text" in row else _edited(row["base"], row.get("edits", []))

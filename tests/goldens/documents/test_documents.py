@@ -5,26 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from tests.goldens.documents import adapter
+from tests.goldens.documents.shown import shown_of, without_number
 from tests.goldens.documents.table import THEMES, Case, cases_of, write_children, write_files
 from tests.goldens.golden import Golden
-
-_OF_TASK: Final = (
-    *("task_id", "parent_id", "parent_basis", "title", "agent", "state", "reported_state", "contract", "objective"),
-    *("summary", "progress", "error_code", "error_message", "errors", "blockers", "limitations"),
-)
-_OF_RETURN: Final = (
-    *("next_steps", "review_reason", "model", "mode", "confidence", "retry_hint"),
-    *("artifacts", "files_created", "files_modified"),
-)
-
 
 Results = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 
@@ -55,12 +45,6 @@ def _number(path: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _without(value: Any, number: int) -> Any:
-    """A result without the number of its case, so that it is the same wherever the case stands."""
-    text = json.dumps(value, ensure_ascii=False).replace(f"~{number}", "")
-    return json.loads(re.sub(rf"(?<![\d]){number:04}(?!\d)", "N", text))
-
-
 def _checked(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, Any]]:
     """What `check` finds in each file; null where it recognises nothing, and of what is in no file."""
     write_files(workspace, some)
@@ -68,27 +52,8 @@ def _checked(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, A
     for file in adapter.checked(home, workspace):
         number = int(Path(file["path"]).relative_to(workspace).parts[0])
         findings = [[one["rule"], one["severity"], one["line"], one["message"]] for one in file["findings"]]
-        found[number] = (some[number].id, _without([file["contract"], file["state"], *findings], number))
+        found[number] = (some[number].id, without_number([file["contract"], file["state"], *findings], number))
     return found
-
-
-def _attempts(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What each attempt has that its task does not show."""
-    for attempt in task["attempts"]:
-        known = {key: attempt[key] for key in ("number", "state", "session_id")}
-        known |= {key: attempt["returned"][key] for key in _OF_RETURN} if attempt["returned"] else {}
-        yield {key: value for key, value in known.items() if value not in (None, [], {})}
-
-
-def _shown(task: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a task that come from its documents, as far as there is something in them."""
-    shown = {key: task[key] for key in _OF_TASK}
-    shown["mode_asked"], shown["retry"] = task["runtime"]["mode_asked"], task["retry"]["recommended"]
-    shown["attempts"] = list(_attempts(task))
-    shown["claims"] = [f"{one['kind']} {one['path']}: {one['verdict']}" for one in task["claims"]]
-    shown["todos"] = [f"{one['line']} {one['status']} {one['phase']} {one['text']}" for one in task["todos"]]
-    shown["findings"] = [f"{one['rule']} {one['line']}" for one in task["findings"]]
-    return {key: value for key, value in shown.items() if value not in (None, [], {})}
 
 
 def _tasks(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, list[Any]]]:
@@ -102,7 +67,7 @@ def _tasks(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, lis
         paths += [one["path"] for one in task["findings"]]
         numbers = [number for path in paths if path and (number := _number(path)) is not None]
         if numbers:
-            found[numbers[0]][1].append(_without(_shown(task), numbers[0]))
+            found[numbers[0]][1].append(shown_of(task, numbers[0]))
     return found
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from agentwatch.contracts import handoff, report, return_meta, subagent_return
-from agentwatch.contracts.rows import FieldRow, Kind, Table
 from tests.unit.contracts.documents import (
     FAILURE,
     META,
@@ -19,7 +19,6 @@ from tests.unit.contracts.documents import (
     TODOS,
     Change,
     drop,
-    line_with,
     put,
     swap,
     text_of,
@@ -80,21 +79,6 @@ NOT_FINISHED: Final = (
 _LONG: Final = "Nine rows are filled. " * 23
 _STAGE: Final = put("status", "planned")({**META, "metadata": {**META["metadata"], "agent_type": "planner"}})
 _META_BLOCKED: Final = put("status", "blocked")(META)
-
-
-def _of_rows(name: str, table: Table) -> list[Case]:
-    """Each rule of each row, broken in the document that the rows give as an example."""
-    return [_of_row(name, table.example, row, kind, rule) for row in table.rows for kind, rule in row.rules.items()]
-
-
-def _of_row(name: str, base: Any, row: FieldRow, kind: Kind, rule: str) -> Case:
-    path = ".".join(row.path).replace("*", "0")
-    entry = f".{len(row.wrong(kind)) - 1}" if kind in ("entry", "blank") else ""
-    told = path.rpartition(".")[0] if kind == "missing" else f"{path}{entry}"
-    change = drop(path) if kind == "missing" else put(path, row.wrong(kind))
-    # Where a word that stands nowhere else is put in its place: the line of the place.
-    marked = text_of(put(told, "@@@")(put(path, row.wrong(kind))(base) if entry else base)) if told else "@@@"
-    return Case(rule, name, base, change, line_with(marked, "@@@"))
 
 
 def _no_gaps(report: Any) -> Any:
@@ -480,11 +464,17 @@ REPORT_CONTRACT: Final = _json(
     ("REP051", put("report_metadata.attempt", True), '"attempt"'),
 )
 
-TABLES: Final = {
-    "north.handoff.json": handoff.TABLE,
-    "north.return.json": subagent_return.TABLE,
-    "north.report.json": report.TABLE,
-    "garden/.return-meta.json": return_meta.TABLE,
-}
+TABLES: Final[list[dict[str, Any]]] = json.loads((Path(__file__).parent / "rows.json").read_text("utf-8"))
+"""The contracts in JSON: an example, and each way to break one of its fields as rule, kind, path, line and value."""
+
+
+def _of_table(table: dict[str, Any]) -> list[Case]:
+    name, base = table["name"], table["example"]
+    return [
+        Case(rule, name, base, drop(path) if kind == "missing" else put(path, *wrong), at)
+        for rule, kind, path, at, *wrong in table["rows"]
+    ]
+
+
 _WRITTEN: Final = [*DOCUMENT, *HANDOFF, *CHECKLIST, *STATUS, *SUBAGENT_RETURN, *RETURN_META, *REPORT_CONTRACT]
-CASES: Final = [*_WRITTEN, *(case for name, table in TABLES.items() for case in _of_rows(name, table))]
+CASES: Final = [*_WRITTEN, *(case for table in TABLES for case in _of_table(table))]

@@ -7,9 +7,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.validation import Contracted
-
 Change = Callable[[Any], Any]
 
 PACKET: dict[str, Any] = {
@@ -229,9 +226,3 @@ def swap(old: str, new: str) -> Change:
 def line_with(text: str, part: str) -> int:
     """The 1-based number of the first line that holds `part`."""
     return next(number for number, line in enumerate(text.split("\n"), 1) if part in line)
-
-
-def open_document(text: str, name: str, *, embedded: bool = False) -> Contracted | None:
-    """The full typed model of a text, None where it follows none of the contracts."""
-    opened = read_and_open(text, name, embedded=embedded)
-    return opened.model if opened is not None else None

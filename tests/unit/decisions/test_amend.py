@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
-from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.reading import read_and_open, read_document
 from agentwatch.contracts.shapes import Contract, Severity
 from agentwatch.decisions.amend import AmendError, amended
 from agentwatch.decisions.proposal import final_report, fitter_packet, handoff_problems, report_problems
 from agentwatch.delegation.task import State, Task
-from tests.unit.contracts.documents import PACKET, RETURN, TODOS, open_document, text_of
+from tests.unit.contracts.documents import PACKET, RETURN, TODOS, text_of
 from tests.unit.decisions.test_policy import Told, failed, returned
 from tests.unit.history.recorded import packet
 
@@ -31,9 +31,10 @@ def amend(text: str, name: str = NAME, **changes: Any) -> str:
 
 
 def model(text: str, name: str = NAME) -> HandoffPacket:
-    found = open_document(text, name)
-    assert isinstance(found, HandoffPacket)
-    return found
+    opened = read_and_open(text, name)
+    assert opened is not None
+    assert isinstance(opened.model, HandoffPacket)
+    return opened.model
 
 
 def problems(text: str, name: str = NAME, **changes: Any) -> list[str]:
