@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
-import random
-from typing import Any
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.contracts.findings import LIMIT, LIMIT_OF_ONE_RULE
-from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Reading, Severity
-from agentwatch.contracts.signatures import contract_of, may_follow
-from agentwatch.contracts.validation import Contracted
+from tests.goldens.documents import adapter
+from tests.goldens.documents.table import Case, write_children, write_files
 from tests.unit.contracts.documents import (
     FAILURE,
     META,
@@ -26,12 +26,11 @@ from tests.unit.contracts.documents import (
     SUBAGENT,
     SUBAGENT_FAILED,
     TODOS,
-    open_document,
     put,
     text_of,
 )
 
-NAMES = ["x.json", "x.md", "x.return.json", "x.handoff.json", "x.todos.md", "a/.return-meta.json", "handoffs/x.md", ""]
+NAMES = ["x.json", "x.md", "x.return.json", "x.handoff.json", "x.todos.md", "a/.return-meta.json", "handoffs/x.md"]
 JSON_BASES = [PACKET, SUBAGENT, SUBAGENT_FAILED, META, REPORT]
 TEXT_BASES = [RETURN, FAILURE, PARTIAL, TODOS, f"```json\n{text_of(PACKET)}```\n\n{TODOS}"]
 TEXTS = [*TEXT_BASES, *map(text_of, JSON_BASES)]
@@ -48,26 +47,48 @@ anything = st.recursive(
 )
 
 
-def check(text: str, name: str, *, embedded: bool = False) -> Reading | None:
-    """Read twice and open; what holds for every text."""
-    reading = read_document(text, name, embedded=embedded)
-    assert read_document(text, name, embedded=embedded) == reading
-    model = open_document(text, name, embedded=embedded)
-    assert (model is None) is (reading is None)
-    if reading is None:
-        return None
-    assert isinstance(model, Contracted)
-    assert len(reading.findings) <= LIMIT
-    lines = [finding.line or 0 for finding in reading.findings if finding.rule != "DOC010"]
-    assert lines == sorted(lines)
-    total = len(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    assert all(0 <= line <= total for line in lines)
-    for finding in reading.findings:
-        assert finding.message.isprintable()
-        assert len(finding.message) < 600
-    hash(reading.document)
-    repr(reading).encode()
-    return reading
+LIMIT: Final = 100
+LIMIT_OF_ONE_RULE: Final = 20
+
+
+def check(*texts: tuple[str, str]) -> list[dict[str, Any] | None]:
+    """Check texts under names, twice; what holds for every text. None where one is not recognised."""
+    found: list[dict[str, Any] | None] = [None] * len(texts)
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(os.path.realpath(directory))
+        workspace = home / "work"
+        write_files(workspace, [Case("", name, text) for text, name in texts])
+        files = adapter.checked(home, workspace)
+        assert adapter.checked(home, workspace) == files
+    for file in files:
+        parts = Path(file["path"]).relative_to(workspace).parts
+        if not parts[0].isdigit():
+            continue
+        found[int(parts[0])] = file
+        # That an artifact is not there is said last.
+        findings = file["findings"] = [one for one in file["findings"] if one["rule"] != "LNK007"]
+        assert len(findings) <= LIMIT
+        text = texts[int(parts[0])][0].encode("utf-8", "replace").decode()
+        lines = [one["line"] or 0 for one in findings if one["rule"] not in ("DOC010", "SRC006")]
+        assert lines == sorted(lines)
+        assert all(0 <= line <= len(text.replace("\r\n", "\n").replace("\r", "\n").split("\n")) for line in lines)
+        for one in findings:
+            assert one["message"].isprintable()
+            assert len(one["message"]) < 600
+    return found
+
+
+def returned(texts: list[str]) -> None:
+    """Have children return texts; each child is a task with findings at lines of its text."""
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(os.path.realpath(directory))
+        workspace = home / "work"
+        workspace.mkdir()
+        write_children(home, workspace, [Case("", "", text.replace("task_id", "task"), "returned") for text in texts])
+        tasks = adapter.tasks(home, workspace)
+    ids = {attempt["session_id"] for task in tasks for attempt in task["attempts"]}
+    assert {f"a{number:04}" for number in range(len(texts))} <= ids
+    assert all(len(task["findings"]) <= LIMIT for task in tasks)
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -132,110 +153,100 @@ def mutated_texts(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["\n", "\r\n", "\r"])).join(lines)
 
 
-@given(
-    st.text(st.characters()) | st.text('#`~{}[]":, \n\r-*statusevidn_:0', max_size=80),
-    st.sampled_from(NAMES),
-    st.booleans(),
-)
-def test_any_text_is_read_without_an_error(text: str, name: str, embedded: bool) -> None:
-    check(text, name, embedded=embedded)
+any_text = st.text(st.characters()) | st.text('#`~{}[]":, \n\r-*statusevidn_:0', max_size=80)
 
 
-@given(mutated_objects(), st.sampled_from(NAMES), st.booleans())
-def test_any_change_of_an_object_is_read_without_an_error(text: str, name: str, embedded: bool) -> None:
-    check(text, name, embedded=embedded)
+@st.composite
+def flipped_texts(draw: st.DrawFn) -> str:
+    characters = list(draw(st.sampled_from(TEXTS)))
+    for _ in range(draw(st.integers(1, 5))):
+        at = draw(st.integers(0, len(characters) - 1))
+        characters[at] = draw(st.sampled_from(list('{}[]",:#-`\n x0\0\ufffd\x1b')))
+    return "".join(characters)
 
 
-@given(mutated_texts(), st.sampled_from(NAMES), st.booleans())
-def test_any_change_of_a_text_is_read_without_an_error(text: str, name: str, embedded: bool) -> None:
-    check(text, name, embedded=embedded)
+@pytest.mark.parametrize("texts", [any_text, mutated_objects(), mutated_texts(), flipped_texts()], ids=range(4))
+@given(data=st.data())
+def test_any_text_is_read_without_an_error(texts: st.SearchStrategy[str], data: st.DataObject) -> None:
+    check(*data.draw(st.lists(st.tuples(texts, st.sampled_from(NAMES)), min_size=1, max_size=6)))
 
 
-@given(st.sampled_from(JSON_BASES), st.sampled_from(NAMES), st.booleans(), st.data())
-def test_what_is_turned_away_unparsed_has_no_signature(
-    document: dict[str, Any], name: str, embedded: bool, data: st.DataObject
-) -> None:
-    kept = data.draw(st.sets(st.sampled_from(sorted(document))))
-    top = {key: value for key, value in document.items() if key in kept}
-    top = data.draw(st.sampled_from([top, {**top, "status": "revised"}, {"handoff_packet": top}]))
+@settings(max_examples=15)
+@given(st.lists(any_text | mutated_objects() | mutated_texts() | flipped_texts(), min_size=1, max_size=12))
+def test_any_text_that_is_returned_is_read(texts: list[str]) -> None:
+    returned(texts)
 
-    assert may_follow(json.dumps(top), name) or contract_of(top, name, embedded=embedded) is None
+
+JSON_LIKE = st.text(alphabet='{}[]",:0123456789.eE+-tfnrualse \n\\', max_size=40)
+
+
+@given(st.lists(JSON_LIKE | st.builds(json.dumps, anything, indent=st.sampled_from([None, 2])), min_size=1, max_size=8))
+def test_what_is_json_is_what_the_parser_says(texts: list[str]) -> None:
+    for text, file in zip(texts, check(*((text, "x.return.json") for text in texts)), strict=True):
+        try:
+            json.loads(text)
+        except ValueError:
+            is_json = False
+        else:
+            is_json = True
+        assert file is not None
+        rules = {one["rule"] for one in file["findings"]}
+        assert is_json or rules & {"DOC001", "DOC002", "DOC007", "DOC012"}
+        assert not (is_json and rules & {"DOC001", "DOC002", "DOC007"})
 
 
 @pytest.mark.parametrize("document", JSON_BASES)
 def test_keys_written_in_escapes_are_those_keys(document: dict[str, Any]) -> None:
-    text = json.dumps(document)
-    reading = read_document(text, "odd.json")
+    text = escaped = json.dumps(document)
     for key in document:
-        text = text.replace(f'"{key}":', '"' + "".join(f"\\u{ord(letter):04x}" for letter in key) + '":')
+        escaped = escaped.replace(f'"{key}":', '"' + "".join(f"\\u{ord(letter):04x}" for letter in key) + '":')
+    plain, other = check((text, "odd.json"), (escaped, "odd.json"))
 
-    assert reading is not None
-    assert read_document(text, "odd.json") == reading
-
-
-@given(st.sampled_from(TEXTS), st.data())
-def test_any_flipped_characters_are_read_without_an_error(text: str, data: st.DataObject) -> None:
-    characters = list(text)
-    for _ in range(data.draw(st.integers(1, 5))):
-        at = data.draw(st.integers(0, len(characters) - 1))
-        characters[at] = data.draw(st.sampled_from(list('{}[]",:#-`\n x0\0\ufffd\x1b')))
-    check("".join(characters), data.draw(st.sampled_from(NAMES)))
+    assert plain is not None
+    assert other is not None
+    assert {**other, "path": plain["path"]} == plain
 
 
-@pytest.mark.parametrize("document", JSON_BASES)
-def test_an_object_cut_anywhere_is_unknown_or_incomplete(document: dict[str, Any]) -> None:
-    text = text_of(document).rstrip()
-    recognised = False
-    for length in range(len(text)):
-        reading = read_document(text[:length], "odd.json")
-        # Once enough of it is written to be recognised, it stays so.
-        assert reading is not None or not recognised
-        if reading is not None:
-            recognised = True
-            assert (reading.complete, [finding.rule for finding in reading.findings]) == (False, ["DOC002"])
+@pytest.mark.parametrize("document", [*JSON_BASES, RETURN, FAILURE, PARTIAL])
+def test_a_document_cut_anywhere_is_unknown_or_broken(document: dict[str, Any] | str) -> None:
+    whole = document if isinstance(document, str) else text_of(document).rstrip()
+    end = whole.index("files_modified:") if isinstance(document, str) else len(whole)
+    name = "odd.md" if isinstance(document, str) else "odd.json"
+    found = check(*((whole[:length], name) for length in range(end)))
+    # Once enough of it is written to be recognised, it stays so.
+    recognised = list(itertools.dropwhile(lambda file: file is None, found))
     assert recognised
+    for file in recognised:
+        assert file is not None
+        if isinstance(document, str):
+            assert any(one["severity"] == "error" for one in file["findings"])
+        else:
+            assert [one["rule"] for one in file["findings"]] == ["DOC002"]
 
 
-@pytest.mark.parametrize("text", [RETURN, FAILURE, PARTIAL])
-def test_a_return_cut_anywhere_before_its_last_key_is_unknown_or_incomplete(text: str) -> None:
-    recognised = False
-    for length in range(text.index("files_modified:")):
-        reading = read_document(text[:length], "odd.md")
-        assert reading is not None or not recognised
-        if reading is not None:
-            recognised = True
-            assert (reading.complete, reading.has_error) == (False, True)
-    assert recognised
-
-
-@pytest.mark.parametrize("length", range(0, 1_000, 7))
-def test_bytes_cut_anywhere_inside_a_character_are_read(length: int) -> None:
-    data = RETURN.replace("rows", "\u8349\U0001f331").encode()[:length]
-
-    check(data.decode("utf-8", "replace"), "x.md")
+def test_bytes_cut_anywhere_inside_a_character_are_read() -> None:
+    data = RETURN.replace("rows", "\u8349\U0001f331").encode()
+    check(*((data[:length].decode("utf-8", "replace"), "x.md") for length in range(0, 1_000, 7)))
 
 
 def test_a_thousand_findings_are_counted_and_not_listed() -> None:
     artifacts: list[Any] = [{"type": "x", "path": 1} for _ in range(900)]
-    reading = check(text_of(put("artifacts", artifacts)(SUBAGENT)), "x.json")
+    [file] = check((text_of(put("artifacts", artifacts)(SUBAGENT)), "x.json"))
 
-    assert reading is not None
-    by_rule = {
-        rule: sum(finding.rule == rule for finding in reading.findings) for rule in ("SUB016", "SUB019", "SUB021")
-    }
-    assert by_rule == dict.fromkeys(by_rule, LIMIT_OF_ONE_RULE)
-    assert reading.findings[-1].rule == "DOC010"
-    assert str(3 * (900 - LIMIT_OF_ONE_RULE)) in reading.findings[-1].message
+    assert file is not None
+    rules = [one["rule"] for one in file["findings"]]
+    assert {rules.count(rule) for rule in ("SUB016", "SUB019", "SUB021")} == {LIMIT_OF_ONE_RULE}
+    assert rules[-1] == "DOC010"
+    assert str(3 * (900 - LIMIT_OF_ONE_RULE)) in file["findings"][-1]["message"]
 
 
-def test_errors_are_kept_before_warnings_when_there_are_too_many() -> None:
+def test_errors_are_listed_first_where_there_are_too_many() -> None:
     lines = [f"- [ ] a {number}\n* [X] b\n  - [~]\n- nonsense\n" for number in range(60)]
-    reading = check("".join(lines), "x.todos.md")
+    [file] = check(("".join(lines), "x.todos.md"))
 
-    assert reading is not None
-    assert len(reading.findings) == LIMIT
-    kept = [finding for finding in reading.findings if finding.severity is Severity.ERROR]
-    assert len(kept) == 3 * LIMIT_OF_ONE_RULE
+    assert file is not None
+    assert len(file["findings"]) == LIMIT
+    assert sum(one["severity"] == "error" for one in file["findings"]) == 3 * LIMIT_OF_ONE_RULE
 
 
 @pytest.mark.slow
@@ -265,18 +276,6 @@ def test_errors_are_kept_before_warnings_when_there_are_too_many() -> None:
     ],
     ids=range(20),
 )
-@pytest.mark.parametrize("name", ["x.todos.md", "x.return.json"])
-@pytest.mark.parametrize("embedded", [False, True])
-def test_a_megabyte_of_anything_is_read(text: str, name: str, embedded: bool) -> None:
-    reading = read_document(text, name, embedded=embedded)
-
-    assert reading is None or len(reading.findings) <= LIMIT
-
-
-def test_reading_is_the_same_after_a_thousand_other_texts() -> None:
-    order = list(range(len(TEXTS)))
-    first = [read_document(text, "x.json" if text.startswith("{") else "x.md") for text in TEXTS]
-    random.Random(7).shuffle(order)
-    for index in order:
-        text = TEXTS[index]
-        assert read_document(text, "x.json" if text.startswith("{") else "x.md") == first[index]
+def test_a_megabyte_of_anything_is_read(text: str) -> None:
+    check((text, "x.todos.md"), (text, "x.return.json"))
+    returned([text])
