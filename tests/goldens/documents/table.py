@@ -28,7 +28,7 @@ RULES: Final = "rules_"
 """Of these themes each case breaks one rule of the contract that is named behind."""
 CONTRACTS: Final = ("DOC", "HOF", "TOD", "RET", "ERR", "SUB", "MET", "REP")
 THEMES: Final = (
-    *("embedded", "fields", "json_text", "markdown", "named", "recognition", "valid", "wording"),
+    *("embedded", "fields", "json_text", "markdown", "named", "recognition", "stages", "valid", "wording"),
     *(f"{RULES}{contract}" for contract in CONTRACTS),
 )
 _TASK: Final = re.compile(r'(task_id"?: ?"?)([A-Za-z][\w.-]*)')
