@@ -31,7 +31,7 @@ THEMES: Final = (
     *("embedded", "fields", "json_text", "markdown", "named", "recognition", "stages", "valid", "wording"),
     *(f"{RULES}{contract}" for contract in CONTRACTS),
 )
-_TASK: Final = re.compile(r'(task_id"?: ?"?)([A-Za-z][\w.-]*)')
+_TASK: Final = re.compile(r'([Tt]ask[_ ]id"?: ?"?)([A-Za-z][\w.-]*)')
 
 
 class Case(NamedTuple):

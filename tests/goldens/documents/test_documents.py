@@ -46,13 +46,19 @@ def _number(path: str) -> int | None:
 
 
 def _checked(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, Any]]:
-    """What `check` finds in each file; null where it recognises nothing, and of what is in no file."""
+    """What `check` finds in each file, also where only naming it makes it look; null where it recognises nothing."""
     write_files(workspace, some)
     found: list[tuple[str, Any]] = [(case.id, None) for case in some]
-    for file in adapter.checked(home, workspace):
-        number = int(Path(file["path"]).relative_to(workspace).parts[0])
-        findings = [[one["rule"], one["severity"], one["line"], one["message"]] for one in file["findings"]]
-        found[number] = (some[number].id, without_number([file["contract"], file["state"], *findings], number))
+
+    def note(files: list[dict[str, Any]]) -> None:
+        for file in files:
+            number = int(Path(file["path"]).relative_to(workspace).parts[0])
+            findings = [[one["rule"], one["severity"], one["line"], one["message"]] for one in file["findings"]]
+            found[number] = (some[number].id, without_number([file["contract"], file["state"], *findings], number))
+
+    note(adapter.checked(home, workspace))
+    passed = [number for number, (_, result) in enumerate(found) if result is None and some[number].mode == "file"]
+    note(adapter.checked(home, *(workspace / f"{number:04}" / some[number].name for number in passed)))
     return found
 
 
