@@ -40,7 +40,7 @@ def test_version_does_not_even_load_the_argument_parser() -> None:
 
 
 def test_a_first_frame_waits_for_no_tree_and_no_monitor() -> None:
-    packages = ("contracts", "delegation", "evidence", "history", "kept", "sources")
+    packages = ("contracts", "delegation", "evidence", "history", "sources")
     names = ("app.notifying", "app.screens", "composition", "monitor", "view.words", *packages)
     statements = "import agentwatch.app.run, agentwatch.app.opening\nassert 'json' not in sys.modules"
     assert loaded(statements, *(f"agentwatch.{name}" for name in names), "sqlite3", "pydantic") == set()
@@ -51,34 +51,6 @@ def test_what_follows_a_first_frame_waits_for_nothing_that_reads_documents_or_se
     names = ("contracts.drift", "contracts.reading", "sources.sessions.reader", "history.database", "decisions.ledger")
     modules = [f"agentwatch.{name}" for name in names]
     assert loaded(f"{statements}\nassert 'json' not in sys.modules", *modules, "sqlite3", "pydantic") == set()
-
-
-@pytest.mark.parametrize("words", [["tree"], ["wait", "shop.api", "--timeout=0"]], ids=["tree", "wait"])
-def test_what_was_said_before_is_said_again_without_loading_what_has_said_it(tmp_path: Path, words: list[str]) -> None:
-    workspace = tmp_path / "shop"
-    workspace.mkdir()
-    (workspace / "api.handoff.json").write_text(packet(), "utf-8")
-    run = (
-        "import os\n"
-        f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path / 'state')!r}}}\n"
-        f"sys.argv, sys.path = ['agentwatch', *{words!r}, {str(workspace)!r}], list(filter(None, sys.path))\n"
-        "from agentwatch.__main__ import main\n"
-        "try: main()\n"
-        "except SystemExit: pass"
-    )
-    names = (
-        "agentwatch.cli",
-        "agentwatch.kept.looks",
-        "agentwatch.kept.keeping",
-        "argparse",
-        "typing",
-        "hashlib",
-        "pathlib",
-    )
-    assert loaded(run, *names) >= {"agentwatch.cli", "agentwatch.kept.looks"}
-    # That its state directory was made just then is not kept yet.
-    loaded(run, *names)
-    assert loaded(run, *names) == set()
 
 
 def test_the_headless_faces_load_no_screen() -> None:
@@ -158,28 +130,6 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
         "sources.files.source",
     )
     assert loaded(run, *HEAVY, *(f"agentwatch.{name}" for name in names)) == set()
-
-
-def test_a_hook_that_is_called_again_about_a_child_reads_nothing_anew(tmp_path: Path) -> None:
-    workspace = tmp_path / "shop"
-    workspace.mkdir()
-    claude = Claude(tmp_path / "home", workspace, packet())
-    claude.write_transcript()
-    payload = json.dumps(claude.stop(returned("SUCCESS"))).encode()
-    run = (
-        "import io, os\n"
-        f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path / 'state')!r}}}\n"
-        f"sys.argv, sys.path = ['agentwatch', 'hook'], list(filter(None, sys.path))\n"
-        f"sys.stdin = io.TextIOWrapper(io.BytesIO({payload!r}))\n"
-        "from agentwatch.__main__ import main\n"
-        "try: main()\n"
-        "except SystemExit: pass"
-    )
-    names = [f"agentwatch.{name}" for name in ("concerned", "composition", "contracts.reading", "sources.files.source")]
-    assert loaded(run, *names, "pydantic") >= {"agentwatch.composition", "pydantic"}
-    # That its state directory was made just then is not kept yet.
-    loaded(run, *names)
-    assert loaded(run, *HEAVY, *names) == set()
 
 
 def test_the_commands_about_decisions_load_no_screen() -> None:

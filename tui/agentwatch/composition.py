@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from agentwatch.aside import NAME as PUT_ASIDE
 from agentwatch.config import Settings
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.far import far_monitor, fleet_of
 from agentwatch.history import schema
-from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, has_row
-from agentwatch.observing import readings_of, sessions_of, source_of, texts_of
+from agentwatch.observing import sessions_of, source_of
 from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.places import Place, Places, names_of
 from agentwatch.presence import first_watched, note_first_watch
@@ -26,15 +25,21 @@ from agentwatch.sources.source import Source
 from agentwatch.sources.worktrees import NoRepositoryError, Worktrees, made_at
 
 if TYPE_CHECKING:
-    from subprocess import Popen
-
     from agentwatch.aside.shelf import Shelf
-    from agentwatch.concerned import Concerned
     from agentwatch.decisions.desk import Desk
+    from agentwatch.delegation.task import Task
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
+    from agentwatch.sources.health import Problem
     from agentwatch.sources.sessions.selection import Selection
+
+
+class FoundTask(NamedTuple):
+    """A task, None where there is none, and what could not be read."""
+
+    task: Task | None
+    problems: Sequence[Problem]
 
 
 def monitor_of(
@@ -47,10 +52,8 @@ def monitor_of(
     open_desk: Callable[[], Desk] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
-    begun: Popen[bytes] | None = None,
 ) -> Monitor:
-    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet. The
-    process that reads files beside it may have `begun`."""
+    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet."""
     first = _first_watched(workspace)
 
     def open_shelf() -> Shelf:
@@ -58,9 +61,7 @@ def monitor_of(
             note_first_watch(state_directory(workspace), first)
         return shelf_of(workspace if remembers else None, settings)
 
-    # The history keeps what a screen has seen.
-    readings = readings_of(workspace, settings, keeps=False, begun=begun)
-    source = source_of(workspace, settings, selection, sessions, dates=True, readings=readings)
+    source = source_of(workspace, settings, selection, sessions, dates=True)
     history_before = _history_before(workspace, settings, first) if remembers else float("-inf")
     return Monitor(
         workspace,
@@ -85,13 +86,11 @@ def watched(
     *,
     addresses: Sequence[Address] = (),
     everywhere: float | None = None,
-    begun: Popen[bytes] | None = None,
 ) -> Monitors:
     """A monitor for the screen: of a workspace and the other worktrees of its repository, or of several as one tree.
 
     With `addresses`, of workspaces on other machines, too; with `everywhere`, of all workspaces in which a session was
-    alive in so many seconds before. A process that reads the files of the first one may have `begun`. It has not looked
-    yet.
+    alive in so many seconds before. It has not looked yet.
     """
     fleet = fleet_of(addresses) if addresses else None
 
@@ -101,14 +100,7 @@ def watched(
             return far_monitor(fleet, place, settings, own)
         workspace = place.workspace
         # The desk in a thread, behind the first frame.
-        return monitor_of(
-            workspace,
-            settings,
-            own,
-            remembers=True,
-            open_desk=lambda: desk_of(workspace, settings),
-            begun=begun if workspace in workspaces else None,
-        )
+        return monitor_of(workspace, settings, own, remembers=True, open_desk=lambda: desk_of(workspace, settings))
 
     find: Callable[[], Places] | None
     if fleet is not None:
@@ -182,36 +174,23 @@ def scanned(
     inspects: bool = True,
     requests: bool = False,
     dates: bool = False,
-    concerned: Concerned | None = None,
 ) -> Monitor:
     """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
 
     `sessions` takes the place of a source of its own. With `requests` it knows what programs ask the operator, which is
     nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
-    unless it says `dates`. Where not all documents matter, `concerned` tells which do.
+    unless it says `dates`.
     """
     state, one_look = state_directory(workspace), None
     if inspects:
         # The models of the contracts take a while to load.
         from agentwatch.evidence.one_look import OneLook
 
-        one_look = OneLook(workspace)
-    readings = readings_of(workspace, settings, one_look) if concerned is None else None
-    texts = None if concerned is None else texts_of(workspace, settings)
+        one_look = OneLook()
     monitor = Monitor(
         workspace,
         settings,
-        source_of(
-            workspace,
-            settings,
-            selection,
-            sessions,
-            dates=inspects or dates,
-            one_look=one_look,
-            readings=readings,
-            texts=texts,
-            recognise=None if concerned is None else concerned.recognise,
-        ),
+        source_of(workspace, settings, selection, sessions, dates=inspects or dates, one_look=one_look),
         time.time,
         inspects=inspects,
         one_look=one_look,
@@ -222,30 +201,29 @@ def scanned(
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
         since=selection.since if selection else None,
-        sieve=concerned,
     )
     monitor.scan()
-    for known in (readings, texts):
-        if known is not None:
-            known.save()
-    if one_look is not None:
-        one_look.save()
-    if looks.is_noting():
-        _note_limits(monitor, state)
     return monitor
 
 
-def _note_limits(monitor: Monitor, state: Path) -> None:
-    """Say until when what was just looked at stays as it is, if nothing but the time changes."""
-    from agentwatch.sources.sessions.where import is_of_this_system
-    from agentwatch.view.lasting import line_lasts
+def find_task(workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False) -> FoundTask:
+    """A task of a workspace as it is now; with `inspects`, its claims are checked, and those of no other."""
+    # When its handoff was given tells which claims are true.
+    monitor = load(workspace, settings, inspects=False, dates=inspects)
+    if inspects:
+        check_claims(monitor, [task_id])
+    return FoundTask(monitor.tree.tasks.get(task_id), monitor.problems)
 
-    # What another machine has written there may show in the attributes of a file only a minute later.
-    looks.only_if(lambda: all(map(is_of_this_system, (monitor.workspace, user_home()))))
-    looks.until(monitor.tree.holds_until)
-    if first_watched(state) is None:
-        # This look counts as the first: the line of what is past moves on with the clock.
-        looks.until(monitor.tree.now + line_lasts(monitor.tree))
+
+def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
+    """Check what some tasks claim, of a monitor that has looked and inspects nothing. Blocks."""
+    # A hook checks nothing.
+    from agentwatch.evidence.inspector import Inspector
+
+    inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
+    checks = inspector.check(inspector.news_of(tree, task_ids))
+    tree.take_all([one.observed(0, tree.now) for one in checks])
+    tree.settle()
 
 
 def _first_watched(workspace: Path) -> float:
@@ -270,10 +248,9 @@ class Load(Protocol):
         desk: Desk | None = None,
         inspects: bool = True,
         dates: bool = False,
-        concerned: Concerned | None = None,
     ) -> Monitor:
-        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false. `dates` and
-        `concerned` as `scanned` has them."""
+        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false. `dates` as
+        `scanned` has it."""
 
 
 class Repeated:
@@ -293,12 +270,9 @@ class Repeated:
         desk: Desk | None = None,
         inspects: bool = True,
         dates: bool = False,
-        concerned: Concerned | None = None,
     ) -> Monitor:
         sessions = self._sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
-        return scanned(
-            workspace, settings, sessions=sessions, desk=desk, inspects=inspects, dates=dates, concerned=concerned
-        )
+        return scanned(workspace, settings, sessions=sessions, desk=desk, inspects=inspects, dates=dates)
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.face import OperatorDesk
     from agentwatch.evidence.one_look import OneLook
-    from agentwatch.history.since import Sieve
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
 
@@ -70,8 +69,7 @@ class Monitor(Watched):
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
     `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
     what programs ask, and `answer` answers that. With `open_codex`, `updates` holds what Codex asks.
-    `host` is what the operator calls the machine that the workspace is on, "" for this one. `scan` takes of the
-    history what the `sieve` does.
+    `host` is what the operator calls the machine that the workspace is on, "" for this one.
     """
 
     def __init__(
@@ -92,7 +90,6 @@ class Monitor(Watched):
         history_before: float = float("-inf"),
         since: float | None = None,
         host: str = "",
-        sieve: Sieve | None = None,
     ) -> None:
         rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
         self._new_tree = partial(DelegationTree, rules, remembers=keeps, host=host)
@@ -114,13 +111,12 @@ class Monitor(Watched):
         waits for one slice instead of one of each."""
         self._inspector: Inspector | None = None
         if inspects:
-            asked = (self.content, one_look, self.transcript, self._holds)
+            asked = (self.content, one_look, self.transcript)
             self._inspector = Inspector(workspace, *asked, pruned=settings.pruned, in_sight=self._seen)
             source.hear(self._inspector.stir)
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox
         self._open_codex = open_codex
-        self._sieve = sieve
         self._since = self._left_out_since = since
         """None once that is done, and where nothing is left out."""
         self._pending: deque[Sequence[Observation] | _Turn | Health] = deque()
@@ -279,7 +275,7 @@ class Monitor(Watched):
         if self._remembers:
             from agentwatch.history.keeper import recall
 
-            recalled = recall(self.workspace, self._sieve)
+            recalled = recall(self.workspace)
             self._forgotten = recalled.notice
             self._source.remember(recalled.files, recalled.looked_at)
             # Who is not to know of requests is not told of those that were, either.

@@ -150,9 +150,6 @@ class Watched:
 
         return recall_text(self.workspace, version.digest)
 
-    def _holds(self, version: Version) -> bool:
-        return self._source.holds(version.path, version.digest)
-
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
         return self._source.transcript(run)

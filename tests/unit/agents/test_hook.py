@@ -17,7 +17,6 @@ from agentwatch.agents.hook.held import MOST
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.agents.hook.returned import stopped, told
 from agentwatch.agents.hook.words import HOLD
-from agentwatch.concerned import Concerned
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
@@ -55,10 +54,10 @@ def load(
     *,
     desk: Desk | None = None,
     inspects: bool = True,
-    concerned: Concerned | None = None,
+    dates: bool = False,
 ) -> Monitor:
     open_desk = None if desk is None else lambda: desk
-    files = FilesSource(workspace, read_document=None if concerned is None else concerned.recognise)
+    files = FilesSource(workspace)
     monitor = Monitor(workspace, settings, files, lambda: 2e9, open_desk=open_desk)
     monitor.scan()
     return monitor

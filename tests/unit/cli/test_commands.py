@@ -156,7 +156,7 @@ def test_a_mistake_of_ours_is_not_taken_for_a_lack_of_threads(monkeypatch: pytes
         run(["tree"])
 
 
-@pytest.mark.parametrize("loads", ["agentwatch.kept.answers", "agentwatch.cli", "agentwatch.commands.tree"])
+@pytest.mark.parametrize("loads", ["agentwatch.cli", "agentwatch.commands.tree"])
 def test_an_interrupt_while_a_command_is_loaded_ends_it_without_a_word(loads: str, tmp_path: Path) -> None:
     program = (
         "import sys\n"

@@ -17,7 +17,6 @@ from agentwatch.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentwatch.concerned import Concerned
     from agentwatch.config import Settings
     from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
@@ -234,15 +233,11 @@ def scanned(
     inspects: bool = True,
     requests: bool = True,
     dates: bool = False,
-    concerned: Concerned | None = None,
 ) -> Monitor:
     """A workspace as it is now, for the operator; see `composition.scanned`."""
     from agentwatch.composition import scanned
 
-    return scanned(
-        workspace, settings, selection,
-        desk=desk, inspects=inspects, requests=requests, dates=dates, concerned=concerned,
-    )  # fmt: skip
+    return scanned(workspace, settings, selection, desk=desk, inspects=inspects, requests=requests, dates=dates)
 
 
 def selection_of(options: argparse.Namespace, addresses: Sequence[Address] = ()) -> Selection | None:

@@ -30,7 +30,6 @@ from agentwatch.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from subprocess import Popen
 
     from agentwatch.config import Settings
     from agentwatch.delegation.observation import Observation
@@ -72,7 +71,6 @@ def _watch(options: argparse.Namespace) -> int:
     everywhere = (options.since or _DAY) if options.all else None
     selection = selection_of(options, addresses)
     _require_terminal()
-    begun = _begin_to_read(workspaces[0]) if len(workspaces) == 1 else None
 
     from agentwatch.app.opening import Opening
     from agentwatch.app.run import run
@@ -80,30 +78,13 @@ def _watch(options: argparse.Namespace) -> int:
     def opened() -> Monitor:
         from agentwatch.composition import watched
 
-        return watched(workspaces, settings, selection, addresses=addresses, everywhere=everywhere, begun=begun)
+        return watched(workspaces, settings, selection, addresses=addresses, everywhere=everywhere)
 
     if addresses:
         # What is wrong with them is told without a screen.
         return run(opened())
     title = f"{workspaces[0].name or workspaces[0]}/" if len(workspaces) == 1 else ""
     return run(Opening(settings, title, opened))
-
-
-def _begin_to_read(workspace: Path) -> Popen[bytes] | None:
-    """Where a workspace is watched for the first time, another process begins, to read its first files: it loads what
-    it needs for that while this one loads the screen."""
-    from agentwatch.cores import has_two_cores
-    from agentwatch.history import schema
-    from agentwatch.place import is_there, state_directory
-
-    if is_there(state_directory(workspace) / schema.NAME) or not has_two_cores():
-        return None
-    from agentwatch.evidence.second import begin
-
-    try:
-        return begin()
-    except OSError:
-        return None
 
 
 @_WATCH(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,19 +16,16 @@ from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.paths import beside, place_of
-from agentwatch.kept import looks
 from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
 from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
-from agentwatch.sources.files.readings import Known, Readings
 from agentwatch.sources.files.rules import NOT_READABLE
-from agentwatch.sources.files.scan import FolderListing, fingerprint, walk
-from agentwatch.sources.files.settings import DEFAULT_PRUNED, MAX_BYTES
+from agentwatch.sources.files.scan import FolderListing, walk
+from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
-    from agentwatch.evidence.beside import Beside
     from agentwatch.view.documents import lists
 
 _EXCERPT: Final = 100
@@ -38,19 +33,13 @@ _EXCERPT: Final = 100
 
 class _File(NamedTuple):
     """A file to check: the path to show, where reading it starts, and its name from there. `is_named`: on the command
-    line. `closed` says why it is a directory that cannot be listed. `beginning` stands before `relative` in `path`."""
+    line. `closed` says why it is a directory that cannot be listed."""
 
     path: str
     root: str
     relative: str
     is_named: bool = False
     closed: str = ""
-    beginning: str = ""
-
-    @property
-    def below(self) -> tuple[str, str]:
-        """The files that are read alike."""
-        return self.root, self.beginning
 
 
 class _Checked(NamedTuple):
@@ -70,37 +59,26 @@ def check(paths: Sequence[str], output: str = "text") -> int:
     is neither handoff nor return is said, and is no error. Raises UsageError for a path that is not there.
     """
     checked: list[_Checked] = []
-    readings: dict[tuple[str, str], Readings] = {}
-    for file in _files(paths, readings):
-        judged = _check_file(file, readings.get(file.below))
+    for file in _files(paths):
+        judged = _check_file(file)
         if judged is not None:
             checked.append(judged)
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
-    for one in readings.values():
-        one.save()
     checked += (one for path in dict.fromkeys(paths) if os.path.isdir(path) for one in _forged(path))
-    looks.holds(math.inf)
     {"json": _print_json, "github": _print_github}.get(output, _print_text)(checked)
     return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
 
 
-def _files(paths: Sequence[str], readings: dict[tuple[str, str], Readings]) -> Iterator[_File]:
-    """The files to check, each once, those of a directory in the order of their names. Adds what was read in each
-    directory before."""
+def _files(paths: Sequence[str]) -> Iterator[_File]:
+    """The files to check, each once, those of a directory in the order of their names."""
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(f"{clean(path)}: no such file or directory")
     seen: set[str] = set()
     for path in paths:
         is_directory = os.path.isdir(path) and not os.path.islink(path)
-        files = _below(path) if is_directory else [_alone(path)]
-        if is_directory and files and files[0].below not in readings:
-            root, beginning = files[0].below
-            made = Readings(root, DEFAULT_PRUNED, MAX_BYTES, beginning, begin=_read_beside)
-            made.load([one.relative for one in files])
-            readings[root, beginning] = made
-        for file in files:
+        for file in _below(path) if is_directory else [_alone(path)]:
             place = f"{file.root}/{file.relative}"
             if place not in seen:
                 seen.add(place)
@@ -121,7 +99,7 @@ def _below(directory: str) -> list[_File]:
     beginning = "" if base == "." else f"{base.rstrip('/')}/"
     for relative, closed in sorted(relatives):
         shown = f"{beginning}{relative}" if relative else base
-        files.append(_File(to_path(shown), root, relative, closed=closed, beginning=beginning))
+        files.append(_File(to_path(shown), root, relative, closed=closed))
     return files
 
 
@@ -134,7 +112,6 @@ def _forged(directory: str) -> Iterator[_Checked]:
     desk = known_desk(Path(os.path.realpath(directory)))
     if desk is None:
         return
-    looks.spoil("decisions may expire")
     try:
         for path, why in desk.forged():
             shown = path if directory == "." else str(Path(directory, path))
@@ -146,25 +123,16 @@ def _forged(directory: str) -> Iterator[_Checked]:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 
 
-def _read_beside(root: str, max_bytes: int, beginning: str, paths: Sequence[str]) -> Beside:
-    # The models are slow to load, and few workspaces are large.
-    from agentwatch.evidence.beside import Beside
-
-    return Beside(root, max_bytes, beginning, paths)
-
-
 def _alone(path: str) -> _File:
     file = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link, which must not be read
     return _File(to_path(path), os.path.realpath(file.parent), file.name, is_named=True)
 
 
-def _check_file(file: _File, readings: Readings | None) -> _Checked | None:
+def _check_file(file: _File) -> _Checked | None:
     try:
         if file.closed:
             raise FileRefusedError(NOT_READABLE, reason=file.closed)  # noqa: TRY301  it is refused like any other
-        known = None if readings is None else _known(file, readings)
-        looked_ns = time.time_ns()
-        text = read_file(file.root, file.relative) if known is None else known.file
+        text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
         is_told = file.is_named or looks_like_ours(file.relative) or refused.rule is NOT_READABLE
@@ -172,9 +140,7 @@ def _check_file(file: _File, readings: Readings | None) -> _Checked | None:
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
-    reading = _recognised(file, text) if known is None else known.reading
-    if known is None and readings is not None:
-        readings.note(file.relative, text, reading, looked_ns)
+    reading = _recognised(file, text)
     if reading is None or (_may_be_others(reading) and not _is_beside_handoff(file)):
         return None
     findings = reading.findings
@@ -184,11 +150,7 @@ def _check_file(file: _File, readings: Readings | None) -> _Checked | None:
     missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
     lines: list[str] = []
     if findings or missing:
-        shown = _shown(file, text, known)
-        if shown is None:
-            # It has changed since.
-            return _check_file(file, None)
-        lines = shown.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        lines = text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
     for path in missing:
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
@@ -196,29 +158,11 @@ def _check_file(file: _File, readings: Readings | None) -> _Checked | None:
     return _Checked(file.path, reading.contract, _state(reading), findings, lines)
 
 
-def _known(file: _File, readings: Readings) -> Known | None:
-    try:
-        return readings.find(file.relative, fingerprint(os.lstat(f"{file.root}/{file.relative}")))
-    except OSError:
-        return None
-
-
 def _recognised(file: _File, text: FileText) -> Reading | None:
     # Only here: the models are slow to load, and listing the rules needs none of them.
     from agentwatch.contracts.reading import read_document
 
     return read_document(text.text, file.path)
-
-
-def _shown(file: _File, text: FileText, known: Known | None) -> str | None:
-    """The text of a file; None where it holds another by now than the one that is known."""
-    if known is None:
-        return text.text
-    try:
-        read = read_file(file.root, file.relative)
-    except (FileRefusedError, FileNotFoundError):
-        return None
-    return read.text if read.digest == text.digest else None
 
 
 def _missing(file: _File, document: Return) -> tuple[str, ...]:

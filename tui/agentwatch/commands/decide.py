@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from agentwatch import exit_codes
 from agentwatch.commands.confirming import confirmed
 from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
+from agentwatch.composition import check_claims
 from agentwatch.config import Settings
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
@@ -25,7 +26,6 @@ from agentwatch.delegation.task import State, Task, Version
 from agentwatch.errors import UsageError
 from agentwatch.history.keeper import recall_text
 from agentwatch.monitor import Monitor
-from agentwatch.sightings import check_claims
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 

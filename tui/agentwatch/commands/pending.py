@@ -20,13 +20,11 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, exact, indented, quoted, say
 from agentwatch.view import document as view
-from agentwatch.view.lasting import words_last
 from agentwatch.view.plain import shown
 from agentwatch.view.times import ago
 from agentwatch.view.words import (
@@ -102,10 +100,6 @@ def print_pending(
         if older := older_words(len(tree.left_out)):
             say(older)
     complain_of(monitor.problems)
-    if moving or monitor.host or tree.left_out:
-        looks.spoil("how long decisions have been on their way is told, or another machine is asked")
-    elif looks.is_noting():
-        looks.holds(words_last(tree))
     return exit_codes.NOT if monitor.problems else exit_codes.DONE
 
 

@@ -10,13 +10,11 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.sums import sums_of
 from agentwatch.delegation.task import State, Task
 from agentwatch.errors import UsageError
-from agentwatch.kept import looks
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, indented, say
 from agentwatch.view.chains import chain_name, end_of_chain
 from agentwatch.view.document import tree_document
-from agentwatch.view.lasting import document_lasts, words_last
 from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
@@ -66,10 +64,6 @@ def print_tree(
         rows = None if found is None else {end_of_chain(tree.tasks, task_id) for task_id in found.matches}
         say(_summary(monitor, left_out, None if rows is None else len(rows)))
     complain_of(monitor.problems)
-    if query or monitor.host or tree.left_out:
-        looks.spoil("what is asked for depends on the time, or on another machine")
-    elif looks.is_noting():
-        looks.holds(document_lasts(tree) if as_json else words_last(tree))
     asking = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
     return 1 if fail and (asking or monitor.problems) else 0
 

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agentwatch import exit_codes
+from agentwatch.composition import find_task
 from agentwatch.config import Settings
 from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
-from agentwatch.kept import looks
-from agentwatch.sightings import sighted
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
@@ -55,8 +54,6 @@ def wait(
     found, task = _decided(asker, load, workspace, settings, task_id, attempt=attempt, timeout=timeout)
     handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
     document = waited(found, task, task_id, handoff_path=handoff_path)
-    if timeout > 0 and _code(document) not in _FINAL:
-        looks.spoil("it has waited for that, and the next one waits as well")
     _print(document, indent)
     # Only now somebody has it.
     trouble = asker.note_read(found, _BY) if isinstance(found, Verified) else None
@@ -162,9 +159,9 @@ def _decided(
 
 def _seen(load: Load, workspace: Path, settings: Settings, task_id: str) -> Task | None:
     """The task as files show it; where they say that nothing is asked, as everything shows it: a claim may be false."""
-    files = sighted(workspace, settings._replace(sessions=False), task_id, load)
+    files = find_task(workspace, settings._replace(sessions=False), task_id, load)
     complain_of(files.problems)
-    return sighted(workspace, settings, task_id, load, inspects=True).task if is_needless(files.task) else files.task
+    return find_task(workspace, settings, task_id, load, inspects=True).task if is_needless(files.task) else files.task
 
 
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.background import meanwhile
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.evidence import verdicts
-from agentwatch.evidence.claims import claims_of
+from agentwatch.evidence.claims import claims_of, told_in
 from agentwatch.evidence.commands.proof import Proof
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind, look_of, trace
 from agentwatch.evidence.elsewhere import elsewhere
@@ -46,8 +46,7 @@ class Request(NamedTuple):
     Names are paths relative to the workspace; `stored` texts are no files but a session's. Without
     `returned_at` the attempt has lasted until now. `handoff_at` is the time of the handoff as it is now, where that is
     another version than the one that was handed off. `former` are the names under which the return lay before;
-    `gone`: it is not there any more. `proof` is what was done by tools, None where no log tells. Where the `claims` are
-    known already, the texts are empty. `handoff_digest` is that of `handoff_text`.
+    `gone`: it is not there any more. `proof` is what was done by tools, None where no log tells.
     """
 
     digest: str
@@ -62,8 +61,6 @@ class Request(NamedTuple):
     former: tuple[str, ...] = ()
     gone: bool = False
     proof: Proof | None = None
-    claims: tuple[Assertion, ...] | None = None
-    handoff_digest: str | None = None
 
 
 class Result(NamedTuple):
@@ -202,7 +199,7 @@ class Checker:
             state.elsewhere = elsewhere(repository, self._workspace, gone, min(times), seconds=seconds)
 
     def _prepare(self, request: Request) -> _Prepared:
-        assertions = self._claims_of(request) if request.claims is None else request.claims
+        assertions = self._claims_of(request)
         places = tuple(place_of(one.path, self._workspace) if one.names_file else None for one in assertions)
         relatives = frozenset(place.relative for place in places if place is not None and place.relative is not None)
         place = place_of(to_name(request.handoff_name), self._workspace).relative if request.handoff_name else None
@@ -210,10 +207,9 @@ class Checker:
 
     def _claims_of(self, request: Request) -> tuple[Assertion, ...]:
         logged = request.proof is not None and request.proof.is_there
-        if self._one_look is not None:
-            return self._one_look.claims_of(request, logged=logged)
         returned, handoff = (request.returned_text, request.returned_name), (request.handoff_text, request.handoff_name)
-        return claims_of(*returned, *handoff, stored=request.stored, logged=logged)
+        tell = told_in if self._one_look is None else self._one_look.tell
+        return claims_of(*returned, *handoff, stored=request.stored, logged=logged, tell=tell)
 
     def _look_at_git(self, times: list[float]) -> tuple[GitView | None, str, bool]:
         """(what git says, why it does not say all, whether it should have)."""

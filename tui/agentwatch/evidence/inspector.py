@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from agentwatch.evidence.commands.log import TranscriptOf
     from agentwatch.evidence.commands.proof import Proof
     from agentwatch.evidence.one_look import OneLook
-    from agentwatch.evidence.shapes import Assertion
 
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
@@ -49,7 +48,6 @@ claim, which ask for somebody, have as much for themselves."""
 
 
 TextOf = Callable[[Version], str | None]
-Holds = Callable[[Version], bool]
 
 
 class _Checked(NamedTuple):
@@ -69,7 +67,7 @@ class Inspector(Background[Sequence[Checks]]):
     """Checks claims in its own thread, from `start` to `stop`.
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
-    thread may call them. `one_look` may know already what a file says, of those that still hold a version (`holds`).
+    thread may call them. `one_look` may know already what a file says.
     What happens in `pruned` directories is not told to `stir`. The tasks `in_sight` are checked first.
     """
 
@@ -81,7 +79,6 @@ class Inspector(Background[Sequence[Checks]]):
         text_of: TextOf,
         one_look: OneLook | None = None,
         transcript_of: TranscriptOf = lambda _: None,
-        holds: Holds = lambda _: False,
         *,
         pruned: frozenset[str] | None = None,
         in_sight: Callable[[], Collection[str]] = tuple,
@@ -89,7 +86,6 @@ class Inspector(Background[Sequence[Checks]]):
         super().__init__()
         self._is_pruned = pruning(DEFAULT_PRUNED if pruned is None else pruned)
         self._one_look = one_look
-        self._holds = holds
         self._in_sight = in_sight
         self.idle = True
         """Whether all that was wanted has been checked and told."""
@@ -151,14 +147,6 @@ class Inspector(Background[Sequence[Checks]]):
 
     def check(self, targets: Sequence[Target]) -> list[Checks]:
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
-        if self._one_look is None:
-            return self._check_all(targets)
-        from agentwatch.evidence.by_two import check_all
-
-        self._one_look.load(len(targets))
-        return check_all(targets, self._check_all, self._one_look)
-
-    def _check_all(self, targets: Sequence[Target]) -> list[Checks]:
         return [checks for some in _rounds(targets) for checks in self._check(some)]
 
     def _check(self, targets: Sequence[Target]) -> list[Checks]:
@@ -241,8 +229,7 @@ class Inspector(Background[Sequence[Checks]]):
         from agentwatch.evidence.checker import Request
 
         returned, handoff = target.returned, target.handoff
-        known = self._known_claims(target)
-        text = self._text_of(returned) if known is None else ""
+        text = self._text_of(returned)
         if text is None:
             return None
         request = Request(
@@ -255,23 +242,11 @@ class Inspector(Background[Sequence[Checks]]):
             former=target.former,
             gone=not self._is_there(returned),
             proof=self._proof(target),
-            claims=known,
         )
         if handoff is None:
             return request
-        text = self._text_of(handoff) if known is None else ""
-        return request._replace(
-            handoff_text=text, handoff_name=handoff.path, handoff_at=handoff.at, handoff_digest=handoff.digest
-        )
-
-    def _known_claims(self, target: Target) -> tuple[Assertion, ...] | None:
-        """What is known to be claimed, None where it has to be found out: where the texts must be had, or cannot."""
-        returned, handoff = target.returned, target.handoff
-        if self._one_look is None or target.runs or returned.stored or not self._holds(returned):
-            return None
-        if handoff is not None and not self._holds(handoff):
-            return None
-        return self._one_look.known(returned, handoff)
+        text = self._text_of(handoff)
+        return request._replace(handoff_text=text, handoff_name=handoff.path, handoff_at=handoff.at)
 
     def _proof(self, target: Target) -> Proof | None:
         """The log of a target, the same one every time: it is not read again."""

@@ -18,7 +18,6 @@ from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.database import last_written
 from agentwatch.history.errors_file import Failure, append, failures
-from agentwatch.history.since import Sieve
 from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
@@ -40,17 +39,11 @@ class Recalled:
     """When the workspace was last watched, in seconds since the epoch; None where it never was."""
 
 
-def recall(workspace: Path, sieve: Sieve | None = None) -> Recalled:
-    """The history of a workspace, or what a `sieve` takes, for those who look once. Blocks, and writes nothing."""
+def recall(workspace: Path) -> Recalled:
+    """The history of a workspace, for those who look once. Blocks, and writes nothing."""
     looked_at = last_written(state_directory(workspace))
     with closing(History.open_read_only(workspace)) as history:
-        observations, files = history.observations(sieve), history.files()
-        if sieve is not None:
-            for path, file in files.items():
-                if not sieve.recalls(path, None, "", history.text):
-                    # As one that held no document: unless it has changed, it is not looked at.
-                    files[path] = KnownFile(file.fingerprint, digest="")
-        return Recalled(observations, files, history.notice, looked_at)
+        return Recalled(history.observations(), history.files(), history.notice, looked_at)
 
 
 def recall_text(workspace: Path, digest: str) -> str | None:

@@ -80,11 +80,7 @@ def outline_of(seen: Seen) -> str | None:
 
 def current(outline: str | None) -> Content | None:
     """What an outline says, None unless today's contracts would say the same of the text."""
-    return _read(outline) if outline is not None and is_current(outline) else None
-
-
-def is_current(outline: str) -> bool:
-    return outline.startswith(contracts_version())
+    return _read(outline) if outline is not None and outline.startswith(contracts_version()) else None
 
 
 def content_of(path: str, text: str | None, outline: str | None) -> Content | None:

@@ -27,7 +27,6 @@ from urllib.parse import quote
 
 from agentwatch.history.database import UnusableError, configure, examine, is_damage
 from agentwatch.history.schema import NAME, SCHEMA_VERSION
-from agentwatch.kept import looks
 from agentwatch.scratch import scratch_directory
 
 _BUSY_MS: Final = 1_000
@@ -123,7 +122,6 @@ def _checked(snapshot: Snapshot) -> Snapshot:
 
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:
-    looks.database(str(path))
     address = f"file:{quote(os.fsencode(path.absolute()))}?{options}"
     return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 

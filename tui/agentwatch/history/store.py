@@ -16,12 +16,11 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.observation import Gone, Observation, Requested, Seen
 from agentwatch.history.database import Database, UnusableError, is_damage, open_database, transaction
-from agentwatch.history.outline import Content, content_of, contracts_version, current, is_current, unpack
+from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
 from agentwatch.history.read_only import Snapshot, open_snapshot
 from agentwatch.history.recording import Note, Recorder
 from agentwatch.history.room import superseded
 from agentwatch.history.shapes import parsed, request_of
-from agentwatch.history.since import Part, Sieve, digest_of, latest_of
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import fingerprint_of, numbers_in
@@ -133,14 +132,9 @@ class History:
                 self._shrink()
             return True
 
-    def observations(self, sieve: Sieve | None = None) -> list[Observation]:
-        """Everything as it was recorded, files that were gone too, and the requests that have ended; or what a `sieve`
-        takes. `seq` is negative: all of it comes before what is observed now."""
-        latest = latest_of(self._query) if sieve is not None else None
-        rows = self._rows(sieve)
-        if sieve is not None:
-            paths = sorted({row.path for row in rows})
-            sieve.recalled(latest and Part(latest, paths, digest_of(self._query, latest[0], paths)))
+    def observations(self) -> list[Observation]:
+        """Everything as it was recorded, files that were gone too, and the requests that have ended."""
+        rows = self._rows()
         observations = (
             Gone(seq, row.at, row.path) if row.digest is None else _seen(row, seq)
             for seq, row in enumerate(rows, start=-len(rows))
@@ -274,14 +268,13 @@ class History:
             size = f"{self._bytes / 1024 / 1024:.0f} MiB"
             self._full = f"the history holds {size} of latest attempts, which are never dropped"
 
-    def _rows(self, sieve: Sieve | None = None) -> list[_Row]:
-        """Everything that can be read, each version read again by today's contracts; or what matters of it."""
+    def _rows(self) -> list[_Row]:
+        """Everything that can be read, each version read again by today's contracts."""
         for _ in range(_ATTEMPTS):
             rows = [
                 _Row(at, path, digest, self._content(path, digest, outline))
                 for at, path, digest, outline in self._pages()
                 if isinstance(at, float) and isinstance(path, str) and isinstance(digest, str | None)
-                if sieve is None or sieve.recalls(path, digest, self._said(digest, outline), self.text)
             ]
             with self._reading:
                 if not (isinstance(self._source, Snapshot) and self._source.is_torn):
@@ -302,11 +295,6 @@ class History:
             return None
         written = outline if isinstance(outline, str) else None
         return current(written) or content_of(path, self.text(digest), written)
-
-    def _said(self, digest: str | None, outline: object) -> str:
-        """All that a version is read from, see `_content`."""
-        written = outline if isinstance(outline, str) else ""
-        return written if digest is None or is_current(written) else f"{written}\n{self.text(digest) or ''}"
 
     def _pages(self) -> Iterator[tuple[Any, ...]]:
         after = 0

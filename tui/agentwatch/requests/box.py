@@ -24,7 +24,6 @@ from agentwatch.decisions.errors import RecordError, reason, remedy
 from agentwatch.delegation.request import ENDED, Request, RequestStage
 from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, sign_of
 from agentwatch.errors import AgentwatchError
-from agentwatch.kept import looks
 from agentwatch.place import leads_through, state_directory, workspace_id
 from agentwatch.private_directory import PrivateDirectory
 from agentwatch.requests.offered import LARGEST, parse, to_bytes
@@ -138,8 +137,6 @@ class Box:
         names = sorted(name for name in directory.names() if not name.startswith("."))
         if len(names) > _MOST_FILES:
             self.problems.append(f"{self.directory} holds {len(names):,} files, not all are looked at: clear it")
-        if names:
-            looks.spoil("who holds a request is told by a lock")
         known, self._known = self._known, {}
         for name in names[:_MOST_FILES]:
             try:

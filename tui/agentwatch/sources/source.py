@@ -52,10 +52,6 @@ class Source(Protocol):
         Raises NoAnswerError where only a host has it, which does not answer.
         """
 
-    def holds(self, path: str, digest: str) -> bool:  # noqa: ARG002
-        """Whether the file of this path held this document when it was last looked at."""
-        return False
-
     def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
         """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
         return None
@@ -95,9 +91,6 @@ class CombinedSource(Source):
 
     def content(self, digest: str) -> str | None:
         return next((text for source in self._sources if (text := source.content(digest)) is not None), None)
-
-    def holds(self, path: str, digest: str) -> bool:
-        return any(source.holds(path, digest) for source in self._sources)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         return next((found for source in self._sources if (found := source.transcript(run)) is not None), None)

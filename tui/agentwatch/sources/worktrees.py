@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.kept import looks
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
 _SMALL: Final = 64 * 1024
@@ -192,9 +191,6 @@ def _is_being_made(own: str) -> bool:
     if (git_text(own, "locked") or "").startswith("initializing"):
         return True
     now = time.time()
-    for name, seconds in (("commondir", _YOUNG), ("index", _REST)):
-        if now - (changed_at := _changed_at(f"{own}/{name}")) < seconds:
-            looks.until(changed_at + seconds)
     return now - _changed_at(f"{own}/commondir") < _YOUNG and now - _changed_at(f"{own}/index") < _REST
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,7 +17,6 @@ from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, task_of
 from agentwatch.delegation.standing import state_of
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.kept import looks
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.conversation import NOTHING
 from agentwatch.sources.claude_code.frames import cut_short
@@ -27,7 +25,7 @@ from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.fields import number, text
-from agentwatch.sources.sessions.reader import digest_of, may_follow_contract, message
+from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.tail import Line, Tail
 
 if TYPE_CHECKING:
@@ -121,10 +119,10 @@ def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load)
     """The child with what it wrote into a file of the workspace; session stores, which may be large, are not read."""
     if child.packet is None:
         return child
-    # It needs the library of JSON shapes, and most children have no packet.
-    from agentwatch.sightings import sighted
+    # Most children have no packet.
+    from agentwatch.composition import find_task
 
-    found = sighted(workspace, settings._replace(sessions=False), child.task_id, load)
+    found = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
     complain_of(found.problems)
     return child.with_file(found.task)
 
@@ -153,19 +151,7 @@ def _child(
 
 
 def _message(text: str) -> Message:
-    """A text as it was handed over or back. Hooks are called about a child twice and more: it is read once."""
-    if not may_follow_contract(text):
-        return message(text, 0.0, key=NAME)
-    # These are not needed where words alone were handed over.
-    from agentwatch.remembered import remembered
-    from agentwatch.remote.codec import decoder, encoder
-
-    def read() -> Message:
-        looks.holds(math.inf)
-        return message(text, 0.0, key=NAME)
-
-    found: Message = remembered(["message", digest_of(text)], read, encoder(Message), decoder(Message))
-    return found
+    return message(text, 0.0, key=NAME)
 
 
 def _beginning(path: str | None) -> tuple[Message | None, float | None]:

@@ -18,7 +18,7 @@ from agentwatch.sources.claude_code.entries import entries
 from agentwatch.sources.claude_code.family import Bond, Family
 from agentwatch.sources.claude_code.frames import handed_back, texts
 from agentwatch.sources.claude_code.tools import asker
-from agentwatch.sources.claude_code.transcript import MADE_OF, Transcript
+from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -81,7 +81,7 @@ class ClaudeCodeReader(TranscriptsReader[Transcript]):
         def processes(projects: Projects) -> Processes:
             return Processes(projects.home, wait_in)
 
-        kind = Kind(NAME, _LAYOUT, transcript, ClaudeSession, _texts_in, entries, processes, made_of=MADE_OF)
+        kind = Kind(NAME, _LAYOUT, transcript, ClaudeSession, _texts_in, entries, processes)
         super().__init__(kind, workspace, home, since)
 
 

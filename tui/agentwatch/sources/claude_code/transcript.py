@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.contracts.shapes import READING_KINDS
-from agentwatch.delegation.run import Asker, Doing, DoingKind, Message, Permit, Permitter, Round, RunState
+from agentwatch.delegation.run import Asker
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
-from agentwatch.sources.claude_code.entries import ClaudePulse
 from agentwatch.sources.claude_code.frames import (
     cut_short,
     handed_back,
@@ -21,8 +18,7 @@ from agentwatch.sources.claude_code.frames import (
     typed,
 )
 from agentwatch.sources.claude_code.glance import Glance
-from agentwatch.sources.claude_code.permits import Permits
-from agentwatch.sources.claude_code.tools import QUESTIONS, TOOLS, Checklist, Use, use_of
+from agentwatch.sources.claude_code.tools import QUESTIONS, TOOLS, use_of
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -35,7 +31,7 @@ from agentwatch.sources.sessions.fields import (
     text,
 )
 from agentwatch.sources.sessions.reader import digest_of
-from agentwatch.sources.sessions.runs import AgentAnswer, AgentCall, Keep, Rising, Saying
+from agentwatch.sources.sessions.runs import AgentAnswer, AgentCall, Keep
 from agentwatch.sources.sessions.tail import Line, record
 
 DELEGATING: Final = frozenset({"Task", "Agent"})
@@ -264,13 +260,6 @@ class Transcript:
             said = self._keep(told.said, at, offset) if told.said is not None else None
             self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
         return told is not None
-
-
-MADE_OF: Final = (
-    *(Transcript, Conversation, ClaudePulse, Permits, Checklist, Use, Glance, ClaudeCall, AgentAnswer, Rising, Saying),
-    *(Permit, Permitter, Doing, DoingKind, Round, Asker, RunState, Message, deque, *READING_KINDS),
-)
-"""The types of what stands in a transcript."""
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from agentwatch.kept import looks
 from agentwatch.sources.codex.catalogue import THREAD_ID
 from agentwatch.sources.sessions.where import is_of_this_system, sees_all
 
@@ -76,7 +75,6 @@ class Database:
         pairs: dict[str, str] = {}
         # An id that is no text would be refused by SQLite as a mistake of ours.
         threads = [thread for thread in threads if THREAD_ID.fullmatch(thread)]
-        looks.database(str(path))
         try:
             uri = f"file:{quote(os.fsencode(path))}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS)) as connection:

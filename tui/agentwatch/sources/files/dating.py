@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Outcome, Return
-from agentwatch.kept import looks
-from agentwatch.sources.files.copies import Copies
 
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
@@ -35,15 +33,13 @@ class Dating:
     """Since when a file holds what it holds, in seconds since the epoch: the one answer to when something was alive.
 
     What was there before the first look was perhaps copied, cloned or checked out: what the document itself says, or
-    git (`committed`), or in a copy the beginning of a session long before, comes before the time of the file. What
-    arrives later counts from when it was seen, unless the time of the file fits: nobody puts a failure into the past. A
-    content that was known under another name was moved or copied, which is no sign of life.
+    git (`committed`), comes before the time of the file. What arrives later counts from when it was seen, unless the
+    time of the file fits: nobody puts a failure into the past. A content that was known under another name was moved or
+    copied, which is no sign of life.
     """
 
     def __init__(self, committed: Committed | None = None) -> None:
         self._committed = committed
-        self.copies: Copies | None = None
-        """The files of the first look."""
         self._looked_at: float | None = None
         self._is_watching = False
         self._known: dict[str, _Dated] = {}
@@ -94,7 +90,6 @@ class Dating:
             return written if now - written < LATE else now
         is_first_look = self._looked_at is None
         if self._looked_at is not None and written < self._looked_at:
-            looks.spoil("a file that was put there counts from this look on")
             written = now
         answer = document if isinstance(document, Return) else None
         is_working = answer is not None and answer.outcome is Outcome.WORKING
@@ -104,8 +99,4 @@ class Dating:
         if stated is not None and _FIRST <= stated <= written:
             return stated
         committed = self._committed(name, written)
-        if committed is not None:
-            return min(committed, written)
-        copies = self.copies if is_first_look else None
-        began = copies.began(answer.session_id, written) if copies is not None and answer is not None else None
-        return began if began is not None and began >= _FIRST else written
+        return written if committed is None else min(committed, written)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 from agentwatch.contracts.shapes import Finding, Reading, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
-from agentwatch.sources.files.copies import Copies
 from agentwatch.sources.files.dating import Dating
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, FileText, read_file
@@ -20,16 +19,11 @@ from agentwatch.sources.files.rules import CHANGING, NOT_READABLE, NOT_UNDERSTOO
 from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.files.settings import FilesSettings
 
-if TYPE_CHECKING:
-    # Only who looks once has any.
-    from agentwatch.sources.files.readings import Known, Readings
-    from agentwatch.sources.files.texts import Texts
-
 Reader = Callable[[str, str], Reading | None]
 """Text and path of a file to what is recognised in it."""
 
 Keep = Callable[[str, str | None, str], None]
-"""Takes the digest, the text and the path of a document that was observed; without the text where it was not read."""
+"""Takes the digest, the text and the path of a document that was observed."""
 
 TICK_NS: Final = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a look may leave every stamp as it was."""
@@ -60,15 +54,6 @@ class KnownFile:
     """While what was read last is withheld: when it is emitted if it stays so, on the monotonic clock."""
 
 
-class _Held(NamedTuple):
-    """What a file held when it was looked at, in nanoseconds since the epoch. Where it is `known`, it was not read for
-    that, and `text` has no text."""
-
-    text: FileText
-    looked_ns: int
-    known: Known | None = None
-
-
 class Documents:
     """The files of one workspace, by their names relative to the root; it makes the observations."""
 
@@ -76,10 +61,6 @@ class Documents:
         self, root: str, settings: FilesSettings, read_document: Reader, keep: Keep, dating: Dating | None = None
     ) -> None:
         self.dating = dating or Dating()
-        self.readings: Readings | None = None
-        """What is known of the files from before, until all have been looked at once."""
-        self.texts: Texts | None = None
-        """The same, of what can be told only by the whole text."""
         self._root = root
         self._settings = settings
         self._read_document = read_document
@@ -115,12 +96,11 @@ class Documents:
             return
         looked_ns = time.time_ns()
         try:
-            known = None if self.readings is None else self.readings.find(path, fingerprint(status))
-            text = self._read(path, fingerprint(status), looked_ns) if known is None else known.file
+            text = read_file(self._root, path, self._settings.max_bytes)
             self.unread.pop(path, None)
             file.fingerprint = text.fingerprint
             file.racy = looked_ns - text.changed_ns < TICK_NS
-            self._take(path, file, _Held(text, looked_ns, known), expired=expired)
+            self._take(path, file, text, expired=expired)
         except FileRefusedError as error:
             if isinstance(error, BehindLinkError):
                 raise
@@ -131,33 +111,11 @@ class Documents:
             file.due = file.due or now + self._settings.settle_seconds
             self._due[path] = min(now + _RETRY_SECONDS, file.due)
 
-    def _read(self, path: str, now: int, looked_ns: int) -> FileText:
-        found = None if self.texts is None else self.texts.find(path, now)
-        if found is None:
-            found = read_file(self._root, path, self._settings.max_bytes)
-            if self.texts is not None:
-                self.texts.note(path, found, looked_ns)
-        return found
-
     def unreachable(self, path: str, error: OSError) -> None:
         """Not even lstat reaches the file any more, though it may be there."""
         if path in self.files:
             refusal = FileRefusedError(NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=False)
             self._refuse(path, self.files[path], refusal, None)
-
-    def begin(self, paths: Sequence[str]) -> None:
-        """These files will be looked at first."""
-        self.dating.copies = Copies(self._root, paths, self._settings.max_bytes)
-        if self.readings is not None:
-            self.readings.load(paths)
-        if self.texts is not None:
-            self.texts.load(paths)
-
-    def end(self) -> None:
-        """All have been looked at, or no more will be."""
-        if self.readings is not None:
-            self.readings.end()
-        self.readings = self.texts = None
 
     def drop(self, path: str) -> None:
         """The file is not there any more."""
@@ -167,9 +125,8 @@ class Documents:
             self._due.pop(path, None)
             self._hide(path, file)
 
-    def _take(self, path: str, file: KnownFile, held: _Held, *, expired: bool) -> None:
+    def _take(self, path: str, file: KnownFile, text: FileText, *, expired: bool) -> None:
         """Decide what becomes of what was read. `expired`: it has been withheld long enough."""
-        text = held.text
         same = text.digest == file.digest
         if same and not expired and not (file.due is None and self._is_rewritten(file, text)):
             if file.due is not None:
@@ -177,12 +134,12 @@ class Documents:
             else:
                 file.written_ns = text.mtime_ns
             return
-        reading = self._recognise(path, held) if held.known is None else held.known.reading
+        reading = self._recognise(path, text)
         is_nothing = reading is None and not isinstance(file.shown, str)
         if same or is_nothing or (reading is not None and reading.complete):
             self._settle(path, file, text.digest)
             if reading is not None:
-                self._show(path, file, held, reading)
+                self._show(path, file, text, reading)
             else:
                 self._hide(path, file)
             return
@@ -191,21 +148,18 @@ class Documents:
         file.digest = text.digest
         file.due = self._due[path] = time.monotonic() + rest
         if rest <= 0:
-            self._take(path, file, held, expired=True)
+            self._take(path, file, text, expired=True)
 
     def _is_rewritten(self, file: KnownFile, text: FileText) -> bool:
         """Whether a file was written since it was shown, and holds the same: perhaps a child has failed as before."""
         since = self.dating.looked_ns if file.written_ns is None else file.written_ns
         return file.shown == text.digest and since is not None and text.mtime_ns > since
 
-    def _recognise(self, path: str, held: _Held) -> Reading | None:
+    def _recognise(self, path: str, text: FileText) -> Reading | None:
         try:
-            reading = self._read_document(held.text.text, to_path(path))
+            return self._read_document(text.text, to_path(path))
         except Exception as error:  # no content that an agent writes may hide the work of the others
             raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
-        if self.readings is not None:
-            self.readings.note(path, held.text, reading, held.looked_ns)
-        return reading
 
     def _rest(self, text: FileText, *, known: bool) -> float:
         """Seconds until what was read may be taken as it is. A file first seen may have rested long before."""
@@ -219,8 +173,7 @@ class Documents:
         file.due = None
         self._due.pop(path, None)
 
-    def _show(self, path: str, file: KnownFile, held: _Held, reading: Reading) -> None:
-        text = held.text
+    def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading) -> None:
         incomplete = not reading.complete
         is_again = self._is_rewritten(file, text) and isinstance(reading.document, Return)
         file.written_ns = text.mtime_ns
@@ -230,8 +183,7 @@ class Documents:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
             self._complain(path, file, reading.findings[0], min(text.mtime_ns / 1e9, time.time()))
             return
-        beside = self.readings.text_of(path) if self.readings is not None else None
-        self._keep(text.digest, text.text if held.known is None else beside, path)
+        self._keep(text.digest, text.text, path)
         # The very string that the observation carries: there is one for each document of the workspace.
         file.shown = file.digest = text.digest
         file.incomplete = incomplete

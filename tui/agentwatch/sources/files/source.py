@@ -10,12 +10,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.observation import Observation
 from agentwatch.errors import WorkspaceError
-from agentwatch.kept import looks
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.dating import Committed, Dating
 from agentwatch.sources.files.documents import Documents, KnownFile, Reader
@@ -26,10 +25,6 @@ from agentwatch.sources.files.watch import OpenBackend, open_backend
 from agentwatch.sources.files.watcher import Emit, Watcher
 from agentwatch.sources.health import Batch, health_of
 from agentwatch.sources.source import Source, Stirred
-
-if TYPE_CHECKING:
-    from agentwatch.sources.files.readings import Readings
-    from agentwatch.sources.files.texts import Texts
 
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05
@@ -108,8 +103,7 @@ class FilesSource(Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     `read_document` recognises a document in a text, given with its path; by default that of the contracts. `committed`
-    tells of what is there at first when it was committed. So much text is kept, in bytes. `readings` and
-    `texts` may know what a file holds.
+    tells of what is there at first when it was committed. So much text is kept, in bytes.
     """
 
     def __init__(
@@ -121,8 +115,6 @@ class FilesSource(Source):
         open_backend: OpenBackend = open_backend,
         committed: Committed | None = None,
         text_bytes: int = MOST_TEXT_BYTES,
-        readings: Readings | None = None,
-        texts: Texts | None = None,
     ) -> None:
         self._root = os.path.realpath(root)
         self._settings = settings or FilesSettings()
@@ -130,7 +122,6 @@ class FilesSource(Source):
         self._contents = ContentStore(self._root, text_bytes)
         recognise, self._dating = read_document or _recognise, Dating(committed)
         self._documents = Documents(self._root, self._settings, recognise, self._contents.put, self._dating)
-        self._documents.readings, self._documents.texts = readings, texts
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
         self._stirred: Stirred = lambda _: None
@@ -177,16 +168,11 @@ class FilesSource(Source):
     def scan(self) -> Batch:
         """What the workspace holds now, in the order in which it was written; half-written files are waited for.
         Raises WorkspaceError where there is no workspace."""
-        with looks.scanning():
-            return self._scanned()
-
-    def _scanned(self) -> Batch:
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         documents = self._documents
         catalogue = Catalogue(self._root, self._settings.pruned, documents, looks_once=True)
         catalogue.scan()
-        documents.begin([*catalogue.waiting])
         observations: list[Observation] = documents.made()
         while True:
             while catalogue.waiting:
@@ -195,16 +181,11 @@ class FilesSource(Source):
                 break
             time.sleep(_RECHECK_SECONDS)
             catalogue.mark_due(math.inf)
-        documents.end()
         health = health_of("live", "Looked once", catalogue.problems, catalogue.directories, catalogue.files)
         return Batch(tuple(observations), health)
 
     def content(self, digest: str) -> str | None:
         return self._contents.get(digest)
-
-    def holds(self, path: str, digest: str) -> bool:
-        file = self._documents.files.get(to_name(path))
-        return file is not None and file.shown == digest
 
 
 def _recognise(text: str, path: str) -> Reading | None:

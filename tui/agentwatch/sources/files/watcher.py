@@ -169,7 +169,6 @@ class Watcher:
                 self._tell([])
                 self._stopping.wait(_RESTART_SECONDS)
                 self._scan_all, self._root_at = True, 0.0
-        self._documents.end()
         self._backend.close()
         self._ended = True
 
@@ -256,7 +255,6 @@ class Watcher:
         if not self._catalogue.waiting and not self._trouble:
             if self._starting:
                 self._documents.dating.watching()
-                self._documents.end()
             self._starting = False
         self._tell([])
 
@@ -279,7 +277,6 @@ class Watcher:
             for _ in self._catalogue.scanning():
                 if self._stopping.is_set():
                     return
-            self._documents.begin([*self._catalogue.waiting])
             # What was remembered from the last time and is not there any more.
             self._tell(self._documents.made())
             self._scan_all = False

@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.kept import looks
 from agentwatch.scratch import scratch_directory
 from agentwatch.sources.sessions.where import is_of_this_system
 
@@ -82,7 +81,6 @@ class ForeignDatabase:
     @contextmanager
     def look(self) -> Iterator[sqlite3.Connection]:
         """One consistent look: a read transaction that ends with the block. Raises OSError and sqlite3.Error."""
-        looks.database(str(self.path))
         connection = self._connect()
         try:
             connection.text_factory = partial(str, encoding="utf-8", errors="replace")
@@ -103,7 +101,6 @@ class ForeignDatabase:
             if _ASK_FOR_LOCK is None or not self._has_log_format():
                 return None
             descriptor = self._descriptor("-shm")
-            looks.spoil("who uses a database is told by a lock")
             asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, _USERS_LOCK, 1, 0)
             kind: int = struct.unpack(_LOCK, fcntl.fcntl(descriptor, _ASK_FOR_LOCK, asked))[0]
         except FileNotFoundError:

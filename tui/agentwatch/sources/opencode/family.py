@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -47,11 +46,6 @@ class Family:
         self.unfinished: set[str] = set()
         """Sessions with runs that need a process."""
         self._due: dict[str, float] = {}
-
-    @property
-    def due_at(self) -> float:
-        """When time alone changes a run; epoch seconds."""
-        return min(self._due.values(), default=math.inf)
 
     def due(self, now: float) -> bool:
         """Whether time alone changes a run by now."""

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Run
-from agentwatch.kept import looks
 from agentwatch.place import is_there
 from agentwatch.sources.opencode.database import ForeignDatabase, Signature, is_passing
 from agentwatch.sources.opencode.entries import PartsTranscript
@@ -167,7 +166,6 @@ class OpenCodeReader(StoreReader):
                 break
         maker = Maker(self.name, str(self._path), tables, self._texts, self._made)
         self._family.judge(maker, self._clock())
-        looks.until(self._family.due_at)
 
     def _vanish(self, signature: Signature) -> None:
         self._refusal, self._busy_since, self._columns, self._later_sessions = "", None, TableColumns({}), 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.fields import Fields, text
-from agentwatch.sources.sessions.folds import Folds, Keeping
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.growing import Fold, Growing
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program
@@ -75,8 +74,7 @@ class Kind(NamedTuple, Generic[T]):
     `transcript` gives the state of a file before its first line, of an agent or not; `session` gives one of which
     only the id is known. `texts_in` finds all texts of a line again, `entries_in` what it says. `processes` tells of
     the programs that run them. `once` is the mark of a record that may stand in a transcript twice. `directory_in` is
-    where the agent works from a record on, for programs that do not say it with each. `made_of` are the types that the
-    state of a file is made of, where it is kept for the next process.
+    where the agent works from a record on, for programs that do not say it with each.
     """
 
     name: str
@@ -88,7 +86,6 @@ class Kind(NamedTuple, Generic[T]):
     processes: Callable[[Projects], Processes] = lambda projects: Processes(projects.home)
     once: Callable[[Fields], str | None] = lambda fields: text(fields, "uuid")
     directory_in: Callable[[Fields], str | None] | None = None
-    made_of: Sequence[type] = ()
 
 
 class Stock(NamedTuple):
@@ -107,12 +104,9 @@ class Stock(NamedTuple):
 class _File(Generic[T]):
     stored: StoredFile
     growing: Growing[T]
-    keep: Keeping
     status: os.stat_result
     sweep: int = 0
     unread: bool = True
-    may_go_on: bool = True
-    """Nobody has asked yet what it came to before."""
 
 
 @dataclass(slots=True)
@@ -125,7 +119,7 @@ class _Description:
 
 class Group(Generic[T]):
     """A session of one project directory. `belongs` is whether it was begun in the workspace, None until it is known:
-    `is_ours` says that it is. `folds` may know what files came to.
+    `is_ours` says that it is.
 
     What is not of this workspace is read only as far as the record that says so. `remember` makes a message of (path,
     text, time, offset of its line).
@@ -139,7 +133,6 @@ class Group(Generic[T]):
         remember: Callable[[str, str, float, int], Message],
         *,
         is_ours: bool = False,
-        folds: Folds[T] | None = None,
     ) -> None:
         self.session = kind.session(session_id)
         self.belongs: bool | None = True if is_ours else None
@@ -149,7 +142,6 @@ class Group(Generic[T]):
         self._workspace = workspace
         self._transcript = kind.transcript
         self._remember = remember
-        self._folds = folds
         self._files: dict[str, _File[T]] = {}
         self._metas: dict[str, _Description] = {}
         self._given: Mapping[str, Run] = {}
@@ -209,9 +201,9 @@ class Group(Generic[T]):
             return self._look_at_meta(stored, status, sweep)
         file = self._files.get(stored.path)
         if file is None:
-            keep = Keeping(partial(self._remember, stored.path))
+            keep = partial(self._remember, stored.path)
             growing = Growing(Tail(Path(stored.path)), lambda: self._transcript(keep, stored.agent != SESSION))
-            file = self._files[stored.path] = _File(stored, growing, keep, status)
+            file = self._files[stored.path] = _File(stored, growing, status)
             self._newest = None
             self._place(file)
         elif stamp_of(status) != stamp_of(file.status):
@@ -259,11 +251,6 @@ class Group(Generic[T]):
         """Read on in one file. True where it is to be read on now."""
         file, belonged = self._files[path], self.belongs
         before = file.growing.fold
-        # What the session's own file says of where it was begun, it says in its first records.
-        if file.may_go_on and (belonged or (belonged is None and file.stored.agent == SESSION)):
-            file.may_go_on = False
-            if self._folds is not None:
-                self._folds.go_on(path, file.growing, file.keep)
         self._changed |= file.growing.read(_CHUNK if self.belongs else _HEAD)
         file.unread = file.growing.is_stuck or file.growing.tail.behind
         if file.growing.fold is not before:
@@ -292,11 +279,6 @@ class Group(Generic[T]):
         before, self._given = self._given, self.session.runs(program) if self.belongs else {}
         self._is_open = any(run.state in OPEN for run in self._given.values())
         return changes_between(before, self._given)
-
-    def read_files(self) -> Iterator[tuple[str, Growing[T], Keeping]]:
-        """What was read of it, if it is of the workspace."""
-        if self.belongs:
-            yield from ((path, file.growing, file.keep) for path, file in self._files.items())
 
     def _place(self, file: _File[T]) -> None:
         self.session.transcripts[file.stored.agent] = file.growing.fold

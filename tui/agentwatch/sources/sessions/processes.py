@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.kept import looks
 from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
 from agentwatch.sources.sessions.tail import document
 from agentwatch.sources.sessions.where import is_of_this_system, is_ours, sees_all
@@ -117,7 +116,6 @@ class Processes:
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return UNKNOWN if None in answers.values() else _ENDED
-        looks.spoil("a program runs")
         # A clock that was set back must not hide anything.
         now = self._clock()
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]

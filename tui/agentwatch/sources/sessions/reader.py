@@ -95,14 +95,6 @@ class SessionReader(Protocol):
         """Give back what is open."""
 
 
-@runtime_checkable
-class Keeps(Protocol):
-    """A reader that leaves what it has read for the next process."""
-
-    def keep(self) -> None:
-        """All has been read. Never raises."""
-
-
 def digest_of(text: str) -> str:
     """The sha256, in hex, that a text handed over or back is known by; half a character is one, too."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

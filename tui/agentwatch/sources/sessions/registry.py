@@ -18,7 +18,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.kept import looks
 from agentwatch.place import is_there, user_home
 
 if TYPE_CHECKING:
@@ -183,7 +182,6 @@ def _shipped_by_others(workspace: Path, known: Collection[str], broken: Broken) 
 
     taken = {*known, *looked_in(workspace)}
     for entry in entry_points(group=GROUP):
-        looks.spoil("a reader of others may look by other ways")
         try:
             reader = guarded(partial(_made, entry, workspace))
         except Exception as error:  # noqa: BLE001

@@ -14,13 +14,12 @@ from typing import Final, TypeVar
 from agentwatch.background import in_step, let_others_work
 from agentwatch.delegation.observation import Observation, Ran
 from agentwatch.delegation.run import Run
-from agentwatch.kept import looks
 from agentwatch.sources.files.bell import BELL
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
 from agentwatch.sources.sessions.outliving import Outliving
-from agentwatch.sources.sessions.reader import Broken, Change, Found, Keeps, Progress, ReaderError, SessionReader
+from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.selection import Selection
 from agentwatch.sources.source import Source
 from agentwatch.text import words_of
@@ -105,7 +104,6 @@ class SessionsSource(Source):
                 observations += self._read(name, 1.0)
                 if not self._is_busy(name):
                     break
-            self._ask(name, _keep, None)
         return Batch(tuple(observations), self._health())
 
     def content(self, digest: str) -> str | None:
@@ -218,7 +216,6 @@ class SessionsSource(Source):
             self._seq += 1
             run, now = change.run, self._clock()
             if run is not None and run.updated_at > now + _FUTURE_SECONDS:
-                looks.spoil("a session is of a time that is still to come")
                 # A time that is still to come would keep a dead run from going stale.
                 run = replace(run, updated_at=now)
             self._at_work.take(name, change.key, run, now)
@@ -270,11 +267,6 @@ class SessionsSource(Source):
             # What broke has something open as well, and nobody is left to be told.
             with suppress(Exception):
                 reader.close()
-
-
-def _keep(reader: SessionReader) -> None:
-    if isinstance(reader, Keeps):
-        reader.keep()
 
 
 class KeptSessions(Source):

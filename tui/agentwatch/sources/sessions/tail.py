@@ -6,14 +6,10 @@ import errno
 import json
 import os
 import stat
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
-from zlib import crc32
-
-from agentwatch.kept.keeping import is_young
 
 LINE_LIMIT: Final = 32 * 1024 * 1024
 """A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
@@ -57,20 +53,6 @@ class Lines(NamedTuple):
         return [line for stretch in self.stretches for line in lines_of(stretch)]
 
 
-class Mark(NamedTuple):
-    """Where a file was read up to, for another process that reads on from there: how it was then (None: it may have
-    changed since without a sign of it), the checksum of all that was read, its end, and the beginning of the next line.
-    """
-
-    seen: Stamp | None
-    written_at: int
-    position: int
-    checksum: int
-    witness: bytes
-    partial: bytes
-    passed_over: int
-
-
 class Tail:
     """The lines of one file, in order and each once. A last line without its end waits for the rest.
 
@@ -92,37 +74,6 @@ class Tail:
         self._witness = b""
         self._partial: list[bytes] = []
         self._partial_bytes = 0
-        self.taken = 0
-        """Bytes that were read here, and not by another process before."""
-        self._checksum = 0
-        self._looked_at = 0.0
-
-    def mark(self) -> Mark | None:
-        """Where another process may go on, None where not all is read, or a long line is half there."""
-        if self._seen is None or self.behind or self._partial_bytes > _CHUNK:
-            return None
-        # A change right after it was looked at may not show.
-        seen = None if is_young(self._seen[3], self._written_at, self._looked_at) else self._seen
-        partial = b"".join(self._partial)
-        return Mark(seen, self._written_at, self._position, self._checksum, self._witness, partial, self.passed_over)
-
-    def go_on(self, mark: Mark) -> bool:
-        """Begin where another process has left off. False where the file does not begin with what it read: a line in it
-        may have been put right, or all be new; or where as much of it was read here."""
-        if mark.position <= self._position:
-            return False
-        try:
-            status = os.stat(self._name, follow_symlinks=False)  # noqa: PTH116
-            is_as_read = stamp_of(status) == mark.seen or self._begins_with(mark)
-        except OSError:
-            return False
-        if is_as_read:
-            self.taken = 0
-            self._seen, self._written_at = mark.seen, mark.written_at
-            self._position, self._checksum, self._witness = mark.position, mark.checksum, mark.witness
-            self._partial, self._partial_bytes = [mark.partial] if mark.partial else [], len(mark.partial)
-            self.passed_over = mark.passed_over
-        return is_as_read
 
     @property
     def position(self) -> int:
@@ -145,7 +96,6 @@ class Tail:
             return Lines()
         descriptor = open_regular(self.path)
         try:
-            self._looked_at = time.time()
             status = os.fstat(descriptor)
             restarted = self._is_another(descriptor, status)
             if restarted:
@@ -169,15 +119,8 @@ class Tail:
         # Cut short and grown past the old length between two looks: the bytes before the position are others.
         return os.pread(descriptor, len(self._witness), self._position - len(self._witness)) != self._witness
 
-    def _begins_with(self, mark: Mark) -> bool:
-        position, checksum = 0, 0
-        with os.fdopen(open_regular(self.path), "rb", 0) as file:
-            while data := file.read(min(_CHUNK, mark.position - position)):
-                position, checksum = position + len(data), crc32(data, checksum)
-        return (position, checksum) == (mark.position, mark.checksum)
-
     def _restart(self) -> None:
-        self._position, self._checksum, self._witness = 0, 0, b""
+        self._position, self._witness = 0, b""
         self._drop_partial()
 
     def _take(self, descriptor: int, budget: int) -> list[Line]:
@@ -193,8 +136,6 @@ class Tail:
                 break
             self._split(data, stretches)
             self._position += len(data)
-            self.taken += len(data)
-            self._checksum = crc32(data, self._checksum)
             self._witness = (self._witness + data[-_WITNESS:])[-_WITNESS:]
         self.size = max(self.size, self._position)
         return stretches

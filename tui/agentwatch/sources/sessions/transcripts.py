@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Generic
 
 from agentwatch.delegation.run import Message, Run
-from agentwatch.kept import looks
-from agentwatch.sources.sessions.folds import Folds
 from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
 from agentwatch.sources.sessions.group import LARGE, Group, Kind, Stock, T
 from agentwatch.sources.sessions.processes import UNKNOWN
-from agentwatch.sources.sessions.projects import SESSION, Interest, Projects, StoredFile
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, in_lines, several, spellings
-from agentwatch.sources.sessions.where import is_of_this_system
+from agentwatch.sources.sessions.projects import SESSION, Interest, Projects
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, in_lines, several
 
 _QUIET: Final = 15.0
 """Seconds without a change after which a missing process is believed to be gone."""
@@ -58,7 +55,6 @@ class TranscriptsReader(StoreReader, Generic[T]):
         self._since = -math.inf if since is None else since - _SLACK
         self._projects = Projects(workspace, home, kind.layout)
         self._processes = kind.processes(self._projects)
-        self._folds = Folds[T](kind.name, (home, *spellings(workspace)), kind.made_of, self._note)
         self._groups: dict[tuple[str, str], Group[T]] = {}
         self._others: dict[tuple[str, str], Group[T]] = {}
         """Those of other directories: where one place has the sessions of all, most of them are."""
@@ -78,11 +74,6 @@ class TranscriptsReader(StoreReader, Generic[T]):
                 return LinesTranscript(Path(run.place), kind.entries_in, kind.once, own)
         return None
 
-    def keep(self) -> None:
-        """All has been read: leave what files come to for the next process. Never raises."""
-        if is_of_this_system(self._projects.home):
-            self._folds.save(file for group in self._groups.values() for file in group.read_files())
-
     def read(self, seconds: float) -> Sequence[Change]:
         until, moved, is_behind = time.monotonic() + seconds, False, time.monotonic() < self._next_look
         if is_behind:
@@ -96,7 +87,6 @@ class TranscriptsReader(StoreReader, Generic[T]):
         for group in groups:
             program = self._processes.of(group.session.session_id) if group.belongs else UNKNOWN
             if program.gone and time.time() - group.newest <= _QUIET:
-                looks.until(group.newest + _QUIET)
                 program = UNKNOWN
             changes += group.changes(program)
         for key, group in list(self._groups.items()):
@@ -153,21 +143,12 @@ class TranscriptsReader(StoreReader, Generic[T]):
             return "own" if own else "none"
 
         moved = False
-        files: Iterable[tuple[StoredFile, os.stat_result]] = self._projects.files(interest)
-        if self._sweep == 1:
-            files = list(files)
-            self._folds.load(sum(status.st_size for _, status in files))
-        for stored, status in files:
+        for stored, status in self._projects.files(interest):
             key = (stored.project, stored.session or "")
             group = self._groups.get(key) or self._others.get(key)
             if group is None:
                 group = self._groups[key] = Group(
-                    key[1],
-                    self._projects.workspace,
-                    self._kind,
-                    self._message,
-                    is_ours=self._projects.are_ours,
-                    folds=self._folds,
+                    key[1], self._projects.workspace, self._kind, self._message, is_ours=self._projects.are_ours
                 )
             moved |= group.look(stored, status, self._sweep)
             if group.belongs is not False and key in self._others:
@@ -199,9 +180,6 @@ class TranscriptsReader(StoreReader, Generic[T]):
 
     def _message(self, path: str, text: str, at: float, offset: int) -> Message:
         return self._texts.message(text, at, Path(path), offset, key=self.name)
-
-    def _note(self, path: str, digest: str, offset: int) -> None:
-        self._texts.note(digest, Path(path), offset)
 
     def _wanted(self) -> list[Group[T]]:
         return [group for group in self._groups.values() if group.newest >= self._since]
