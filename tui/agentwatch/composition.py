@@ -281,7 +281,10 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
 
     # Signatures take a while to load.
     from agentwatch.decisions.desk import Desk
+    from agentwatch.old_cache import remove_old_cache
 
+    if not settings.read_only:
+        remove_old_cache()
     lifetime = timedelta(seconds=settings.expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
