@@ -62,7 +62,7 @@ def test_the_headless_faces_load_no_screen() -> None:
 def test_looking_once_loads_no_event_loop_no_database_and_no_reader_of_a_program_that_is_not_there() -> None:
     programs = [
         f"agentwatch.sources.{name}.{name}_reader"
-        for name in ("claude_code", "codex", "copilot", "gemini", "opencode", "qwen", "roo", "teamwork")
+        for name in ("claude_code", "codex", "copilot", "gemini", "opencode", "qwen", "roo")
     ]
     statements = "import agentwatch.composition, agentwatch.commands.tree"
     assert loaded(statements, "asyncio", "sqlite3", "tomllib", "importlib.metadata", *programs) == set()

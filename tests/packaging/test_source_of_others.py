@@ -1,4 +1,4 @@
-"""The project in the manual, as somebody else would have it: built, installed beside agentwatch, used and tested."""
+"""The project in the manual, as somebody else would have it: built, installed beside agentwatch and used."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from tests.unit.sessions.test_testing import block
+import agentwatch
 
 Run = Callable[..., str]
+
+
+def block(name: str) -> str:
+    """A file of the project in the manual."""
+    text = (files(agentwatch) / "manual" / "source.md").read_text("utf-8")
+    return text.split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0].partition("\n")[2].rsplit("```", 1)[0]
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("scribe")
     (made / "agentwatch_scribe.py").write_text(block("a source of your own"), "utf-8")
-    for name in ("pyproject.toml", "test_scribe.py"):
-        (made / name).write_text(block(name), "utf-8")
+    (made / "pyproject.toml").write_text(block("pyproject.toml"), "utf-8")
     return made
 
 
@@ -64,9 +70,3 @@ def test_agentwatch_shows_the_sessions_of_a_program_that_another_package_reads(r
         one for one in json.loads(run("-m", "agentwatch", "sources", "--json"))["sources"] if one["source"] == "scribe"
     )
     assert (scribe["sessions"], scribe["children"], scribe["skipped"]) == (1, 1, "")
-
-
-def test_its_own_test_passes_and_the_checks_need_no_pytest(run: Run) -> None:
-    assert "7 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_scribe.py")
-    without = "import sys; sys.modules['pytest'] = None; from agentwatch.testing import CHECKS; print(len(CHECKS))"
-    assert run("-c", without) == "7\n"

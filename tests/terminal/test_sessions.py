@@ -200,10 +200,9 @@ def test_a_workspace_without_any_store_says_so(run: Run, workspace: Path) -> Non
     assert run("tree", workspace).stdout == f"no handoffs or returns in {workspace}\n"
     printed = run("sources", workspace)
     lines = printed.stdout.splitlines()
-    programs = ["claude-code", "codex", "qwen-code", "copilot", "gemini", "opencode", "kilo", "roo", "teamwork"]
+    programs = ["claude-code", "codex", "qwen-code", "copilot", "gemini", "opencode", "kilo", "roo"]
     assert [line.split()[0] for line in lines] == programs
     assert all(" not found, looked in /" in line for line in lines)
-    assert lines[-1].endswith(str(workspace / ".agents"))
     assert printed.stderr == ""
     told = json.loads(run("sources", workspace, "--json").stdout)["sources"]
     assert [(one["source"], one["skipped"], one["sessions"]) for one in told] == [
@@ -231,7 +230,7 @@ def test_a_program_that_was_found_is_not_among_those_that_were_not(run: Run, tmp
     opencode(tmp_path, workspace)
     claude(tmp_path, workspace, ago=timedelta(seconds=40))
     told = {one["source"]: one["skipped"] for one in json.loads(run("sources", workspace, "--json").stdout)["sources"]}
-    missing = {"kilo", "codex", "qwen-code", "copilot", "gemini", "roo", "teamwork"}
+    missing = {"kilo", "codex", "qwen-code", "copilot", "gemini", "roo"}
     assert told == {"claude-code": "", "opencode": "", **dict.fromkeys(missing, "not found")}
 
 

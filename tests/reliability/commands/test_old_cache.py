@@ -61,7 +61,7 @@ def test_nothing_behind_a_linked_cache_is_removed(stage: Stage, tmp_path: Path) 
 @pytest.mark.parametrize("words", [["--help"], ["--no-such-option"], ["/no/such/directory"], []])
 def test_commands_that_only_read_write_no_state(tmp_path: Path, command: str, words: list[str]) -> None:
     stage = Stage(tmp_path / "here")
-    task = ["shop.api"] if command == "wait" else []
+    task = ["--timeout=0", "shop.api"] if command == "wait" else []
     with suppress(SystemExit):
-        stage.run(command, *(words or [*task, stage.workspace, *(["--timeout=0"] if task else [])]))
+        stage.run(command, *task, *(words or [stage.workspace]))
     assert not Path(stage.environment["XDG_STATE_HOME"]).exists()

@@ -25,7 +25,6 @@ from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
 from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.roo import roo
-from tests.unit.sessions.stores.teamwork import teamwork
 
 ROOT = Run(
     source="agents",
@@ -234,7 +233,7 @@ def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps: list[Step]) -
         assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
 
 
-@pytest.mark.parametrize("build", [claude_code, codex, opencode, roo, teamwork])
+@pytest.mark.parametrize("build", [claude_code, codex, opencode, roo])
 def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(
     build: Callable[[Path], Store], tmp_path: Path
 ) -> None:

@@ -53,15 +53,6 @@ class Storage:
         item = {"id": task, "number": 1, "ts": BEGAN_MS, "task": "Build the shop.", "tokensIn": 900, "tokensOut": 90}
         self.replace(self.directory(task) / "history_item.json", item | {"workspace": str(self.workspace)} | fields)
 
-    def conversation(self, task: str, workspace: Path | str | None = None, mode: str = "code") -> None:
-        """What the model was sent: of older tasks nothing else tells the workspace."""
-        place = str(workspace if workspace is not None else self.workspace)
-        details = f"# Current Mode\n<slug>{mode}</slug>\n\n\n# Current Workspace Directory ({place}) Files\nREADME.md\n"
-        asked = {"type": "text", "text": "<task>\nBuild (all of) it.\n</task>"}
-        told = {"type": "text", "text": f"<environment_details>\n{details}</environment_details>"}
-        content = [asked, told]
-        self.replace(self.directory(task) / "api_conversation_history.json", [{"role": "user", "content": content}])
-
     def messages(self, task: str, *messages: dict[str, object]) -> None:
         self.replace(self.directory(task) / "ui_messages.json", list(messages))
 

@@ -137,7 +137,6 @@ def test_only_tasks_of_the_workspace_are_shown_and_those_that_tell_none_counted(
     link.symlink_to(storage.workspace)
     storage.item("here", workspace=str(link))
     storage.item("elsewhere", workspace=str(tmp_path))
-    storage.conversation("older elsewhere", tmp_path)
     storage.messages("unknown", say("text", "Build."))
     storage.directory("empty").mkdir()
     storage.read()
@@ -177,7 +176,6 @@ def test_links_and_pipes_are_not_opened(storage: Storage, tmp_path: Path) -> Non
         ".vscode-server/data/User/globalStorage/rooveterinaryinc.roo-cline",
         ".cursor-server/data/User/globalStorage/kilocode.kilo-code",
         ".local/share/code-server/User/globalStorage/kilocode.kilo-code",
-        ".kilocode/cli/global",
         ".vscode-mock/global-storage",
     ],
 )

@@ -1,4 +1,4 @@
-"""One story that the stores of all our programs can tell; what a store is, `agentwatch.testing` says."""
+"""One story that the stores of all our programs can tell; what a store is, `store` says."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from agentwatch import testing
-from agentwatch.testing import GARBAGE, NOW, Watch, packet, report, spoil_lines, torn
+from tests.unit.sessions import store
+from tests.unit.sessions.store import GARBAGE, NOW, Watch, packet, report, spoil_lines, torn
 
 __all__ = [
     "CART", "GARBAGE", "INDEX", "LOOK", "NOW", "OTHER", "PAY", "SEARCH", "STORY", "THOUGHT", "WORDS", "Store", "Watch",
@@ -32,7 +32,7 @@ had WORDS done by another agent, CART was aborted, PAY is still being worked on.
 
 
 @dataclass
-class Store(testing.Store):
+class Store(store.Store):
     """A store that tells the story, or what it can of it."""
 
     tasks: Mapping[str, Sequence[str]] = field(default_factory=lambda: STORY)

@@ -1,4 +1,4 @@
-"""All readers of session stores keep the promises of `agentwatch.testing`, and tell the same story."""
+"""All readers of session stores keep the promises of `checks`, and tell the same story."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.testing import built, checks
+from tests.unit.sessions import checks
+from tests.unit.sessions.checks import built
 from tests.unit.sessions.conformance import OTHER, THOUGHT, Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
@@ -19,16 +20,12 @@ from tests.unit.sessions.stores.gemini import gemini
 from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.qwen import qwen
 from tests.unit.sessions.stores.roo import roo
-from tests.unit.sessions.stores.roo_older import roo_older
-from tests.unit.sessions.stores.teamwork import teamwork
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "15"))
 
 Build = Callable[[Path], Store]
 
-every_store = pytest.mark.parametrize(
-    "build", [claude_code, codex, copilot, gemini, opencode, qwen, roo, roo_older, teamwork]
-)
+every_store = pytest.mark.parametrize("build", [claude_code, codex, copilot, gemini, opencode, qwen, roo])
 
 
 @every_store

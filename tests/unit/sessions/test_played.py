@@ -13,7 +13,6 @@ from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import DoingKind
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.sessions.reader import SessionReader
-from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
 from tests.unit.claude_code import building as claude
 from tests.unit.codex.home import Home
 from tests.unit.copilot import building as copilot
@@ -22,7 +21,6 @@ from tests.unit.opencode.program import Program
 from tests.unit.opencode.reading import reading
 from tests.unit.qwen import building as qwen
 from tests.unit.roo.storage import Storage, ask, request, say
-from tests.unit.teamwork.test_reader import WRITTEN, Team, briefing
 
 
 class Now(NamedTuple):
@@ -297,28 +295,7 @@ def play_roo(root: Path) -> Played:
     return storage.reader, "t1", steps()
 
 
-def play_team(root: Path) -> Played:
-    team = Team(root)
-    times = iter(range(100))
-
-    def steps() -> Steps:
-        def progress(*marks: str) -> None:
-            lines = [f"- [{mark}] {name}" for mark, name in zip(marks, ("Read", "Draw", "Hand over"), strict=True)]
-            team.write("mapper", WRITTEN + next(times), progress="# Progress\n\n" + "\n".join(lines) + "\n")
-
-        team.write("mapper", BRIEFING=briefing())
-        yield None
-        progress("x", "-", " ")
-        yield todo("Draw", ticked=False)
-        progress("x", "x", " ")
-        yield todo("Draw", ticked=True)
-        progress("x", "x", "-")
-        yield todo("Hand over", ticked=False)
-
-    return TeamworkReader(root), "mapper", steps()
-
-
-PROGRAMS = [play_claude, play_codex, play_copilot, play_gemini, play_qwen, play_opencode, play_roo, play_team]
+PROGRAMS = [play_claude, play_codex, play_copilot, play_gemini, play_qwen, play_opencode, play_roo]
 
 
 @pytest.mark.parametrize("play", PROGRAMS, ids=lambda play: play.__name__.removeprefix("play_"))

@@ -46,9 +46,8 @@ def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path)
     assert opened(readers) == ["claude-code"]
     (home / ".codex").mkdir()
     (home / ".qwen").mkdir()
-    (tmp_path / ".agents").mkdir()
-    assert opened(readers, "claude-code") == ["codex", "qwen-code", "teamwork"]
-    assert opened(readers, "claude-code", "codex", "qwen-code", "teamwork") == []
+    assert opened(readers, "claude-code") == ["codex", "qwen-code"]
+    assert opened(readers, "claude-code", "codex", "qwen-code") == []
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -61,7 +60,7 @@ def test_a_program_may_keep_its_sessions_elsewhere(
     directory.mkdir(parents=True)
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
     assert VARIABLES[variable] in opened(Registry(tmp_path))
-    (place,) = registry.looked_in(tmp_path)[VARIABLES[variable]]
+    (place,) = registry.looked_in()[VARIABLES[variable]]
     assert place.parent == directory
 
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
-from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
 import agentwatch
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.sources.health import Batch
-from agentwatch.sources.sessions import guarded
 from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.reader import ReaderError
+from agentwatch.sources.sessions.reader import ReaderError, SessionReader
 from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
-from tests.unit.sessions.conformance import packet, report
+from tests.unit.sessions.checks import CHECKS, Build
+from tests.unit.sessions.store import GARBAGE, Store, packet, report
 
 BROKEN = """
-import sys, time
+import sys
 from dataclasses import replace
 from pathlib import Path
 from agentwatch.delegation.run import Run, RunState
@@ -40,14 +39,8 @@ class Reader:
     def text(self, digest): return None
     def close(self): pass
 
-class Sleeps(Reader):
-    def read(self, seconds): time.sleep(3600)
-
 class Leaves(Reader):
     def read(self, seconds): sys.exit("enough")
-
-class NeverDone(Reader):
-    progress = Progress(1, 2)
 
 class Shows(RunTranscript):
     def look(self): raise KeyError("no step")
@@ -90,15 +83,12 @@ class Unsayable(Exception):
     def __str__(self): raise RuntimeError("not to be said")
     __repr__ = __str__
 
-class Says(Unsayable):
-    def __str__(self): time.sleep(3600)
-
 class Odd(Reader):
     def __init__(self, name, error): super().__init__(name); self.error = error
     def read(self, seconds): raise self.error
 
-class Silent(Reader):
-    def text(self, digest): time.sleep(3600)
+class Wordless(Reader):
+    def text(self, digest): raise KeyError(digest)
 
 class Raises:
     name, trouble, progress = "raises", None, Progress(0, 0)
@@ -110,11 +100,8 @@ def refuses(workspace): raise LookupError("no such workspace")
 def nothing(workspace): return None
 def number(workspace): return 7
 def raises(workspace): return Raises()
-def sleeps(workspace): return Sleeps("sleeps")
-def starts(workspace): time.sleep(3600)
 def leaves(workspace): return Leaves("leaves")
-def never_done(workspace): return NeverDone("never_done")
-def silent(workspace): return Silent("silent", Change("k", replace(RUN, source="silent")))
+def wordless(workspace): return Wordless("wordless", Change("k", replace(RUN, source="wordless")))
 def showing(workspace): return Showing("showing", Change("k", replace(RUN, source="showing")))
 def no_changes(workspace): return Reader("no_changes", "text")
 def no_run(workspace): return Reader("no_run", Change("k", 7))
@@ -123,20 +110,16 @@ def odd_state(workspace): return Reader("odd_state", Change("k", replace(RUN, so
 def imposter(workspace): return Reader("imposter", Change("k", replace(RUN, source="claude-code")))
 def unsayable(workspace): return Odd("unsayable", Unsayable())
 def unsaid(workspace): raise Unsayable
-def endless(workspace): return Odd("endless", Says())
 def coloured(workspace): return Odd("coloured", OSError("\\x1b[31m" + "x" * 5000))
 def prints(workspace): return Prints("prints", Change("k", replace(RUN, source="prints")))
 def leaving(workspace): return ShowingAndLeaving("leaving", Change("k", replace(RUN, source="leaving")))
 def no_name(workspace): return Reader(7)
 def taken(workspace): return Reader("codex")
-def twice(workspace): return Reader("silent")
+def twice(workspace): return Reader("wordless")
 """
 
 SAID = {
-    "sleeps": "TimeoutError: it has not answered for 0.3 s",
-    "starts": "TimeoutError: it has not answered for 0.3 s",
     "leaves": "SystemExit: enough",
-    "never_done": "TimeoutError: for 0.3 s it has more to read, as it says, and gives nothing",
     "no_changes": "TypeError: it gives str and not a Change of a Run",
     "no_run": "TypeError: it gives int and not a Change of a Run",
     "odd_time": "ValueError: `run` is no run of a session",
@@ -144,13 +127,12 @@ SAID = {
     "imposter": "ValueError: it gives a run of 'claude-code', which it is not",
     "unsayable": "Unsayable",
     "unsaid": "Unsayable",
-    "endless": "TimeoutError: it has not answered for 0.3 s",
     "coloured": f"OSError: ␛[31m{'x' * 285}…",
     "no_name": "TypeError: its name is no text of at most 40 characters",
     "taken": "ValueError: another source has its name, codex",
-    "twice": "ValueError: another source has its name, silent",
+    "twice": "ValueError: another source has its name, wordless",
 }
-"""What the health line says of those that hang, or talk rubbish."""
+"""What the health line says of those that raise, or talk rubbish."""
 
 
 @pytest.fixture
@@ -242,45 +224,20 @@ def test_those_that_are_broken_are_said_and_hide_nobody(
     source.close()
 
 
-@pytest.fixture
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded, "PATIENCE", 0.3)
-    monkeypatch.setattr(guarded.guarded, "__defaults__", (0.3,))
-
-
-@pytest.mark.usefixtures("hurry")
-def test_one_that_hangs_or_talks_rubbish_is_named_and_hides_nobody(
-    workspace: Path, install: Callable[[str, str, str], None]
-) -> None:
-    names = ("silent", *SAID)
+def test_one_that_raises_or_talks_rubbish_is_named(workspace: Path, install: Callable[[str, str, str], None]) -> None:
+    names = ("wordless", *SAID)
     install("agentwatch_broken", BROKEN, "".join(f"{name} = agentwatch_broken:{name}\n" for name in names))
     install("agentwatch_scribe", example(), "scribe = agentwatch_scribe:ScribeReader\n")
     keep(workspace, "lead")
     source = source_of(workspace)
     batch = source.scan()
-    assert {one.path for one in batch.observations if isinstance(one, Ran)} == {"scribe:lead", "silent:k"}
+    assert {one.path for one in batch.observations if isinstance(one, Ran)} == {"scribe:lead", "wordless:k"}
     said = {problem.source: problem.message for problem in source.problems}
     assert said == {name: f"cannot be used ({why})" for name, why in SAID.items()}
     assert all(name in batch.health.detail for name in list(said)[:1])
     assert source.content("0" * 64) is None
-    assert "TimeoutError" in {problem.source: problem.message for problem in source.problems}["silent"]
+    assert "KeyError" in {problem.source: problem.message for problem in source.problems}["wordless"]
     source.close()
-
-
-@pytest.mark.usefixtures("hurry")
-def test_while_one_hangs_the_others_are_followed(workspace: Path, install: Callable[[str, str, str], None]) -> None:
-    install("agentwatch_broken", BROKEN, "sleeps = agentwatch_broken:sleeps\n")
-    install("agentwatch_scribe", example(), "scribe = agentwatch_scribe:ScribeReader\n")
-    told: SimpleQueue[Batch] = SimpleQueue()
-    source = source_of(workspace)
-    source.start(told.put)
-    keep(workspace, "lead")
-    seen, named = False, False
-    while not (seen and named):
-        batch = told.get(timeout=20)
-        seen = seen or any(one.path == "scribe:lead" for one in batch.observations if isinstance(one, Ran))
-        named = named or "sleeps: cannot be used (TimeoutError" in batch.health.detail
-    source.stop()
 
 
 def test_a_transcript_that_raises_is_told_once_and_ends_nothing(
@@ -345,3 +302,44 @@ def test_a_transcript_that_would_end_the_program_does_not(
     with pytest.raises(ReaderError, match="SystemExit: enough"):
         [*transcript.records()]
     source.close()
+
+
+def scribe(reader: type[SessionReader]) -> Build:
+    """The story as the program of the manual keeps it."""
+
+    def build(root: Path) -> Store:
+        workspace, place = root / "shop", root / "shop" / ".scribe"
+        place.mkdir(parents=True)
+
+        def write(session: str, **fields: object) -> None:
+            written = place / f"{session}.new"
+            written.write_text(json.dumps({"began": 100.0, "last": 200.0, "asked": "Go."} | fields))
+            written.rename(place / f"{session}.json")
+
+        def story() -> Iterator[None]:
+            yield write("lead")
+            yield write("1", parent="lead", asked=packet("shop.api"))
+            yield write("1", parent="lead", asked=packet("shop.api"), answer=report(), state="done")
+            yield write("2", parent="lead", asked=packet("shop.page"), answer=report("PARTIAL"), state="aborted")
+            yield write("3", parent="lead", asked=packet("shop.pay"), state="failed")
+            yield write("4", parent="lead", asked=packet("shop.pay"))
+            yield write("other")
+
+        return Store(
+            workspace,
+            place,
+            reader=lambda: reader(workspace),
+            story=story(),
+            spoil=lambda random: (place / f"junk-{random.randrange(99)}.json").write_bytes(random.choice(GARBAGE)),
+            forget=(place / "other.json").unlink,
+            tasks={"shop.api": ["completed"], "shop.page": ["canceled"], "shop.pay": ["failed", "working"]},
+        )
+
+    return build
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_reader_of_the_manual_keeps_all_promises(check: Callable[[Build], None]) -> None:
+    namespace: dict[str, Any] = {}
+    exec(example(), namespace)
+    check(scribe(namespace["ScribeReader"]))

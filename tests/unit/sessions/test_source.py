@@ -156,7 +156,7 @@ def test_the_homes_of_all_programs_are_heard(tmp_path: Path, monkeypatch: pytest
     for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME"):
         monkeypatch.delenv(variable, raising=False)
     heard = Registry(tmp_path / "shop").heard()
-    assert {tmp_path / ".codex", tmp_path / ".local" / "share" / "opencode", tmp_path / "shop"} <= {*heard}
+    assert {tmp_path / ".codex", tmp_path / ".local" / "share" / "opencode"} <= {*heard}
     assert not any("*" in str(path) for path in heard)
 
 

@@ -29,14 +29,10 @@ from tests.unit.sessions.stores.gemini import gemini
 from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.qwen import qwen
 from tests.unit.sessions.stores.roo import roo
-from tests.unit.sessions.stores.roo_older import roo_older
-from tests.unit.sessions.stores.teamwork import teamwork
 from tests.unit.sessions.test_conformance import built
 
 Build = Callable[[Path], Store]
-with_transcripts = pytest.mark.parametrize(
-    "build", [claude_code, codex, copilot, gemini, opencode, qwen, roo, roo_older]
-)
+with_transcripts = pytest.mark.parametrize("build", [claude_code, codex, copilot, gemini, opencode, qwen, roo])
 
 
 def runs_of(watch: Watch) -> list[Run]:
@@ -116,7 +112,7 @@ def test_each_step_can_be_had_whole(build: Build) -> None:
                     assert one_line(whole.result.text) == step.result
 
 
-@pytest.mark.parametrize("build", [claude_code, codex, copilot, opencode, qwen, roo_older])
+@pytest.mark.parametrize("build", [claude_code, codex, copilot, opencode, qwen])
 def test_what_is_handed_to_a_child_is_known_by_the_childs_prompt(build: Build) -> None:
     with built(build) as store:
         store.finish()
@@ -142,15 +138,6 @@ def test_no_spoilt_store_makes_a_transcript_raise(build: Build) -> None:
                 for step in look.steps[-3:]:
                     transcript.whole(step)
                 list(transcript.entries())
-
-
-def test_a_team_that_writes_files_has_no_transcript() -> None:
-    with built(teamwork) as store:
-        store.finish()
-        watch = store.watch()
-        watch.look()
-        assert runs_of(watch)
-        assert not transcripts(watch)
 
 
 def test_a_place_outside_the_store_is_not_read(tmp_path: Path) -> None:

@@ -127,7 +127,6 @@ def test_a_database_that_somebody_keeps_locked_is_told(tmp_path: Path) -> None:
         ("opencode", ".local/share/opencode/opencode.db", "XDG_DATA_HOME"),
         ("kilo", ".local/share/kilo/kilo.db", "XDG_DATA_HOME"),
         ("roo", ".config/Code/User/globalStorage/an.extension/tasks", "XDG_CONFIG_HOME"),
-        ("teamwork", "shop/.agents", ""),
     ],
 )
 def test_the_place_of_every_program_is_told_where_it_cannot_be_looked_into(

@@ -185,7 +185,7 @@ def _sources(options: argparse.Namespace) -> int:
     from agentwatch.observing import sessions_of
     from agentwatch.sources.sessions.registry import looked_in, not_understood
 
-    return print_sources(sessions_of(workspace), looked_in(workspace), not_understood(workspace), as_json=options.json)
+    return print_sources(sessions_of(workspace), looked_in(), not_understood(workspace), as_json=options.json)
 
 
 @_PRINT(

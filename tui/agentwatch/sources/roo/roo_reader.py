@@ -16,7 +16,7 @@ from agentwatch.delegation.run import Doing, Message, Run, RunState
 from agentwatch.place import user_home
 from agentwatch.sources.roo.entries import TalkTranscript, doing_of
 from agentwatch.sources.roo.storages import storages
-from agentwatch.sources.roo.talk import CANCELED, CONVERSATION, Item, Talk, item_of, older_item, talk_of, texts_in
+from agentwatch.sources.roo.talk import CANCELED, Item, Talk, item_of, talk_of, texts_in
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.listing import Listings
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, Workspace, several
@@ -123,8 +123,6 @@ class _Task:
     directory: Path
     item: Item | None = None
     item_stamp: Stamp | None = None
-    """Of the history item, or of the conversation that stands in for it."""
-    is_older: bool = False
     talk: Talk = field(default_factory=Talk)
     doing: Doing | None = None
     talk_stamp: Stamp | None = None
@@ -213,11 +211,11 @@ class RooReader(StoreReader):
         try:
             stamp = _stamp(path)
             if stamp is None:
-                self._look_at_older(task)
+                task.item = task.item_stamp = None
             elif stamp != task.item_stamp:
                 # Half a file, in an editor that does not replace it at once: what was read before stays.
                 task.item = item_of(self._read(path), partial(self._told, path)) or task.item
-                task.item_stamp, task.is_older = stamp, False
+                task.item_stamp = stamp
             if not self._is_ours(task):
                 return
             stamp = _stamp(task.directory / _MESSAGES)
@@ -226,24 +224,6 @@ class RooReader(StoreReader):
             return
         is_new = stamp is not None and stamp != task.talk_stamp and time.monotonic() >= task.next_at
         task.size = stamp[2] if is_new and stamp is not None else 0
-
-    def _look_at_older(self, task: _Task) -> None:
-        """The same of a task without a history item: what stands in for it never changes."""
-        path = task.directory / CONVERSATION
-        stamp = _stamp(path)
-        if task.is_older and task.item is not None and stamp is not None:
-            return
-        if stamp != task.item_stamp:
-            self._unread.pop(path, None)
-            try:
-                task.item = older_item(task.directory) if stamp is not None else None
-            except FileNotFoundError:
-                return
-            except OSError as error:
-                self._unread[path] = os.strerror(error.errno or 0)
-            except ValueError:
-                self._unread[path] = _DAMAGED
-            task.item_stamp, task.is_older = stamp, True
 
     def _read_talk(self, task: _Task) -> None:
         """Read the messages of a task, which have changed."""

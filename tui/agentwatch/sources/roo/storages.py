@@ -17,6 +17,7 @@ _SERVER: Final = re.compile(r"\.[\w-]+-server(-[\w-]+)?")
 _NOT_READ: Final = frozenset({"saoudrizwan.claude-dev"})
 """Cline, of which Roo Code was made: its tasks hand nothing to each other."""
 _CUSTOM: Final = re.compile(rb'"[\w-]{1,100}\.customStoragePath"\s*:\s*("(?:[^"\\\n]|\\.){1,4096}")')
+_COMMAND_LINE: Final = ".vscode-mock/global-storage"
 _LONGEST_SETTINGS: Final = 4 * 1024 * 1024
 
 
@@ -26,18 +27,13 @@ def storages(home: Path) -> Iterator[Path]:
     for user in _users(home):
         extensions = (name for name in _names(user / "globalStorage") if name not in _NOT_READ)
         places += [*(user / "globalStorage" / name for name in extensions), *_custom(user)]
-    yield from (place for place in dict.fromkeys((*places, *_of_command_lines(home))) if is_there(place / "tasks"))
+    yield from (place for place in dict.fromkeys((*places, home / _COMMAND_LINE)) if is_there(place / "tasks"))
 
 
 def searched(home: Path) -> list[Path]:
     """Where the usual ones lie; a `*` stands for an editor, and for an extension."""
-    above = (_settings(home) / "*" / "User" / "globalStorage" / "*", *_of_command_lines(home))
+    above = (_settings(home) / "*" / "User" / "globalStorage" / "*", home / _COMMAND_LINE)
     return [path / "tasks" for path in above]
-
-
-def _of_command_lines(home: Path) -> tuple[Path, Path]:
-    """Kilo Code's, before its version 1, and Roo Code's."""
-    return home / ".kilocode" / "cli" / "global", home / ".vscode-mock" / "global-storage"
 
 
 def _settings(home: Path) -> Path:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
@@ -15,15 +11,6 @@ from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
 from agentwatch.sources.sessions.reader import digest_of
 from agentwatch.sources.sessions.runs import KEPT_ROUNDS, Rising
-from agentwatch.sources.sessions.tail import open_regular
-
-CONVERSATION: Final = "api_conversation_history.json"
-
-_BEGINNINGS: Final = (64 * 1024, 8 * 1024 * 1024)
-"""Bytes in which the first message ends: without pictures, and with them."""
-# In JSON, so that the end of the line is a backslash and an n.
-_WORKSPACE: Final = re.compile(rb"# Current Workspace Directory \(((?:[^\\\n]|\\[^n]){1,4096}?)\)(?: Files)?\\n")
-_MODE: Final = re.compile(rb"<slug>([\w-]{1,100})</slug>")
 
 CANCELED: Final = "user_cancelled"
 """Why a request to the model was broken off, in the extension's word."""
@@ -73,33 +60,6 @@ def item_of(value: object, told: Callable[[str, float], Message]) -> Item | None
         mode=text(fields, "mode"),
         tokens=((whole(fields, "tokensIn") or 0) + (whole(fields, "tokensOut") or 0)) or None,
     )
-
-
-def older_item(directory: Path) -> Item | None:
-    """What stands in for the history item of a task; None as long as its workspace is not known.
-    Raises OSError, and ValueError where it is damaged.
-
-    Roo Code 3.48 wrote none, and Kilo Code's extension never did. Their list lies in the editor's own database, on the
-    machine with the screen, and does not say who handed older tasks on. The first message to the model tells workspace
-    and mode, in words that have stayed the same: `# Current Workspace Directory (/home/…) Files`."""
-    data = b""
-    workspace = None
-    with os.fdopen(open_regular(directory / CONVERSATION), "rb") as file:
-        for size in _BEGINNINGS:
-            data += file.read(size - len(data))
-            workspace = _WORKSPACE.search(data)
-            if workspace is not None or len(data) < size:
-                break
-    if data and not data.lstrip().startswith(b"["):
-        raise ValueError("no list of messages")
-    if workspace is None:
-        return None
-    try:
-        place = str(json.loads(b'"%s"' % workspace[1]))
-    except ValueError:
-        place = ""
-    mode = _MODE.search(data)
-    return Item(directory.name, workspace=place, mode=mode[1].decode() if mode is not None else None)
 
 
 class NewTask(NamedTuple):

@@ -40,7 +40,7 @@ class Registry:
 
     def heard(self) -> list[Path]:
         """The directories, there or not, in which something happens when a store comes, but for most of Roo Code's."""
-        stores = {path.parent for paths in looked_in(self._workspace).values() for path in paths}
+        stores = {path.parent for paths in looked_in().values() for path in paths}
         return sorted(path for path in stores if "*" not in path.parts)
 
     def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
@@ -99,7 +99,7 @@ _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
 
 
-def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
+def looked_in() -> dict[str, Sequence[Path]]:
     """Where the sessions of each program that is supported lie, there or not, by the name of its reader."""
     from agentwatch.sources.roo.storages import searched
 
@@ -107,7 +107,6 @@ def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
         **{name: [home.place() / home.sessions] for name, home in _HOMES.items()},
         **{name: [_share() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
         "roo": searched(user_home()),
-        "teamwork": [workspace / ".agents"],
     }
 
 
@@ -133,10 +132,6 @@ def _without_home(workspace: Path, known: Collection[str]) -> Iterator[SessionRe
         from agentwatch.sources.roo.roo_reader import RooReader
 
         yield RooReader(workspace)
-    if "teamwork" not in known and is_there(workspace / ".agents"):
-        from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
-
-        yield TeamworkReader(workspace)
     for name, path in databases().items():
         if name not in known:
             from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
@@ -180,7 +175,7 @@ def _shipped_by_others(workspace: Path, known: Collection[str], broken: Broken) 
 
     from agentwatch.sources.sessions.guarded import guarded
 
-    taken = {*known, *looked_in(workspace)}
+    taken = {*known, *looked_in()}
     for entry in entry_points(group=GROUP):
         try:
             reader = guarded(partial(_made, entry, workspace))

@@ -35,8 +35,6 @@ def write(view: View) -> Iterator[Block]:
     task, run = view.task, view.task.run
     if run is None:
         yield text(faint("Only files speak of this task, so there is no transcript."))
-    elif run.source == "teamwork":
-        yield text(faint("Teams like this one write files, and no transcript."))
     else:
         yield text(faint("No transcript of its own is to be had. Its parent's may tell; a recording has none."))
     instead = [

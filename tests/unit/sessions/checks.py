@@ -11,7 +11,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.testing.store import Store
+from tests.unit.sessions.store import Store
 
 if TYPE_CHECKING:
     from agentwatch.view.documents.tasks import Task

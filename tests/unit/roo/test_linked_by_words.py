@@ -1,17 +1,14 @@
-"""Tasks without a history item, as Kilo Code's extension and the older Roo Code leave them."""
+"""Tasks whose history items name no parent, as the older Roo Code leaves them: the words tell who handed on."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Handoff, Return
 from agentwatch.delegation.run import RunState
-from tests.unit.roo.storage import BEGAN_MS, PACKET, RETURN, Storage, ask, call, request, say
+from tests.unit.roo.storage import PACKET, RETURN, Storage, ask, call, request, say
 
 
 @pytest.fixture
@@ -21,9 +18,9 @@ def storage(tmp_path: Path) -> Storage:
 
 def handed_on(storage: Storage, *messages: dict[str, object]) -> None:
     """A parent that has handed a packet to a child, and the child's messages."""
-    storage.conversation("p", mode="orchestrator")
+    storage.item("p", mode="orchestrator")
     storage.messages("p", say("text", "Build the shop."), request(1), call(PACKET, 2))
-    storage.conversation("c")
+    storage.item("c", mode="code", tokensIn=0, tokensOut=0)
     storage.messages("c", say("text", PACKET, 3), *messages)
 
 
@@ -45,7 +42,7 @@ def test_a_child_is_linked_by_the_words_that_were_handed_over(storage: Storage) 
 
 
 def test_a_parent_waits_for_leave_until_its_call_has_become_a_task(storage: Storage) -> None:
-    storage.conversation("p")
+    storage.item("p")
     storage.messages("p", say("text", "Build the shop."), call(PACKET, 2))
     storage.read()
     assert storage.runs["p"].waiting == "an approval of a tool: newTask"
@@ -56,27 +53,27 @@ def test_a_parent_waits_for_leave_until_its_call_has_become_a_task(storage: Stor
 
 def test_the_same_words_handed_over_again_are_the_last_call_s(storage: Storage) -> None:
     handed_on(storage, say("completion_result", RETURN, 4))
-    storage.conversation("q")
+    storage.item("q")
     storage.messages("q", say("text", "Again."), call(PACKET, 12))
-    storage.conversation("d")
+    storage.item("d")
     storage.messages("d", say("text", PACKET, 13))
     storage.read()
     assert {key: run.parent_session for key, run in storage.runs.items()} == {"p": None, "c": "p", "q": None, "d": "q"}
 
 
 def test_words_that_nobody_handed_over_yet_link_nothing(storage: Storage) -> None:
-    storage.conversation("c")
+    storage.item("c")
     storage.messages("c", say("text", PACKET, 1))
-    storage.conversation("p")
+    storage.item("p")
     storage.messages("p", say("text", PACKET, 5), call(PACKET, 9), call(PACKET, 9, partial=True))
     storage.read()
     assert [run.parent_session for run in storage.runs.values()] == [None, None]
 
 
 def test_an_escaped_file_name_in_the_call_is_the_child_s_all_the_same(storage: Storage) -> None:
-    storage.conversation("p")
+    storage.item("p")
     storage.messages("p", say("text", "Build."), call(r"Read \\@/README.md", 1))
-    storage.conversation("c")
+    storage.item("c")
     storage.messages("c", say("text", r"Read \@/README.md", 2))
     storage.read()
     assert storage.runs["c"].parent_session == "p"
@@ -98,60 +95,10 @@ def test_a_task_whose_request_a_human_broke_off_is_canceled_until_it_goes_on(
     assert storage.runs["c"].state is RunState.WORKING
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "# Current Workspace Directory ({}) Files\nREADME.md",
-        "# Current Workspace Directory ({})\n(Only folders are included.)",
-    ],
-)
-@pytest.mark.parametrize("name", ["here", "a (second) shop", 'quo"ted', "Läden"])
-def test_the_workspace_is_told_as_the_model_is_told_it(tmp_path: Path, words: str, name: str) -> None:
-    storage = Storage(tmp_path)
-    workspace = tmp_path / name
-    workspace.symlink_to(storage.workspace)
-    content = [{"type": "text", "text": f"<environment_details>\n{words.format(workspace)}\n</environment_details>"}]
-    path = storage.directory("c") / "api_conversation_history.json"
-    storage.replace(path, [{"role": "user", "content": content, "ts": BEGAN_MS}])
-    storage.messages("c", say("text", PACKET))
-    storage.read()
-    assert storage.runs.keys() == {"c"}
-    # Node writes what is no ASCII as it is.
-    path.write_text(json.dumps(json.loads(path.read_text()), ensure_ascii=False))
-    late = type(storage.reader)(storage.workspace, storage.path)
-    assert [change.key for change in late.read(10)] == ["c"]
-
-
-def test_a_conversation_that_goes_on_is_not_read_again(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage.conversation("c")
-    storage.messages("c", say("text", PACKET))
-    storage.read()
-    path = storage.directory("c") / "api_conversation_history.json"
-    path.write_bytes(b"[]")
-    storage.messages("c", say("text", PACKET), say("completion_result", RETURN, 2))
-    assert list(storage.read()) == ["c"]
-    path.unlink()
-    assert list(storage.read()) == ["c"]
-    assert storage.runs == {}
-
-
-def test_an_update_of_the_extension_that_writes_a_history_item_changes_no_key(storage: Storage) -> None:
+def test_a_history_item_that_names_the_parent_changes_no_key(storage: Storage) -> None:
     handed_on(storage, say("completion_result", RETURN, 4))
     storage.read()
     storage.item("c", parentTaskId="p", status="completed", mode="code")
     storage.read()
     assert storage.runs.keys() == {"p", "c"}
     assert (storage.runs["c"].parent_session, storage.runs["c"].link) == ("p", "its history item names the parent")
-
-
-@given(data=st.binary(max_size=300), heading=st.booleans())
-def test_conversations_of_any_shape_are_read_without_a_fault(
-    data: bytes, heading: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    storage = Storage(tmp_path_factory.mktemp("roo"))
-    storage.messages("c", say("text", PACKET))
-    start = b"# Current Workspace Directory (" if heading else b""
-    (storage.directory("c") / "api_conversation_history.json").write_bytes(start + data + b") Files\\n")
-    storage.read()
-    assert storage.runs == {}
-    assert storage.reader.trouble is None or "damaged" in storage.reader.trouble

@@ -1,1 +1,0 @@
-"""Teamwork: each agent keeps a directory `.agents/<role>/` of Markdown files: its task, its progress, its handoff."""
