@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,8 @@ def test_nothing_behind_a_linked_cache_is_removed(stage: Stage, tmp_path: Path) 
     target = filled(tmp_path / "strangers", *OURS)
     (stage.state.parent / "answers").symlink_to(target)
     for command in (["tree"], ["pending"], ["check"]):
-        stage.run(*command, stage.workspace)
+        with stage.start(*command, stage.workspace) as begun:
+            begun.communicate()
     assert stage.decide("--abort").code == 0
     assert {path.name for path in target.iterdir()} == set(OURS)
 
@@ -62,6 +62,6 @@ def test_nothing_behind_a_linked_cache_is_removed(stage: Stage, tmp_path: Path) 
 def test_commands_that_only_read_write_no_state(tmp_path: Path, command: str, words: list[str]) -> None:
     stage = Stage(tmp_path / "here")
     task = ["--timeout=0", "shop.api"] if command == "wait" else []
-    with suppress(SystemExit):
-        stage.run(command, *task, *(words or [stage.workspace]))
+    with stage.start(command, *task, *(words or [stage.workspace])) as begun:
+        begun.communicate()
     assert not Path(stage.environment["XDG_STATE_HOME"]).exists()
