@@ -1,5 +1,4 @@
-"""Session stores: `tree --json` where nothing is kept, again, and after one more line, against `json.loads` of every
-line, and `agents-tree --json` on the same store, where that program is installed (`AGENTS_TREE` names it); first sight,
+"""Session stores: `tree --json` against `json.loads` of every line, and `agents-tree --json` on the same store, where that program is installed (`AGENTS_TREE` names it); first sight,
 steady state and idle cost of a reader against what nobody can do without; a `wait` beside large sessions."""
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -135,18 +133,8 @@ def _wait(store: Store, agentwatch: str, home: Path, size: str) -> Row:
 
 
 def _tree(store: Store, agentwatch: str, home: Path, paths: list[Path], what: str) -> list[Row]:
-    """`tree --json` by what is kept of it. The goals are about the other program."""
+    """The goals are about the other program."""
     command = [agentwatch, "tree", "--json", str(store.workspace)]
-    line = next(line for line in paths[-1].read_bytes().splitlines(keepends=True) if b"tool_use" in line)
-
-    def anew() -> None:
-        shutil.rmtree(home / "state", ignore_errors=True)
-        _run(command, home)
-
-    def one_more() -> None:
-        with paths[-1].open("ab") as file:
-            file.write(line)
-        _run(command, home)
 
     def parsed() -> None:
         for path in paths:
@@ -157,15 +145,9 @@ def _tree(store: Store, agentwatch: str, home: Path, paths: list[Path], what: st
     peers: dict[str, Callable[[], object]] = {"json.loads of every line": parsed}
     if (theirs := os.environ.get("AGENTS_TREE") or shutil.which("agents-tree")) is not None:
         peers["agents-tree"] = partial(_run, [theirs, "--json", str(store.workspace)], home)
-    again = partial(_run, command, home)
-    # What is too young is not kept.
-    time.sleep(0.1)
-    cold, *references = interleaved([anew, *peers.values()], 5)
-    times = {"": cold, ", again": interleaved([again], 6)[0], ", one more line": interleaved([one_more], 5)[0]}
+    taken, *references = interleaved([partial(_run, command, home), *peers.values()], 5)
     return [
-        Row(f"tree --json, {what}{how}", peer, reference, taken)
-        for how, taken in times.items()
-        for peer, reference in zip(peers, references, strict=True)
+        Row(f"tree --json, {what}", peer, reference, taken) for peer, reference in zip(peers, references, strict=True)
     ]
 
 
