@@ -1,5 +1,6 @@
-"""Session stores: `tree --json` against `json.loads` of every line, and `agents-tree --json` on the same store, where that program is installed (`AGENTS_TREE` names it); first sight,
-steady state and idle cost of a reader against what nobody can do without; a `wait` beside large sessions."""
+"""Session stores: `tree --json` against `json.loads` of every line, and `agents-tree --json` on the same store, where
+that program is installed (`AGENTS_TREE` names it); first sight, steady state and idle cost of a reader against what
+nobody can do without; a `wait` beside large sessions."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -11,23 +11,26 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from agentwatch.aside import NAME as PUT_ASIDE
 from agentwatch.config import Settings
 from agentwatch.dot_directory import NAME as DOT
+from agentwatch.evidence.commits import Commits
 from agentwatch.far import far_monitor, fleet_of
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, has_row
-from agentwatch.observing import sessions_of, source_of
 from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.places import Place, Places, names_of
 from agentwatch.presence import first_watched, note_first_watch
-from agentwatch.sources.sessions.registry import home_of
-from agentwatch.sources.sessions.source import KeptSessions
-from agentwatch.sources.source import Source
+from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
+from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
+from agentwatch.sources.sessions.registry import Registry, home_of
+from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
+from agentwatch.sources.source import CombinedSource, Source
 from agentwatch.sources.worktrees import NoRepositoryError, Worktrees, made_at
 
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
+    from agentwatch.evidence.one_look import OneLook
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
@@ -40,6 +43,53 @@ class FoundTask(NamedTuple):
 
     task: Task | None
     problems: Sequence[Problem]
+
+
+def source_of(
+    workspace: Path,
+    settings: Settings,
+    selection: Selection | None = None,
+    sessions: Source | None = None,
+    *,
+    dates: bool = False,
+    one_look: OneLook | None = None,
+) -> Source:
+    """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
+
+    With `dates`, what is there at first is as old as it says itself, or git. `one_look` reads the documents for one
+    look.
+    """
+    files = FilesSource(
+        workspace,
+        FilesSettings(
+            pruned=DEFAULT_PRUNED if settings.pruned is None else settings.pruned,
+            max_bytes=settings.max_bytes,
+            force_polling=settings.poll,
+        ),
+        read_document=None if one_look is None else one_look.read,
+        committed=Commits(workspace).time_of if dates else None,
+        text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
+    )
+    return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
+
+
+def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
+    """The agents' sessions in a workspace."""
+    since = selection.since if selection is not None else None
+    registry = Registry(workspace, since)
+    return SessionsSource(registry.open, selection, heard=registry.heard)
+
+
+def read_sources(workspace: Path, settings: Settings) -> Set[str]:
+    """The names of the readers that know a session of a workspace. Blocks."""
+    if not settings.sessions:
+        return frozenset()
+    source = sessions_of(workspace)
+    try:
+        source.scan()
+        return {one.source for one in source.found() if one.sessions}
+    finally:
+        source.close()
 
 
 def monitor_of(

@@ -252,7 +252,7 @@ def _init(options: argparse.Namespace) -> int:
     """Show the lines that make an agent program hand off, return and wait the agentwatch way; --write writes them."""
     workspace = workspace_at(options.path)
     from agentwatch.agents.setup.command import run
-    from agentwatch.observing import read_sources
+    from agentwatch.composition import read_sources
 
     settings = load()
     sources = partial(read_sources, workspace, settings)

@@ -182,7 +182,7 @@ def _sources(options: argparse.Namespace) -> int:
     """Say which agents' sessions were found where, what is read, what is skipped and why."""
     workspace = workspace_at(options.path)
     from agentwatch.commands.sources import print_sources
-    from agentwatch.observing import sessions_of
+    from agentwatch.composition import sessions_of
     from agentwatch.sources.sessions.registry import looked_in, not_understood
 
     return print_sources(sessions_of(workspace), looked_in(), not_understood(workspace), as_json=options.json)

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from agentwatch.composition import inbox_of, known_desk
+from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Checked, Lost, Observation, Reached, Requested, Ruled, Tick
 from agentwatch.delegation.tree import DelegationTree
@@ -26,7 +26,6 @@ from agentwatch.history.export import lines, write
 from agentwatch.history.log import Change, StateChanges, document, line
 from agentwatch.history.store import History
 from agentwatch.history.story import story
-from agentwatch.observing import sessions_of, source_of
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health, Problem, complain_of
 from agentwatch.sources.source import Source

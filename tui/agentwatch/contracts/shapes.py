@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from agentwatch.contracts.validation import Contracted
@@ -168,10 +168,6 @@ class Reading:
     @property
     def has_error(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
-
-
-READING_KINDS: Final = (Contract, Finding, Handoff, Outcome, Reading, Return, Severity, Todo, TodoList, TodoStatus)
-"""All that a reading is made of."""
 
 
 class Opened(NamedTuple):

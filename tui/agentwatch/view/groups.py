@@ -106,11 +106,6 @@ def group_of(task: Task, now: float, line: float = float("-inf")) -> Group:
     return _placed(task, now, line, _lively(task))[0]
 
 
-def changes_at(task: Task, now: float, line: float) -> float:
-    """When the time alone may give a run another group; epoch seconds."""
-    return _placed(task, now, line, _lively(task))[1]
-
-
 def _lively(task: Task) -> float:
     """Until when a run counts as just alive (epoch seconds): for ten minutes, or an hour where it works."""
     return (task.alive_at or 0.0) + (_LIVE_SILENCE if works(task) else JUST)
