@@ -247,9 +247,7 @@ async def test_what_came_back_while_it_was_watched_shows_no_sign_of_life(
         assert await watch(clone) == (set(), OLD)
 
 
-def test_a_copy_is_as_old_as_its_returns_say_or_their_sessions(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_copy_is_as_old_as_its_returns_say(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def meta(days: float, *, says_when: bool) -> str:
         then = time.time() - days * DAY
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(then))
@@ -262,13 +260,8 @@ def test_a_copy_is_as_old_as_its_returns_say_or_their_sessions(
         return json.dumps({"status": "failed", "artifacts": [], "summary": "x", "metadata": metadata} | ended)
 
     place = workspace.parent / "copied"
-    for name, days, says_when in (("1", 400, True), ("2", 400, False), ("3", 1, True), ("4", 6, False)):
+    for name, days, says_when in (("1", 400, True), ("2", 400, False), ("3", 1, True)):
         (place / "specs" / name).mkdir(parents=True)
         (place / "specs" / name / ".return-meta.json").write_text(meta(days, says_when=says_when))
-    assert {task_id.split("/")[1] for task_id in asking(capsys, place)} == {"3", "4"}
-    # Nothing but its own id says that it is old, and that may be the one of an example: it was written now.
-    fresh = workspace.parent / "fresh"
-    for name in ("2", "5"):
-        (fresh / "specs" / name).mkdir(parents=True)
-        (fresh / "specs" / name / ".return-meta.json").write_text(meta(400, says_when=False))
-    assert {task_id.split("/")[1] for task_id in asking(capsys, fresh)} == {"2", "5"}
+    # The id of a session says nothing of that.
+    assert {task_id.split("/")[1] for task_id in asking(capsys, place)} == {"2", "3"}
