@@ -11,6 +11,6 @@
 `following`, `follower`  the transcript of a run, line by line and whole, and the thread that follows it
 `acts`                   what an agent did by its tools, out of a transcript: commands with how they ended, files
 `listing`, `tail`        directories, and files of lines: changed, torn, cut short, replaced, refused
-`growing`, `folds`       such a file with what its lines come to, also for the next process
+`growing`                such a file with what its lines come to
 `fields`, `runs`         what stands in records, and what is true of the runs of all programs
 """
