@@ -140,8 +140,6 @@ def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS
     return Plumbing(repository, command, environment, seconds)
 
 
-
-
 def _settings(repository: Repository) -> Iterator[str]:
     """All that git is told about how to work."""
     exclude = f"{repository.common_directory}/info/exclude"
