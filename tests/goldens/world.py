@@ -1,0 +1,178 @@
+"""A user with a home, a fixed clock and workspaces, who runs `agentwatch` in this process. Nothing else knows it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import time_machine
+
+import agentwatch
+from agentwatch.cli import run
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+PEM = f"-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI{'AcHB' * 10}AcH\n-----END PRIVATE KEY-----\n"
+"""A throw-away key: what it signs is the same in each run."""
+
+SHOP = Path(__file__).parent / "commands" / "shop"
+
+
+class Result(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class World:
+    """Directories below `root`: `home`, with settings, keys and state in it, and workspaces."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root, self.home, self.now = Path(os.path.realpath(root)), Path(os.path.realpath(root)) / "home", NOON
+        self._monkeypatch = monkeypatch
+        tools, self.config = self.root / "bin", self.home / ".config" / "agentwatch"
+        for directory in (self.home, tools):
+            directory.mkdir(parents=True, exist_ok=True)
+        for name in ("sh", "git", "cat", "cp", "mv", "rm", "mkdir", "chmod", "ln", "printf", "mkfifo", "sed"):
+            (tools / name).symlink_to(shutil.which(name) or name)
+        # By this name `pending` prints its lines. Nothing starts it here.
+        (tools / "agentwatch").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m agentwatch "$@"\n')
+        (tools / "agentwatch").chmod(0o755)
+        values = {"HOME": self.home, "PATH": tools, "LOGNAME": "ada", "TZ": "UTC", "COLUMNS": "100", "LANG": "C.UTF-8"}
+        values |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_DATE": "2029-12-31T00:00:00Z", "PYTHONUTF8": "1"}
+        values |= {"GIT_COMMITTER_DATE": "2029-12-31T00:00:00Z", "TERM": "dumb"}
+        for name in list(os.environ):
+            monkeypatch.delenv(name)
+        for name, value in values.items():
+            monkeypatch.setenv(name, str(value))
+        time.tzset()
+
+    def copy_shop(self, sessions: bool = True) -> Path:
+        """A workspace in which something is done, failed, blocked, broken and false; and what Claude Code has of it."""
+        shop = self.root / "shop"
+        shutil.copytree(SHOP, shop)
+        if sessions:
+            place = self.home / ".claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(shop))
+            shutil.copytree(SHOP.parent / "sessions", place)
+            shutil.copytree(SHOP.parent / "payloads", self.root / "payloads")
+            for path in (*place.rglob("*.jsonl"), *(self.root / "payloads").iterdir()):
+                text = path.read_text().replace("@SHOP@", str(shop)).replace("@SESSIONS@", str(place))
+                path.write_text(text)
+        self.date_files()
+        self.wait(minutes=5)
+        return shop
+
+    def use_key(self, pem: str = PEM) -> None:
+        """Have a signing key that is the same in each run."""
+        keys = self.config / "keys"
+        keys.mkdir(mode=0o700, parents=True)
+        (keys / "decisions.key").write_text(pem)
+        (keys / "decisions.key").chmod(0o600)
+
+    def run(self, *words: str, stdin: bytes = b"", cwd: Path | None = None) -> Result:
+        """Run `agentwatch` in this process."""
+        streams = [tempfile.TemporaryFile() for _ in range(3)]  # noqa: SIM115  closed below
+        streams[0].write(stdin)
+        streams[0].seek(0)
+        code: object = 0
+        umask = os.umask(0o022)
+        with self._monkeypatch.context() as patch, time_machine.travel(self.now, tick=False):
+            patch.chdir(cwd or self.root)
+            patch.setenv("PWD", str(cwd or self.root))
+            patch.setattr(sys, "argv", ["agentwatch", *words])
+            texts = [io.TextIOWrapper(one, "utf-8", write_through=True) for one in streams]
+            for name, text in zip(("stdin", "stdout", "stderr"), texts, strict=True):
+                patch.setattr(sys, name, text)
+            try:
+                code = run(words)
+            except SystemExit as ended:
+                code = ended.code or 0
+            finally:
+                os.umask(umask)
+        found = []
+        for text in texts:
+            text.flush()
+            text.seek(0)
+            found.append(text.read() if text is not texts[0] else "")
+            text.close()
+        assert isinstance(code, int)
+        return Result(code, found[1], found[2])
+
+    def shell(self, line: str, cwd: Path | None = None) -> Result:
+        """Run another program, and date what it wrote into workspaces."""
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"umask 022; {line}"], cwd=cwd or self.root, capture_output=True, check=False
+        )
+        return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def date_files(self) -> None:
+        """The clock of the system is not ours: what was written since the last call was written now."""
+        at = self.now.timestamp()
+        if self.now < NOON:
+            return
+        for path in self.root.rglob("*"):
+            is_ours = self.home in path.parents and ".claude" not in path.parts
+            if is_ours or ".git" in path.parts or path.is_symlink() or not (path.is_file() or path.is_dir()):
+                continue
+            if path.stat().st_mtime < NOON.timestamp() - 86_400 * 100:
+                os.utime(path, (at, at))
+
+    def wait(self, **span: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**span)
+
+    def use_system_clock(self) -> None:
+        """For processes of their own: what is in workspaces was written five minutes ago."""
+        self.now = datetime.now(UTC)
+        before = self.now.timestamp() - 300
+        for path in self.root.rglob("*"):
+            if self.home not in path.parents and path.is_file():
+                os.utime(path, (before, before))
+
+    def files(self) -> dict[str, tuple[str, str]]:
+        """Each file and directory, with its mode and a checksum; caches and locks of databases are left out."""
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            name = path.relative_to(self.root).as_posix()
+            if name.startswith("bin") or "/.git/" in name or name.endswith((".sqlite-wal", ".sqlite-shm", "-journal")):
+                continue
+            mode = f"{path.lstat().st_mode & 0o7777:o}"
+            is_file = path.is_file() and not path.is_symlink() and os.access(path, os.R_OK)
+            found[name + "/" * path.is_dir()] = mode, hashlib.sha256(path.read_bytes()).hexdigest() if is_file else ""
+        return found
+
+
+SCRUBBED = (
+    (r"[^\s'\"`]*/agentwatch/__main__\.py(['\",\s+-]+)[^\s'\"`]+", r"MAIN\1PLACES"),
+    (r"[\w.+-]+-[0-9a-f]{16}(?![0-9a-f-])", "WORKSPACE-ID"),
+)
+
+
+def scrub(text: str, root: Path) -> str:
+    """Take out what another directory changes: paths, and ids that follow from them, numbered as they appear."""
+    text = text.replace(str(root), "@").replace(re.sub(r"[^A-Za-z0-9]", "-", str(root)), "-@")
+    text = text.replace(sys.executable, "PYTHON")
+    for pattern, word in SCRUBBED:
+        text = re.sub(pattern, word, text)
+    text = text.replace(str(Path(agentwatch.__file__).parent), "PACKAGE")
+    text = re.sub(r'"(payload|sig|prev_sha256)": ?"[\w+/=-]+"', r'"\1": "…"', text)
+    ids: dict[str, str] = {}
+    for one in re.findall(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", text):
+        ids.setdefault(one, f"ID{len(ids) + 1}")
+    for one, name in ids.items():
+        text = text.replace(one, name)
+        text = re.sub(rf"\b{one[:8]}\b", f"{name}[:8]", text)
+    return text
