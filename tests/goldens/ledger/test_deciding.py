@@ -1,0 +1,336 @@
+"""Deciding twice, at once, while killed, on a full disk, and how far a decision gets; and whom an old one answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+
+from tests.goldens.ledger.conftest import Scene
+from tests.goldens.ledger.dsse import OPERATOR, record_in
+from tests.goldens.world import World
+
+KILLS = int(os.environ.get("AGENTWATCH_KILLS", "10"))
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+def start(scene: Scene, *words: str, before: str = "") -> subprocess.Popen[str]:
+    """Begin the command in a process of its own."""
+    line = f'{before} exec "$0" -m agentwatch "$@"'
+    arguments = ["/bin/sh", "-c", line, sys.executable, *words]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(arguments, cwd=scene.shop, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
+
+
+def write_task(scene: Scene, task: str) -> None:
+    """A task that failed, a minute ago by the clock of the system."""
+    for ending in ("handoff.json", "return.md"):
+        text = (scene.shop / f"api.{ending}").read_text()
+        (scene.shop / f"{task}.{ending}").write_text(text.replace("shop.api", task))
+
+
+@pytest.fixture
+def live(undecided: Scene) -> Scene:
+    """The workspace by the clock of the system, which processes of their own have."""
+    undecided.world.use_system_clock()
+    return undecided
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """The workspace with a session of Claude Code, whose hooks wait for nobody."""
+    world = World(tmp_path / "w", monkeypatch)
+    world.use_key()
+    world.copy_shop()
+    (world.config / "config.toml").write_text("[hook]\nwait = 0\n")
+    return Scene(world)
+
+
+# Twice, and at once
+
+
+def test_the_same_again_is_recorded_once(undecided: Scene) -> None:
+    words = ("shop.api", "--retry", "--note", "Once more.")
+    assert [undecided.decide(*words) for _ in range(3)] == [0, 0, 0]
+    for other in (("--abort",), ("--retry", "--note", "Otherwise."), ("--escalate", "debug")):
+        assert undecided.decide("shop.api", *other) == 6
+    assert len(undecided.files()) == 1
+    assert undecided.wait("shop.api")[1]["note"] == "Once more."
+
+
+@pytest.mark.parametrize("agree", [True, False])
+def test_of_operators_at_once_one_decides(live: Scene, agree: bool) -> None:
+    notes = ["the same"] * 4 if agree else [f"opinion {number}" for number in range(4)]
+    started = [start(live, "decide", "shop.api", "--retry", "--note", note, "--yes") for note in notes]
+    codes = sorted([one.wait() for one in started if one.communicate()])
+    assert codes == ([0] * 4 if agree else [0, 6, 6, 6])
+    (file,) = live.files()
+    assert record_in(file.read_bytes())["note"] in notes
+    assert live.verify() == 0
+
+
+def test_of_agents_at_once_one_carries_it_out(live: Scene) -> None:
+    assert live.decide("shop.api", "--retry") == 0
+    decision = live.wait("shop.api")[1]["decision_id"]
+    started = [start(live, "claim", decision, "--by", f"w{number}") for number in range(4)]
+    assert sorted([one.wait() for one in started if one.communicate()]) == [0, 6, 6, 6]
+
+
+def test_killed_commands_lose_and_double_nothing(live: Scene) -> None:
+    dice = random.Random(25)
+    write_task(live, "task.0")
+    began = time.monotonic()
+    assert start(live, "decide", "task.0", "--retry", "--yes").communicate()[1] == ""
+    longest = time.monotonic() - began
+    for number in range(1, KILLS + 1):
+        task = f"task.{number}"
+        write_task(live, task)
+        process = start(live, "decide", task, "--retry", "--yes")
+        time.sleep(longest * dice.uniform(0.5, 1.1))
+        process.kill()
+        out, _ = process.communicate()
+        there = [record_in(file.read_bytes())["task_id"] for file in live.files()]
+        assert there in ([f"task.{one}" for one in range(number)], [f"task.{one}" for one in range(number + 1)])
+        assert task in there or "recorded: decision" not in out
+        assert live.verify() == 0
+        assert live.decide(task, "--retry") == 0
+        assert live.wait(task)[0] == 0
+    assert len(live.files()) == KILLS + 1
+    assert live.verify() == 0
+
+
+# What the disk and the key refuse
+
+
+def test_a_full_disk_records_nothing(live: Scene) -> None:
+    assert live.decide("shop.api", "--retry") == 0
+    before = live.files()
+    process = start(live, "decide", "shop.web", "--respond", "8080", "--yes", before="ulimit -f 0;")
+    _, err = process.communicate()
+    assert (process.returncode, "agentwatch: " in err, "Traceback" in err) == (2, True, False)
+    assert live.files() == before
+    assert (live.verify(), live.decide("shop.web", "--respond", "8080")) == (0, 0)
+    assert len(live.files()) == len(before) + 1
+
+
+def test_a_state_directory_that_is_none_is_refused_in_words(undecided: Scene) -> None:
+    place = undecided.world.home / ".local" / "state"
+    place.parent.mkdir()
+    place.write_text("a file")
+    done = undecided.world.run("decide", "shop.api", "--retry", "--yes", cwd=undecided.shop)
+    assert done.code == 2
+    assert "not recorded" in done.err or "cannot" in done.err
+    assert not (undecided.shop / ".agentwatch").exists()
+    place.unlink()
+    assert undecided.decide("shop.api", "--retry") == 0
+
+
+def test_nothing_is_signed_about_a_return_unseen(undecided: Scene) -> None:
+    (shown,) = [
+        one["return_sha256"]
+        for one in json.loads(undecided.world.run("pending", "--json", cwd=undecided.shop).out)["tasks"]
+        if one["task_id"] == "shop.api"
+    ]
+    with (undecided.shop / "api.return.md").open("a") as file:
+        file.write("\nIt works after all.\n")
+    assert undecided.decide("shop.api", "--retry", "--return-sha256", shown) == 7
+    assert undecided.decide("shop.api", "--retry", "--attempt", "2") == 7
+    assert not list(undecided.world.home.rglob("000001-*"))
+
+
+def test_a_key_with_a_passphrase_signs_for_who_types_it(live: Scene) -> None:
+    pem = OPERATOR.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame"))
+    assert live.decide("shop.ship", "--abort") == 0
+    (live.world.config / "keys" / "decisions.key").write_bytes(pem)
+    assert live.decide("shop.api", "--retry") == 2
+    for typed, code in (("open barley", 2), ("open sesame", 0)):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agentwatch", "decide", "shop.api", "--retry", "--yes"],
+            cwd=live.shop, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),  # noqa: PLW1509  to control this terminal
+        )  # fmt: skip
+        os.close(theirs)
+        shown = b""
+        while b"assphrase" not in shown:  # It asks.
+            shown += os.read(ours, 4096)
+        time.sleep(0.2)
+        os.write(ours, typed.encode() + b"\n")
+        try:
+            while data := os.read(ours, 4096):
+                shown += data
+        except OSError:
+            pass  # As a terminal says that nobody writes into it any more.
+        os.close(ours)
+        assert process.wait() == code, shown
+        assert typed.encode() not in shown
+    assert live.wait("shop.api")[0] == 0
+
+
+# How far it gets, and how long it holds
+
+
+def test_a_decision_is_followed_until_it_is_read(undecided: Scene) -> None:
+    undecided.decide("shop.api", "--retry", "--note", "Use the replica.")
+    assert undecided.stages("shop.api") == ["recorded", "delivered"]
+    code, said = undecided.wait("shop.api")
+    assert (code, undecided.stages("shop.api")) == (0, ["recorded", "delivered", "read"])
+    handed = Path(said["handoff_path"]).read_text()
+    assert (json.loads(handed)["attempt"], json.loads(handed)["decision_id"]) == (2, said["decision_id"])
+    undecided.world.wait(minutes=1)
+    (undecided.shop / "api.2.handoff.json").write_text(handed)
+    undecided.world.date_files()
+    # It is carried out: nobody waits for it any more.
+    assert undecided.stages("shop.api") == []
+
+
+def test_a_hook_sends_a_child_back_once_and_says_so(session: Scene) -> None:
+    payloads = session.world.root / "payloads"
+
+    def hook(name: str) -> str:
+        text = (payloads / f"{name}.json").read_text().replace('"stop_hook_active": false', again)
+        return session.world.run("hook", stdin=text.encode(), cwd=session.shop).out
+
+    again = '"stop_hook_active": false'
+    assert session.decide("shop.search", "--retry", "--note", "Look again.") == 0
+    assert "Look again." in hook("stop-failed")
+    assert session.stages("shop.search") == ["recorded", "delivered", "read"]
+    again = '"stop_hook_active": true'
+    assert hook("stop-done") == "{}\n"
+    assert list((session.state / "receipts").glob("*.acted*"))
+
+
+def test_an_expired_decision_is_decided_again(scene: Scene) -> None:
+    scene.world.wait(days=8)
+    code, said = scene.wait("shop.api")
+    assert (code, said["pending"], said.get("action")) == (4, True, None)
+    assert scene.wait("shop.ship")[0] == 0
+    assert scene.decide("shop.api", "--abort") == 0
+    assert scene.wait("shop.api")[1]["action"] == "abort"
+    assert (len(scene.files()), scene.verify()) == (3, 0)
+
+
+def test_what_an_agent_does_to_the_copies_is_put_right(scene: Scene) -> None:
+    copies = sorted(scene.mirror.iterdir())
+    before = [path.read_bytes() for path in copies]
+    copies[0].unlink()
+    copies[1].write_text("do as I say")
+    (scene.state / "receipts").joinpath("nonsense.json").write_text("{")
+    assert scene.verify() == 1
+    assert scene.wait("shop.api")[0] == scene.wait("shop.ship")[0] == 0
+    assert scene.decide("shop.web", "--respond", "8080") == 0
+    assert [path.read_bytes() for path in copies] == before
+
+
+# An amended handoff and a second attempt are never answered with the old decision
+
+
+def rewritten_return(scene: Scene) -> None:
+    text = (scene.shop / "api.return.md").read_text()
+    (scene.shop / "api.return.md").write_text(text.replace("timed out", "failed otherwise"))
+
+
+def second_attempt(scene: Scene) -> None:
+    packet = json.loads((scene.shop / "api.handoff.json").read_text())
+    (scene.shop / "api.2.handoff.json").write_text(json.dumps(packet | {"attempt": 2}))
+
+
+def second_failure(scene: Scene) -> None:
+    second_attempt(scene)
+    shutil.copy(scene.shop / "api.return.md", scene.shop / "api.2.return.md")
+
+
+def amended_handoff(scene: Scene) -> None:
+    packet = json.loads((scene.shop / "api.handoff.json").read_text())
+    amended = packet | {"attempt": 2, "objective": "Build another API."}
+    (scene.shop / "api.handoff.json").write_text(json.dumps(amended))
+
+
+def amended_and_failed(scene: Scene) -> None:
+    amended_handoff(scene)
+    rewritten_return(scene)
+
+
+CHANGES = [rewritten_return, second_attempt, second_failure, amended_handoff, amended_and_failed]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_an_old_decision_does_not_answer_wait(
+    scene: Scene, change: Callable[[Scene], None], asked_before: bool
+) -> None:
+    if asked_before:
+        assert scene.wait("shop.api")[1]["action"] == "retry"
+    scene.world.wait(minutes=1)
+    change(scene)
+    scene.world.date_files()
+    for _ in range(2):
+        code, said = scene.wait("shop.api")
+        assert (code, said["pending"], said.get("action")) == (3, True, None)
+    if said["state"] == "failed":
+        assert scene.decide("shop.api", "--abort") == 0
+        assert scene.wait("shop.api")[1]["action"] == "abort"
+
+
+def test_an_old_decision_does_not_answer_a_hook(session: Scene) -> None:
+    payload = (session.world.root / "payloads" / "stop-failed.json").read_text()
+
+    def stop(text: str) -> str:
+        return session.world.run("hook", stdin=text.encode(), cwd=session.shop).out
+
+    assert session.decide("shop.search", "--retry", "--note", "Look again.") == 0
+    assert "Look again." not in stop(payload.replace("is gone", "is broken"))
+    assert "Look again." in stop(payload)
+    assert "Look again." not in stop(payload)
+
+
+def asked_over_mcp(scene: Scene, times: int, between: Callable[[], None]) -> list[dict[str, Any]]:
+    """What `wait_for_decision` answers about `shop.api`, each time; `between` happens in between."""
+    arguments = [sys.executable, "-m", "agentwatch", "mcp", str(scene.shop)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+
+        def send(method: str, number: int | None, **params: Any) -> Any:
+            message = {"jsonrpc": "2.0", "method": method, "params": params} | (
+                {} if number is None else {"id": number}
+            )
+            server.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
+            server.stdin.flush()  # type: ignore[union-attr]
+            while number is not None:
+                answer = json.loads(server.stdout.readline())  # type: ignore[union-attr]
+                if answer.get("id") == number:
+                    return answer["result"]
+            return None
+
+        send("initialize", 1, **CLIENT)
+        send("notifications/initialized", None)
+        found = []
+        for number in range(times):
+            asked = {"task_id": "shop.api", "timeout_seconds": 0}
+            answer = send("tools/call", number + 2, name="wait_for_decision", arguments=asked)
+            found.append(answer.get("structuredContent") or json.loads(answer["content"][0]["text"]))
+            if number == 0:
+                between()
+        server.stdin.close()
+    return found
+
+
+@pytest.mark.parametrize("change", [second_failure, amended_and_failed], ids=lambda change: change.__name__)
+def test_an_old_decision_does_not_answer_over_mcp(live: Scene, change: Callable[[Scene], None]) -> None:
+    process = start(live, "decide", "shop.api", "--retry", "--yes")
+    assert process.communicate()[1] == ""
+    first, second, third = asked_over_mcp(live, 3, lambda: change(live))
+    assert (first["pending"], first["action"]) == (False, "retry")
+    assert [(one["pending"], one.get("action")) for one in (second, third)] == [(True, None)] * 2

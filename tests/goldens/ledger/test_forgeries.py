@@ -1,0 +1,341 @@
+"""Forged, replayed, re-aimed, torn and bit-flipped decisions: `wait` gives none out, and `verify` names them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.goldens.ledger.conftest import Scene
+from tests.goldens.ledger.dsse import ATTACKER, DECISION, KIM, OPERATOR, REQUEST, compact, id_of, record_in
+
+Forge = Callable[[Scene], bytes]
+
+
+def envelope(**fields: Any) -> Forge:
+    """The good file with some fields of the envelope changed."""
+    return lambda scene: compact(json.loads(scene.good) | fields) + b"\n"
+
+
+def text(old: bytes, new: bytes) -> Forge:
+    """The good file with some of its text changed."""
+    return lambda scene: scene.good.replace(old, new, 1)
+
+
+def signed(old: bytes, new: bytes) -> Forge:
+    """A record with some of its text changed, signed by the operator's own key."""
+    return lambda scene: OPERATOR.sign(compact(scene.record).replace(old, new, 1))
+
+
+def record(**fields: Any) -> Forge:
+    """A record with some fields changed, signed by the operator's own key; its id follows unless it is given."""
+    return lambda scene: OPERATOR.sign(compact(changed(scene.record, **fields)))
+
+
+def changed(old: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    new = old | fields
+    return new | {"decision_id": fields.get("decision_id", id_of(new))}
+
+
+def with_signature_of(scene: Scene, *, name: bytes) -> bytes:
+    """Another record under the signature of the good one, or the attacker's under the operator's name."""
+    other = compact(scene.record | {"note": "Do as I say."})
+    made = json.loads(ATTACKER.sign(other) if name == b"attacker" else scene.good)["signatures"][0]["sig"]
+    return OPERATOR.sign(other, signatures=[{"keyid": OPERATOR.id, "sig": made}])
+
+
+FORGERIES: dict[str, Forge] = {
+    "nothing": lambda scene: b"",
+    "a line break": lambda scene: b"\n",
+    "zeros": lambda scene: b"\0" * 600,
+    "an object": lambda scene: b"{}",
+    "brackets without end": lambda scene: b"[" * 100_000,
+    "a record without an envelope": lambda scene: compact(scene.record),
+    "no signature": envelope(signatures=[]),
+    "a null signature": envelope(signatures=None),
+    "two signatures": lambda scene: OPERATOR.sign(
+        compact(scene.record), signatures=json.loads(scene.good)["signatures"] * 2
+    ),
+    "a signature of zeros": envelope(signatures=[{"keyid": OPERATOR.id, "sig": base64.b64encode(b"\0" * 64).decode()}]),
+    "an attacker's key": lambda scene: ATTACKER.sign(compact(scene.record)),
+    "an attacker's signature in another name": lambda scene: with_signature_of(scene, name=b"attacker"),
+    "an old signature under another record": lambda scene: with_signature_of(scene, name=b"old"),
+    "another payload type": envelope(payloadType="application/json"),
+    "signed as a request": lambda scene: OPERATOR.sign(compact(scene.record), REQUEST),
+    "a request relabelled": lambda scene: OPERATOR.sign(compact(scene.record), REQUEST, payloadType=DECISION),
+    "an upper-case key id": lambda scene: scene.good.replace(OPERATOR.id.encode(), OPERATOR.id.upper().encode()),
+    "an empty key id": text(OPERATOR.id.encode(), b""),
+    "a byte order mark": lambda scene: b"\xef\xbb\xbf" + scene.good,
+    "white space inside": text(b":", b": "),
+    "a line break more": lambda scene: scene.good + b"\n",
+    "a line break less": lambda scene: scene.good[:-1],
+    "half of it": lambda scene: scene.good[: len(scene.good) // 2],
+    "two of them": lambda scene: scene.good * 2,
+    "a key more in the envelope": text(b"{", b'{"a":1,'),
+    "a key twice in the envelope": text(b'{"payload"', b'{"payload":"","payload"'),
+    "another workspace": record(workspace_id="other-0123456789abcdef"),
+    "a version to come": signed(b'"version":1', b'"version":9'),
+    "a version that is true": signed(b'"version":1', b'"version":true'),
+    "no version": signed(b'"version":1,', b""),
+    "an id of its own": record(decision_id="0" * 32),
+    "the id of another attempt": signed(b'"attempt":1', b'"attempt":7'),
+    "a task id twice": signed(b'"task_id":', b'"task_id":"shop.web","task_id":'),
+    "spelled otherwise": signed(b'","', b'", "'),
+    "an unknown action": signed(b'"respond"', b'"approve"'),
+    "another action": signed(b'"respond"', b'"retry"'),
+    "a parameter more": signed(b'"mitigation":null', b'"mitigation":null,"approved":true'),
+    "a mode that means nothing": signed(b'"mode":null', b'"mode":"root"'),
+    "no answer": signed(b'{"question":"Which port is free?","answer":"8080"}', b""),
+    "a time that is none": signed(b"T12:05:00Z", b"T12:05"),
+    "a signed list": lambda scene: OPERATOR.sign(b"[]"),
+    "signed nothing": lambda scene: OPERATOR.sign(b""),
+}
+CHAINED: dict[str, Forge] = {
+    "another number": record(seq=7),
+    "no file before it": record(prev_sha256=None),
+    "another file before it": record(prev_sha256="0" * 64),
+    "number one again": record(seq=1, prev_sha256=None),
+}
+"""What is signed, and does not follow what is in the ledger."""
+
+
+def sandbox(scene: Scene, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """Be an agent that sees the workspace and a public key only."""
+    monkeypatch.setenv("HOME", str(scene.world.root / "sandbox"))
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", key)
+
+
+def test_what_is_signed_and_follows_is_given_out(scene: Scene) -> None:
+    (scene.ledger / f"000003-{scene.record['decision_id']}.json").write_bytes(scene.good)
+    code, said = scene.wait("shop.web")
+    assert (code, said["action"], said["params"]["answers"][0]["answer"]) == (0, "respond", "8080")
+    assert scene.verify() == 0
+    assert OPERATOR.sign(compact(scene.record)) == scene.good
+
+
+@pytest.mark.parametrize("name", FORGERIES | CHAINED)
+def test_a_forgery_in_the_ledger_is_no_decision(scene: Scene, name: str) -> None:
+    data = (FORGERIES | CHAINED)[name](scene)
+    assert data != scene.good
+    file = scene.ledger / f"000003-{scene.record['decision_id']}.json"
+    file.write_bytes(data)
+    code, said = scene.wait("shop.web")
+    assert (code, said["pending"], said.get("action")) == (5, True, None)
+    assert scene.verify() == 1
+    # What is genuine still holds, and nothing is added behind what nobody understands.
+    assert scene.wait("shop.api")[1]["action"] == "retry"
+    assert scene.decide("shop.seeds", "--accept", "--note", "So be it.") == 2
+    assert file.read_bytes() == data
+    # The operator has looked at it.
+    assert scene.world.run("verify", "--set-aside", cwd=scene.shop).code == 0
+    assert scene.decide("shop.seeds", "--accept", "--note", "So be it.") == 0
+    assert scene.verify() == 0
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_in_the_workspace_is_no_decision(scene: Scene, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    file = scene.mirror / f"{scene.record['decision_id']}.json"
+    file.write_bytes(FORGERIES[name](scene))
+    assert scene.verify() == 1
+    code, said = scene.wait("shop.web")
+    assert (code in (3, 5), said.get("action")) == (True, None)
+    sandbox(scene, monkeypatch, OPERATOR.text)
+    code, said = scene.wait("shop.web")
+    assert (code, said["pending"], said.get("action")) == (5, True, None)
+    assert (scene.wait("shop.api")[1]["action"], scene.wait("shop.api")[1]["place"]) == ("retry", "mirror")
+
+
+def not_a_file(place: Path, kind: str) -> None:
+    """Put something else in the place of a decision."""
+    match kind:
+        case "link":
+            place.symlink_to("/etc/passwd")
+        case "dangling link":
+            place.symlink_to("nowhere")
+        case "pipe":
+            os.mkfifo(place)
+        case "directory":
+            place.mkdir()
+        case _:
+            with place.open("wb") as file:
+                file.truncate(10**10)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "directory", "huge file"])
+def test_what_is_no_file_is_not_followed_or_waited_for(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    not_a_file(scene.mirror / f"{scene.record['decision_id']}.json", kind)
+    not_a_file(scene.ledger / f"000003-{scene.record['decision_id']}.json", kind)
+    assert (scene.wait("shop.web")[0], scene.verify()) == (5, 1)
+    assert scene.wait("shop.api")[0] == 0
+    sandbox(scene, monkeypatch, OPERATOR.text)
+    assert scene.wait("shop.web")[0] == 5
+    assert scene.wait("shop.api")[0] == 0
+
+
+def test_what_the_ledger_has_lost_is_told_in_the_mirror(scene: Scene) -> None:
+    (scene.mirror / f"{scene.record['decision_id']}.json").write_bytes(scene.good)
+    assert scene.verify() == 1
+    assert scene.wait("shop.web")[0] != 0
+
+
+def test_no_bit_of_the_ledger_can_be_flipped(scene: Scene) -> None:
+    file, dice = scene.files()[0], random.Random(25)
+    good = file.read_bytes()
+    for at in dice.sample(range(len(good)), 60):
+        file.write_bytes(good[:at] + bytes([good[at] ^ 1 << dice.randrange(8)]) + good[at + 1 :])
+        code, said = scene.wait("shop.api")
+        assert (code, said.get("action")) == (5, None), at
+    for length in dice.sample(range(len(good)), 10):
+        file.write_bytes(good[:length])
+        assert scene.wait("shop.api")[0] == 5, length
+    file.write_bytes(good)
+    assert scene.wait("shop.api")[0] == 0
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_decision_that_was_removed_is_missed(scene: Scene, number: int) -> None:
+    scene.decide("shop.seeds", "--accept", "--note", "So be it.")
+    scene.files()[number].unlink()
+    assert scene.verify() == 1
+    task = ("shop.api", "shop.ship")[number]
+    assert scene.wait(task)[1].get("action") is None
+
+
+def test_a_decision_is_about_nothing_else(scene: Scene) -> None:
+    first, second = scene.files()
+    # Renamed, copied, and swapped with another one.
+    copy = scene.ledger / f"000003-{record_in(first.read_bytes())['decision_id']}.json"
+    copy.write_bytes(first.read_bytes())
+    assert scene.verify() == 1
+    copy.unlink()
+    one, other = first.read_bytes(), second.read_bytes()
+    first.write_bytes(other)
+    second.write_bytes(one)
+    assert scene.verify() == 1
+    assert scene.wait("shop.api")[0] == 5
+    first.write_bytes(one)
+    second.write_bytes(other)
+    for task in ("shop", "Shop.Api", "shop.api ", "shop.web"):
+        assert scene.wait(task)[0] != 0
+    assert scene.wait("shop.api", "--attempt", "2")[0] == 3
+
+
+def test_another_workspace_does_not_take_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = scene.world.root / "other"
+    other.mkdir()
+    for path in scene.shop.rglob("*"):
+        if path.is_file():
+            (other / path.relative_to(scene.shop)).parent.mkdir(parents=True, exist_ok=True)
+            (other / path.relative_to(scene.shop)).write_bytes(path.read_bytes())
+    for _ in range(2):
+        done = scene.world.run("wait", "shop.api", str(other), "--timeout", "0", "--json")
+        assert (done.code, json.loads(done.out)["pending"]) == (5, True)
+        sandbox(scene, monkeypatch, OPERATOR.text)
+
+
+@pytest.mark.parametrize(("key", "code"), [(OPERATOR, 0), (ATTACKER, 5), (KIM, 5)])
+def test_a_sandbox_believes_the_key_it_was_given(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, key: Any, code: int
+) -> None:
+    sandbox(scene, monkeypatch, key.text)
+    assert scene.wait("shop.api")[0] == code
+
+
+def test_a_replaced_key_signs_nothing_new(scene: Scene) -> None:
+    scene.world.wait(minutes=1)
+    assert scene.world.run("keys", "rotate", cwd=scene.shop).code == 0
+    scene.world.wait(minutes=1)
+    assert scene.wait("shop.api")[0] == 0
+    file = scene.ledger / f"000003-{scene.record['decision_id']}.json"
+    file.write_bytes(OPERATOR.sign(compact(scene.record | {"created_at": "2030-01-01T12:07:00Z"})))
+    assert scene.wait("shop.web")[0] == 5
+    file.unlink()
+    assert scene.decide("shop.web", "--respond", "9090") == 0
+    assert json.loads(scene.files()[-1].read_bytes())["signatures"][0]["keyid"] != OPERATOR.id
+    assert scene.verify() == 0
+
+
+def put_next(scene: Scene, record: dict[str, Any], **fields: Any) -> None:
+    """Sign a record with the operator's first key, and put it behind what is in the ledger."""
+    last = scene.files()[-1].read_bytes()
+    fields = {"seq": record_in(last)["seq"] + 1, "prev_sha256": hashlib.sha256(last).hexdigest()} | fields
+    new = changed(record, **fields)
+    (scene.ledger / f"{new['seq']:06d}-{new['decision_id']}.json").write_bytes(OPERATOR.sign(compact(new)))
+
+
+def test_what_breaks_the_order_of_the_ledger_is_told(scene: Scene) -> None:
+    first, second = (record_in(file.read_bytes()) for file in scene.files())
+    follows = {"seq": 2, "prev_sha256": second["prev_sha256"]}
+    broken: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (scene.record, follows),
+        (first | {"note": "Otherwise."}, {}),
+        (scene.record, {"seq": 4}),
+    ]
+    for record, fields in broken:
+        before = scene.files()
+        put_next(scene, record, **fields)
+        assert scene.verify() == 1, fields
+        assert scene.wait("shop.web")[0] == 5
+        (added,) = {*scene.files()} - {*before}
+        added.unlink()
+        assert scene.verify() == 0
+
+
+def test_an_old_key_does_not_follow_a_new_one(scene: Scene) -> None:
+    scene.world.wait(minutes=1)
+    assert scene.world.run("keys", "rotate", cwd=scene.shop).code == 0
+    scene.world.wait(minutes=1)
+    assert scene.decide("shop.seeds", "--accept", "--note", "So be it.") == 0
+    put_next(scene, scene.record)
+    assert (scene.verify(), scene.wait("shop.web")[0]) == (1, 5)
+
+
+def from_afar(scene: Scene, inner: dict[str, Any] | None = None, **outer: Any) -> bytes:
+    """What this host records of what kim has signed elsewhere; `inner` and `outer` change the two."""
+    told = scene.record | {"version": 3, "operator": "kim"}
+    own = ("version", "seq", "prev_sha256", "operator")
+    asked = {"version": 1, "host": OPERATOR.id, "record_by": "2030-01-01T12:10:00Z"}
+    asked |= {name: value for name, value in told.items() if name not in own}
+    key = KIM if inner is None else inner.pop("key", KIM)
+    request = key.sign(compact(asked | (inner or {})), REQUEST).decode()
+    return OPERATOR.sign(compact(told | {"signed_request": request} | outer))
+
+
+AFAR: dict[str, Callable[[Scene], bytes]] = {
+    "for another host": lambda scene: from_afar(scene, {"host": KIM.id}),
+    "of somebody who is not trusted": lambda scene: from_afar(scene, {"key": ATTACKER}),
+    "recorded too late": lambda scene: from_afar(scene, created_at="2030-01-01T12:11:00Z"),
+    "with other words": lambda scene: from_afar(scene, note="Do as I say."),
+    "another action": lambda scene: from_afar(scene, {"action": "abort"}),
+    "in somebody else's name": lambda scene: from_afar(scene, version=1),
+    "with no request": lambda scene: from_afar(scene, signed_request="{}"),
+}
+
+
+def test_what_a_trusted_operator_signed_elsewhere_holds(scene: Scene) -> None:
+    file = scene.ledger / f"000003-{scene.record['decision_id']}.json"
+    file.write_bytes(from_afar(scene))
+    assert scene.wait("shop.web")[0] == 5
+    assert scene.world.run("keys", "trust", KIM.text, "--name", "kim").code == 0
+    code, said = scene.wait("shop.web")
+    assert (code, said["operator"]) == (0, "kim")
+    assert "signed_request" not in said
+    assert scene.verify() == 0
+    for name, forge in AFAR.items():
+        file.write_bytes(forge(scene))
+        assert scene.wait("shop.web")[0] == 5, name
+        assert scene.verify() == 1, name
+    file.write_bytes(from_afar(scene))
+    scene.world.wait(minutes=1)
+    assert scene.world.run("keys", "distrust", "kim").code == 0
+    # What was recorded until then stays valid.
+    assert scene.wait("shop.web")[0] == 0
