@@ -10,9 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.commands.test_waiting import decide, digest, told
 from tests.unit.decisions.made import Operator
-from tests.unit.decisions.test_policy import returned
+from tests.unit.decisions.test_policy import Told, returned
 
 from agentwatch.commands.wait import wait, wait_for_host
 from agentwatch.config import Settings
@@ -24,6 +23,24 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote.answers import Answers, parts
 from agentwatch.remote.frames import Ask, Wish
 from agentwatch.sources.files.source import FilesSource
+
+
+def told(*returns: str | None) -> DelegationTree:
+    teller = Told()
+    for number, text in enumerate(returns, 1):
+        teller.attempt(number, text)
+    return teller.tree
+
+
+def digest(tree: DelegationTree, number: int) -> str:
+    version = tree.tasks["x"].attempts[number - 1].returned
+    assert version is not None
+    return version.digest
+
+
+def decide(operator: Operator, task_id: str, attempt: int, return_sha256: str) -> None:
+    subject = Subject(operator.workspace_id, task_id, attempt, None, return_sha256)
+    operator.decide(returned=lambda: return_sha256, subject=subject, created_at=datetime.now(UTC))
 
 
 @pytest.fixture
