@@ -22,7 +22,7 @@ from agentwatch.sources.files.settings import DEFAULT_PRUNED
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
     from agentwatch.evidence.checker import Checker, Request
-    from agentwatch.evidence.commands.log import TranscriptOf
+    from agentwatch.evidence.commands.log import Others, TranscriptOf
     from agentwatch.evidence.commands.proof import Proof
     from agentwatch.evidence.one_look import OneLook
 
@@ -94,6 +94,8 @@ class Inspector(Background[Sequence[Checks]]):
         self._text_of = text_of
         self._transcript_of = transcript_of
         self._proofs: dict[str, tuple[Target, Proof]] = {}
+        self._tree: DelegationTree | None = None
+        self._others: Others | None = None
         self._wanted: dict[str, Target] = {}
         """The targets to check, those that were wanted last at the end."""
         self._wanted_at = 0.0
@@ -113,6 +115,7 @@ class Inspector(Background[Sequence[Checks]]):
 
     def news_of(self, tree: DelegationTree, task_ids: Iterable[str]) -> list[Target]:
         """The returns of these tasks that were not given out here yet, with this handoff."""
+        self._tree = tree
         targets = []
         for task_id in task_ids:
             task = tree.tasks.get(task_id)
@@ -256,9 +259,18 @@ class Inspector(Background[Sequence[Checks]]):
         if known is None or known[0] is not target:
             from agentwatch.evidence.commands.proof import Proof
 
-            known = target, Proof(target.runs, self._transcript_of, os.path.realpath(self._workspace))
+            workspace = os.path.realpath(self._workspace)
+            if self._others is None:
+                from agentwatch.evidence.commands.log import Others
+
+                self._others = Others(self._all_runs, self._transcript_of, workspace)
+            known = target, Proof(target.runs, self._transcript_of, workspace, self._others)
             self._proofs[target.task_id] = known
         return known[1]
+
+    def _all_runs(self) -> list[Run]:
+        runs = self._tree.runs if self._tree is not None else []
+        return [ran.run for ran in runs if ran.run is not None]
 
     def _look_at(self, task_ids: Collection[str]) -> list[Target]:
         """Those of all these tasks of which a named file looks different, if it is time to look at them again."""

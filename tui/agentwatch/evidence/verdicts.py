@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim, Verdict
 from agentwatch.evidence.commands.hits import UNCHANGED, Held
-from agentwatch.evidence.commands.holding import is_document
+from agentwatch.evidence.commands.log import is_document
 from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
 from agentwatch.evidence.paths import ClaimedPlace, Fault
@@ -297,8 +297,9 @@ def judge_constraint(
     return Claim(kind=assertion.kind, path=assertion.path[:_LONGEST], verdict=verdict, detail=detail)
 
 
-def judge_statement(assertion: Assertion, held: Held, changed: Collection[Change] | None) -> Claim:
-    """What is said of a command, by the log and the files `changed` before the return; None where git cannot say."""
+def judge_statement(assertion: Assertion, held: Held, changed: Collection[Change] | None, others: str) -> Claim:
+    """What is said of a command, by the log, the files `changed` before the return (None where git cannot say), and
+    what `others` did in that time."""
     verdict, detail = held.verdict, held.detail
     if verdict is _YES and held.since is not None:
         if changed is None:
@@ -309,6 +310,8 @@ def judge_statement(assertion: Assertion, held: Held, changed: Collection[Change
                 _OPEN,
                 f"outdated: {detail.partition(UNCHANGED)[0]}, and after that {later[0]} changed",
             )
+        elif others:
+            verdict, detail = _OPEN, f"outdated: {detail.partition(UNCHANGED)[0]}, and after that {others}"
     return Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail, call=held.call)
 
 

@@ -11,9 +11,9 @@ from agentwatch.delegation.claims import Call, Verdict
 from agentwatch.evidence.commands.line import PREPARING, CommandLine, exit_code_of
 from agentwatch.evidence.commands.log import Ran
 from agentwatch.evidence.commands.outcomes import Counts
-from agentwatch.evidence.commands.programs import Program, changes_nothing
+from agentwatch.evidence.commands.programs import Program
 from agentwatch.evidence.commands.statements import Statement
-from agentwatch.evidence.commands.tables import Topic
+from agentwatch.evidence.commands.tables import FORMATTERS, TOPICS, Topic
 
 _YES: Final = Verdict.VERIFIED
 _NO: Final = Verdict.CONTRADICTED
@@ -22,9 +22,8 @@ _OPEN: Final = Verdict.UNVERIFIABLE
 UNCHANGED: Final = ", and nothing was changed after that until it returned"
 _PASSING_ON: Final = frozenset({"tail", "head", "tee", "cat"})
 """Behind a pipe, these leave a summary as it is."""
-_SILENT: Final = PREPARING | {"sleep", "mkdir", "test", "git", "rm", "cp", "mv", "touch"}
-
-
+_SILENT: Final = PREPARING | {"sleep", "test", "rm", "cp", "mv", "touch"}
+_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
 _ANSWERING: Final = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which"})
 _LISTING: Final = (("gofmt",), ("goimports",))
 """They name what they find, and end well all the same."""
@@ -185,18 +184,31 @@ def _shown(statement: Statement, hit: Hit) -> Held:
     is_general = statement.command is None and said == Counts()
     if found is not None and found.skipped and said.skipped is None and (is_general or statement.says_all):
         return Held(_OPEN, f"it ended with exit code {hit.code}, but its output says {found.words}", ran.call)
-    if found is not None and found.passed == 0 and not found.bad and statement.passes:
-        return Held(_OPEN, "it was run, and no test was in it", ran.call)
-    is_check = hit.program.topic is not None
-    if statement.command is None and hit.program.topic is Topic.TESTS and found is None:
-        return Held(_OPEN, "it ended with exit code 0, but how many tests were run does not show", ran.call)
-    if is_check and statement.passes and hit.ran.faults and hit.program.topic is not Topic.TESTS:
-        return Held(_OPEN, "it ended with exit code 0, but its output speaks of faults", ran.call)
-    if statement.passes and ran.line.parts[hit.number].argv[:1] in _LISTING:
-        return Held(_OPEN, "it ends with exit code 0 also where it lists files", ran.call)
-    if any(not changes_nothing(part.argv) for part in ran.line.parts[hit.number + 1 :]):
-        return Held(_OPEN, f"outdated: {ending(hit)}, and the same line may have changed files after that", ran.call)
+    if why := _why_open(statement, hit):
+        return Held(_OPEN, f"it ended with exit code {hit.code}, but {why}", ran.call)
     return Held(_YES, f"{ending(hit)}{UNCHANGED}", ran.call, ran.over_at)
+
+
+def _why_open(statement: Statement, hit: Hit) -> str:
+    """Why the end of a command does not show what is said of it, "" where it does."""
+    name, found = hit.program.name, hit.counts
+    argv = hit.ran.line.parts[hit.number].argv
+    if name in _SHELLS and any(word.startswith("-") and "c" in word for word in hit.program.args):
+        return "that is of a line which a shell was given"
+    if statement.exit_code is not None and not statement.passes and statement.command is not None:
+        return ""
+    if Topic.TESTS in (hit.program.topic, TOPICS.get(name)):
+        if found is None:
+            return "how many tests were run does not show"
+        return "no test was in it" if found.passed == 0 and not found.bad else ""
+    if not statement.passes:
+        return ""
+    is_writing = name in FORMATTERS and not any(word.startswith("--check") for word in argv)
+    if is_writing or (name in TOPICS and hit.program.topic is None):
+        return "with these options it checks nothing"
+    if hit.program.topic is not None and hit.ran.faults:
+        return "its output speaks of faults"
+    return "it ends so also where it lists files" if argv[:1] in _LISTING else ""
 
 
 def ending(hit: Hit) -> str:

@@ -25,8 +25,7 @@ from agentwatch.evidence.commands.hits import (
     short,
 )
 from agentwatch.evidence.commands.line import LONGEST, PREPARING, CommandLine
-from agentwatch.evidence.commands.log import Ran, ToolLog
-from agentwatch.evidence.commands.outcomes import Counts
+from agentwatch.evidence.commands.log import Ran, ToolLog, is_document
 from agentwatch.evidence.commands.programs import (
     Program,
     may_start,
@@ -40,11 +39,6 @@ from agentwatch.evidence.commands.tables import LOOKING, TOPICS, Topic
 _YES: Final = Verdict.VERIFIED
 _NO: Final = Verdict.CONTRADICTED
 _OPEN: Final = Verdict.UNVERIFIABLE
-
-_DOCUMENTS: Final = re.compile(
-    r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
-)
-"""Files that no test is about: what the agent writes of its work, it writes last."""
 
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
@@ -60,11 +54,6 @@ _SHOWN_BY: Final = {
 }
 """What tests or checks types compiles as well, and what builds may check."""
 _NEVER: Final = "was never run by this attempt"
-
-
-def is_document(path: str) -> bool:
-    """Whether a file is one that no test is about."""
-    return _DOCUMENTS.search(path) is not None
 
 
 def hold(statement: Statement, log: ToolLog, workspace: str, *, demanded: bool = False) -> Held:
@@ -106,7 +95,7 @@ def _other_version(held: Held, log: ToolLog, workspace: str) -> str:
     if is_elsewhere and any(_COPYING.search(one.line.text[:LONGEST]) for one in log.ran if one.at <= ran.at):
         return "it may have been run in another copy"
     bad = {hit.program.name for hit in hits if hit.ran is ran and is_bad(hit)}
-    good = [hit.ran for hit in hits if hit.ran.at < ran.at and hit.program.name in bad and hit.code == 0]
+    good = [hit.ran for hit in hits if hit.ran.at < ran.at and hit.program.name in bad and not _fails(hit)]
     changed = [at for at, path, by in log.changes() if not is_document(path)]
     over_at = ran.at if ran.over_at is None else ran.over_at
     # A line that changes files and then checks them has done so when it is over.
@@ -164,18 +153,9 @@ def _of_whole_line(statement: Statement, line: CommandLine, log: ToolLog) -> Hel
         return Held(_NO, f"it ended with exit code {ran.code}", ran.call)
     if ran.counts is not None and contradicts(ran.counts, statement):
         return Held(_NO, f"its output says {ran.counts.words}", ran.call)
-    joined_well = line.plain and all(part.joined in ("", "&&") for part in line.parts)
-    if statement.passes and ran.code != 0 and joined_well:
+    if statement.passes and ran.code != 0 and line.plain and all(part.joined in ("", "&&") for part in line.parts):
         return Held(_NO, f"it ended with exit code {ran.code}", ran.call)
-    counted = statement.counts != Counts()
-    if counted or (statement.passes and not joined_well) or not statement.says_how:
-        return Held(_OPEN, "it was run, but the line hides how its commands ended", ran.call)
-    return Held(
-        _YES,
-        f"it was run and ended with exit code {ran.code}{UNCHANGED}",
-        ran.call,
-        ran.over_at,
-    )
+    return Held(_OPEN, "it was run, but the line hides how its commands ended", ran.call)
 
 
 def _not_found(statement: Statement, line: CommandLine, asked: Program, log: ToolLog) -> Held:
@@ -237,22 +217,29 @@ def _of_topic(statement: Statement, log: ToolLog, workspace: str) -> Held:
     whole = [hit for hit in hits if hit.program.is_whole and hit.directory == workspace]
     said = statement.counts
     if said.passed is not None:
-        return _of_counts(statement, hits, vague, whole)
+        return _of_counts(statement, hits, vague, whole, workspace)
     if bad is not None:
         return Held(_OPEN, f"{ending(bad)}; what was run after that may say otherwise", bad.ran.call)
     if not whole or (is_bad(whole[-1]) and whole[-1] is not latest[whole[-1].program.name, workspace]):
         return Held(_OPEN, f"only a part was run: `{short(last.ran)}`", last.ran.call)
     if len(hits) > 1 and not has_begun(whole[-1]):
         return Held(_OPEN, f"{ending(whole[-1])}, and ran nothing", whole[-1].ran.call)
+    if any(hit.code is None and hit.counts is None for hit in latest.values()):
+        return Held(_OPEN, "how all that was run ended does not show", last.ran.call)
     return hold_hit(statement, whole[-1])
 
 
 def _makes_good(hit: Hit, bad: Hit) -> bool:
     """Whether a good run may be of what was bad, by another name or from another directory: it has as many tests."""
-    if hit.code != 0 or is_bad(hit):
+    if _fails(hit):
         return False
     had = 0 if bad.counts is None else (bad.counts.passed or 0) + (bad.counts.bad or 0)
     return had == 0 or (hit.counts is not None and (hit.counts.passed or 0) >= had)
+
+
+def _fails(hit: Hit) -> bool:
+    """Whether a run is no good one, as far as it shows: with a doubt nothing is called a lie."""
+    return bool(hit.code) or is_bad(hit)
 
 
 def _failed_script(every: Sequence[Hit], hits: Sequence[Hit], vague: Sequence[Ran]) -> Hit | None:
@@ -264,12 +251,14 @@ def _failed_script(every: Sequence[Hit], hits: Sequence[Hit], vague: Sequence[Ra
     return next(of_it, None)
 
 
-def _of_counts(statement: Statement, hits: Sequence[Hit], vague: Sequence[Ran], whole: Sequence[Hit]) -> Held:
+def _of_counts(
+    statement: Statement, hits: Sequence[Hit], vague: Sequence[Ran], whole: Sequence[Hit], workspace: str
+) -> Held:
     """So many tests are said to have passed, without a command."""
     last, said = hits[-1], statement.counts
     showing = [hit for hit in hits if hit.counts is not None and hit.counts.passed == said.passed]
     if showing and showing[-1] is last:
-        if statement.says_all and not last.program.is_whole:
+        if last.directory != workspace or (statement.says_all and not last.program.is_whole):
             return Held(_OPEN, f"only a part was run: `{short(last.ran)}`", last.ran.call)
         return hold_hit(statement, last)
     one_kind = len({(hit.program.name, hit.directory) for hit in hits}) == 1

@@ -32,6 +32,10 @@ _MERGED: Final = re.compile(r"(?<=\s)2>\s*(?:&1|/dev/null)(?=\s|\Z|[;&|)])")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 
+_UNKNOWN: Final = re.compile(r"[~-]|.*[$*?\[]")
+"""A directory that only the shell knows."""
+
+
 class Part(NamedTuple):
     """One command of a line: its words, and the mark before it (`&&`, `|`, …; "" for the first). `targets` are the
     files that something it prints goes to; `hidden`: what it prints is not seen because of that."""
@@ -67,16 +71,15 @@ class CommandLine(NamedTuple):
             match part.argv:
                 case ("cd",):
                     return ""
-                case ("cd", to) if not to.startswith(("~", "-", "$")):
+                case ("cd", to) if not _UNKNOWN.match(to):
                     place = posixpath.normpath(posixpath.join(place, to)) if place or to.startswith("/") else ""
                 case ("cd" | "pushd" | "popd", *_):
                     return ""
         return posixpath.normpath(place) if place else ""
 
 
-# What goes before a command and only prepares it, and what goes behind one and cannot fail.
 PREPARING: Final = frozenset({"cd", "export", "source", ".", "set", "true", ":", "mkdir", "umask"})
-_INFALLIBLE: Final = frozenset({"echo", "printf", "true", ":"})
+"""What goes before a command and only prepares it."""
 
 
 def parse(text: str) -> CommandLine:
@@ -141,35 +144,15 @@ def _parts(tokens: list[str]) -> tuple[Part, ...] | None:
     return tuple(parts)
 
 
+def is_alone(line: CommandLine, number: int) -> bool:
+    """Whether a part is the sole command of a line, but for a `cd` before it; what it prints goes to no file."""
+    before = line.parts[:number]
+    leads = all(part.words[0] == "cd" and len(part.words) == 2 and not part.targets for part in before)
+    joined = all(part.joined == "&&" for part in line.parts[1:])
+    to_nowhere = all(target.startswith("/dev/") for target in line.parts[number].targets)
+    return line.plain and leads and joined and to_nowhere and number == len(line.parts) - 1
+
+
 def exit_code_of(line: CommandLine, number: int, code: int | None) -> int | None:
-    """The exit code of one part, by that of the whole line; None where it does not show.
-
-    With `;` the line ends with the code of the last command, with `|` too unless `pipefail` is set; `||` hides which of
-    two it is of.
-    """
-    if code is None or not line.plain:
-        return None
-    before, behind = line.parts[:number], line.parts[number + 1 :]
-    options = [word for part in before if part.argv[:1] == ("set",) for word in part.argv[1:]]
-    stops = _is_set(options, "e", "errexit")
-    joins = [part.joined for part in behind]
-    if joins and joins[0] in ("|", "|&") and not (_is_set(options, "", "pipefail") and code == 0):
-        return None
-    if "||" in joins or line.parts[number].joined == "||":
-        return None
-    if ";" in joins and not (stops and code == 0 and joins[0] != "&&"):
-        return None
-    if code == 0:
-        return 0 if "||" not in [part.joined for part in before] else None
-    # It may be that of another command, that was the first to fail.
-    infallible = all(part.joined == "&&" and part.argv[:1] and part.argv[0] in _INFALLIBLE for part in behind)
-    prepared = all(not part.argv or part.argv[0] in PREPARING for part in before)
-    alone = line.parts[number].joined == ";" and not stops
-    return code if infallible and (prepared or alone) else None
-
-
-def _is_set(options: list[str], letter: str, name: str) -> bool:
-    """Whether a `set` before it has switched an option on, and none has switched it off."""
-    on = any(re.match(r"-[a-zA-Z]*\Z", one) and letter and letter in one for one in options) or name in options
-    off = any(re.match(r"\+[a-zA-Z]+\Z", one) for one in options)
-    return on and not off
+    """The exit code of one part, by that of the whole line; None where it may be another's."""
+    return code if is_alone(line, number) else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -32,10 +34,20 @@ _SLACK: Final = 1.0
 _LONGEST: Final = 2_000
 """Characters of a command or path that are kept for what the return does not say."""
 
+_DOCUMENTS: Final = re.compile(
+    r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
+)
+"""Files that no test is about: what the agent writes of its work, it writes last."""
+
 _HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{'|'.join(sorted(GIT_HOOKED))})\b")
 
 TranscriptOf = Callable[[Run], RunTranscript | None]
 _Records = Iterable[tuple[int, Sequence[Entry]]]
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is one that no test is about."""
+    return _DOCUMENTS.search(path) is not None
 
 
 class Ran(NamedTuple):
@@ -89,6 +101,8 @@ class ToolLog(NamedTuple):
         for act, call, ran in self.done:
             over_at = act.at if act.ended_at is None else act.ended_at
             if ran is not None:
+                # Where it is not known how it ended, it may go on in the background.
+                over_at = math.inf if ran.code is None else over_at
                 parts = ran.line.parts
                 # A hook may have formatted what it was given.
                 if (
@@ -133,6 +147,53 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
     refused = [one.act for one in made if one.act.refused and one.act.kind is ActKind.COMMAND]
     done = (one for one in made if not one.act.refused)
     return ToolLog(tuple(done), tuple(parse(act.what) for act in refused), gaps[0] if gaps else "", is_partial, looked)
+
+
+class Others:
+    """What the other agents of a workspace changed by their tools, each log read again only where its run differs.
+
+    `runs` are all of the workspace. One thread uses it.
+    """
+
+    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf, workspace: str) -> None:
+        self._runs = runs
+        self._transcript_of = transcript_of
+        self._workspace = workspace
+        self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
+
+    def changed(self, own: Iterable[Run], since: float, until: float | None) -> str:
+        """What any but the `own` runs may have changed in a span of time, in words; "" for nothing."""
+        mine = {(run.source, run.session_id) for run in own}
+        last = math.inf if until is None else until
+        for run in self._runs():
+            is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since
+            if (run.source, run.session_id) in mine or is_over or run.started_at > last:
+                continue
+            changes = self._of(run)
+            if changes is None:
+                return "another agent was at work, and no log tells what it did"
+            # A command may have changed a file at any time until it was over.
+            paths = [path for began_at, over_at, path in changes if began_at <= last and over_at > since]
+            if paths:
+                what = next(filter(None, paths), "")
+                return f"another agent changed {what}" if what else "another agent may have changed files"
+        return ""
+
+    def _of(self, run: Run) -> list[tuple[float, float, str]] | None:
+        """(when it was begun, when it was over, what was changed) of a run; None where that is not known."""
+        key = run.source, run.session_id
+        known = self._changes.get(key)
+        if known is None or known[0] != run:
+            log = read_log([replace(run, rounds=())], self._transcript_of)
+            changes = None if log is None or log.is_partial else list(self._inside(log))
+            known = self._changes[key] = run, changes
+        return known[1]
+
+    def _inside(self, log: ToolLog) -> Iterator[tuple[float, float, str]]:
+        for over_at, path, call in log.changes():
+            place = os.path.realpath(os.path.join(self._workspace, path))  # noqa: PTH118  a path as it was given
+            if not path or (place.startswith(f"{self._workspace}/") and not is_document(path)):
+                yield call.at, over_at, path
 
 
 def _of_run(run: Run, records: _Records) -> Iterator[Done]:

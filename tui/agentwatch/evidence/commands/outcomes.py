@@ -142,7 +142,7 @@ _PLAIN: Final = re.compile(
     rf"^\W*(?:Tests?:?\s+)?(?:\d+ tests?[,:]? )?(?P<counts>{_COUNTED.pattern}.*)$", re.MULTILINE | re.IGNORECASE
 )
 """`38 passed (1.2m)`, where none of the others is there."""
-_PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
+_PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests to run\])|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
 """go test: a line a package, and one for each test that failed."""
 
 

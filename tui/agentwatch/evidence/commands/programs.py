@@ -89,10 +89,10 @@ def _named(name: str, args: list[str], *, odd: bool) -> Program:
     if name in _MANAGERS:
         return _of_manager(name, args, odd=odd)
     if name in _TWO_WORDS:
-        while args and (tables.NEUTRAL.match(args[0]) or args[0].startswith("+")):
-            args = args[1:]
-        if args and (two := f"{name} {args[0]}") in tables.TOPICS:
-            return _checking(two, args[1:], odd=odd)
+        first = next((at for at, one in enumerate(args) if not (tables.NEUTRAL.match(one) or one[:1] == "+")), len(args))
+        if first < len(args) and (two := f"{name} {args[first]}") in tables.TOPICS:
+            options = [one for one in args[:first] if one[0] == "-"]
+            return _checking(two, [*options, *args[first + 1 :]], odd=odd)
     return _checking(name, args, odd=odd)
 
 
@@ -118,7 +118,10 @@ def _checking(name: str, args: Sequence[str], *, odd: bool) -> Program:
 
 
 def _checks_nothing(name: str, args: Sequence[str]) -> bool:
-    return any(tables.NO_CHECK.match(one) and (one != "-n" or name.startswith("make")) for one in args)
+    if name.startswith("make"):
+        return any(one.startswith("-") and not tables.OF_MAKE.match(one) for one in args)
+    is_build = tables.TOPICS.get(name) is Topic.BUILD
+    return any(tables.NO_CHECK.match(one) and (one != "-n" or is_build) for one in args)
 
 
 def _telling(args: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from agentwatch.delegation.claims import Deed
 from agentwatch.delegation.run import Run
 from agentwatch.evidence.commands.hits import Held
 from agentwatch.evidence.commands.holding import hold
-from agentwatch.evidence.commands.log import ToolLog, TranscriptOf, read_log
+from agentwatch.evidence.commands.log import Others, ToolLog, TranscriptOf, read_log
 from agentwatch.evidence.commands.statements import Statement
 from agentwatch.evidence.commands.unsaid import unsaid_in
 
@@ -16,10 +16,11 @@ from agentwatch.evidence.commands.unsaid import unsaid_in
 class Proof:
     """Of the attempt whose run comes first, and of the agents that it asked, which follow. One thread uses it."""
 
-    def __init__(self, runs: Sequence[Run], transcript_of: TranscriptOf, workspace: str) -> None:
+    def __init__(self, runs: Sequence[Run], transcript_of: TranscriptOf, workspace: str, others: Others) -> None:
         self._runs = runs
         self._transcript_of = transcript_of
         self._workspace = workspace
+        self._others = others
         self._log: ToolLog | None = None
         self._is_there: bool | None = None
         self._held: dict[tuple[Statement, bool], Held] = {}
@@ -38,6 +39,12 @@ class Proof:
         if key not in self._held:
             self._held[key] = hold(statement, self._read() or ToolLog(), self._workspace, demanded=demanded)
         return self._held[key]
+
+    def others(self, held: Held, until: float | None) -> str:
+        """What other agents may have changed since the run that verifies something, in words; "" for nothing."""
+        if held.since is None or held.call is None:
+            return ""
+        return self._others.changed(self._runs, held.call.at, until)
 
     def unsaid(self, returned_text: str) -> tuple[Deed, ...]:
         """What was done and the return does not speak of."""

@@ -112,9 +112,12 @@ NEUTRAL_WITH_VALUE: Final = frozenset(
 )
 NO_CHECK: Final = re.compile(
     r"(?:--version|-V|-h|--help|--collect-only|--co|--listTests|--list|--no-run|--dry-run|-n|--just-print|--fixtures|--markers"
-    r"|--init|--showConfig|--setup-plan|--setup-only|--print-config)\Z"
+    r"|--init|--showConfig|--setup-plan|--setup-only|--print-config|--exit-zero|--issues-exit-code\S*|--if-present"
+    r"|--ignore-scripts)\Z"
 )
-"""Options with which nothing is checked, or nothing need be; `-n` is one of make alone."""
+"""Options with which nothing is checked, or nothing need be; `-n` is one of what builds alone."""
+OF_MAKE: Final = re.compile(r"(?:-s|--silent|--no-print-directory|-j\d*|--jobs(?:=\d+)?|-w|-k)\Z")
+"""Options with which make still makes what it is told to, and says so when that fails."""
 
 LOOKING: Final = frozenset(
     (
@@ -187,7 +190,7 @@ BINARIES: Final = re.compile(
 )
 """Directories in which a program is the one that its name says."""
 QUIET_VARIABLES: Final = re.compile(
-    r"(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|PYTHONPATH|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED"
-    r"|PYTHONHASHSEED|PYTHONWARNINGS|NODE_ENV|RUST_BACKTRACE|CARGO_TERM_COLOR|DJANGO_SETTINGS_MODULE)="
+    r"(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED"
+    r"|PYTHONHASHSEED|RUST_BACKTRACE|CARGO_TERM_COLOR)="
 )
 """Those with which a program is still the same."""

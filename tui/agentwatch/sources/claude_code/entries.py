@@ -24,8 +24,12 @@ _LOCAL_TAG: Final = re.compile(r"</?(?:local-command|bash)-\w+>")
 _ERROR_TAG: Final = re.compile("</?tool_use_error>")
 _EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED: Final = re.compile(
-    r"Command (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out)|.{0,200}running in the background"
+    r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)|\bin(?:to)? the background\b"
+    r"|\bto the background\b"
 )
+"""Words of the program's for a command that goes on in the background; what was printed before may stand before them."""
+_ENDS: Final = 2_000
+"""Characters at both ends of a result that are searched for them."""
 _NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
 _STORED: Final = ("persistedOutputPath", "persistedOutputSize")
 _LEVELS: Final = ("error", "warning")
@@ -83,7 +87,8 @@ def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
     parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
     output = "\n".join(parts) if "stdout" in result else words
     # Of some tools, such as grep, another code is no failure, and told in words.
-    is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or _MOVED.match(words)
+    is_moved = _MOVED.search(words[:_ENDS]) or _MOVED.search(words[-_ENDS:])
+    is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or is_moved
     return Ended(None if is_open else 0, output, any(key in result for key in _STORED))
 
 

@@ -21,6 +21,13 @@ from agentwatch.sources.sessions.fields import (
 _COMMAND: Final = re.compile(
     r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
 )
+_REFUSED: Final = re.compile(
+    r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
+    r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
+)
+"""How the results of calls begin that nobody allowed, whatever their status."""
+_STOPPED: Final = "[Operation Cancelled] User cancelled tool execution"
+"""A call that had begun."""
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
@@ -46,8 +53,8 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
                 answer = inner(part, "functionResponse")
                 response = inner(answer, "response")
                 came = text(response, "error") or text(response, "output") or ""
-                refused = status == "cancelled"
-                failed = refused or status == "error" or "error" in response
+                refused = _REFUSED.match(came) is not None or (status == "cancelled" and not came.startswith(_STOPPED))
+                failed = refused or status in ("cancelled", "error") or "error" in response
                 name, ended = text(answer, "id") or "", None if refused else _ended(came)
                 yield Entry(at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
 
