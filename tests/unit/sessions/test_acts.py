@@ -20,6 +20,7 @@ from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import inner, text
 from agentwatch.sources.sessions.following import LinesTranscript, Placed
 
+MOVED = "Command did not complete within its 120s timeout and was moved to the background (ID: b1). You will be notified."
 AT = "2026-03-01T12:00:00.000Z"
 PLACE = "/build/shop"
 Result = tuple[int | None, str, bool]
@@ -48,6 +49,8 @@ def _claude(kind: str, block: dict[str, object], **keys: object) -> Iterable[Ent
         ("3 passed", False, None, (0, "3 passed", False)),
         ("Error: no such tool", True, None, (None, "Error: no such tool", False)),
         ("Command running in background with ID: b1", False, {"stdout": ""}, (None, "", False)),
+        (MOVED, False, None, (None, MOVED, False)),
+        (f"1 passed\n{MOVED}", False, {"stdout": "1 passed"}, (None, "1 passed", False)),
         ("", False, {"stdout": "", "backgroundTaskId": "b1"}, (None, "", False)),
         ("", False, {"stdout": "", "interrupted": True}, (None, "", False)),
         ("", False, {"stdout": "", "returnCodeInterpretation": "No matches found"}, (None, "", False)),
@@ -142,18 +145,23 @@ def test_opencode(state: dict[str, object], result: Result | None, refused: bool
 
 
 _QWEN = "Command: make test\nDirectory: (root)\nOutput: {}\nError: (none)\nExit Code: {}\nSignal: (none)"
+_DECLINED = 'Qwen Code requires permission to use "run_shell_command", but that permission was declined'
 
 
 @pytest.mark.parametrize(
-    ("response", "status", "result"),
+    ("response", "status", "result", "refused"),
     [
-        ({"output": _QWEN.format("3 passed", 0)}, "success", (0, "3 passed\n", False)),
-        ({"error": _QWEN.format("1 failed", 1)}, "error", (1, "1 failed\n", False)),
-        ({"output": _QWEN.format("(empty)", "(none)")}, "success", (None, "(empty)\n", False)),
-        ({"error": "[Operation Cancelled] Reason: User did not allow tool call"}, "cancelled", None),
+        ({"output": _QWEN.format("3 passed", 0)}, "success", (0, "3 passed\n", False), False),
+        ({"error": _QWEN.format("1 failed", 1)}, "error", (1, "1 failed\n", False), False),
+        ({"output": _QWEN.format("(empty)", "(none)")}, "success", (None, "(empty)\n", False), False),
+        ({"error": "[Operation Cancelled] Reason: User did not allow tool call"}, "cancelled", None, True),
+        ({"error": "[Operation Cancelled] Reason: User did not allow tool call"}, "error", None, True),
+        ({"error": f"{_DECLINED}."}, "error", None, True),
+        ({"output": f"{_DECLINED} (non-interactive mode cannot prompt for confirmation)."}, "error", None, True),
+        ({"error": "[Operation Cancelled] User cancelled tool execution."}, "cancelled", None, False),
     ],
 )
-def test_qwen(response: dict[str, object], status: str, result: Result | None) -> None:
+def test_qwen(response: dict[str, object], status: str, result: Result | None, refused: bool) -> None:
     common = {"timestamp": AT, "cwd": PLACE}
     call = {
         "functionCall": {"id": "a", "name": "run_shell_command", "args": {"command": "make test", "directory": "web"}}
@@ -163,7 +171,7 @@ def test_qwen(response: dict[str, object], status: str, result: Result | None) -
         qwen({**common, "type": "assistant", "message": {"parts": [call]}}),
         qwen({**common, "type": "tool_result", "message": {"parts": [answer]}, "toolCallResult": {"status": status}}),
     )
-    assert (act.what, act.cwd, act.refused) == ("make test", f"{PLACE}/web", status == "cancelled")
+    assert (act.what, act.cwd, act.refused) == ("make test", f"{PLACE}/web", refused)
     assert ended(act) == result
 
 

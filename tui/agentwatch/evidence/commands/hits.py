@@ -197,14 +197,15 @@ def _why_open(statement: Statement, hit: Hit) -> str:
         return "that is of a line which a shell was given"
     if statement.exit_code is not None and not statement.passes and statement.command is not None:
         return ""
-    if Topic.TESTS in (hit.program.topic, TOPICS.get(name)):
+    if name in TOPICS and hit.program.topic is None:
+        return "with these options it checks nothing"
+    if hit.program.topic is Topic.TESTS:
         if found is None:
             return "how many tests were run does not show"
         return "no test was in it" if found.passed == 0 and not found.bad else ""
     if not statement.passes:
         return ""
-    is_writing = name in FORMATTERS and not any(word.startswith("--check") for word in argv)
-    if is_writing or (name in TOPICS and hit.program.topic is None):
+    if name in FORMATTERS and not any(word.startswith("--check") for word in argv):
         return "with these options it checks nothing"
     if hit.program.topic is not None and hit.ran.faults:
         return "its output speaks of faults"

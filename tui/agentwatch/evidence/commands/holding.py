@@ -136,7 +136,7 @@ def _is_same(asked: Program, words: Sequence[str], hit: Hit) -> bool:
     found = hit.program
     if asked.name not in TOPICS or tuple(words) == hit.ran.line.parts[hit.number].words:
         return tuple(words) == hit.ran.line.parts[hit.number].words
-    is_known = not asked.odd and not found.odd and asked.name == found.name
+    is_known = not asked.odd and not found.odd and asked.name == found.name and asked.topic is found.topic
     return is_known and (asked.args == found.args or (asked.is_whole and found.is_whole))
 
 

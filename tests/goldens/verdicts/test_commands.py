@@ -1,0 +1,125 @@
+"""What returns say of commands, against the log of what was run: the verdicts of `tree --json`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.goldens.golden import Golden
+from tests.goldens.verdicts.adapter import tasks_of
+from tests.goldens.verdicts.claude import Session, returned
+from tests.homes import live_in
+
+Claims = list[dict[str, str]]
+
+
+def read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return found
+
+
+CASES, UNSAID = read("commands_data.json"), read("unsaid_data.json")
+HOSTILE = (
+    *("\n", " \n", "=", "1 passed, ", "<<'A'\n", "(", "`", "a=1 ", "Tests:  1 a, ", "no issues ", "1 passing\n"),
+    *("git ", "< "),
+)
+"""Texts that keep a careless pattern busy, where they are repeated."""
+
+
+def texts_of(case: Any, kind: str) -> list[str]:
+    return [claim["text"] for claim in case["claims"] if claim["kind"] == kind]
+
+
+@pytest.fixture(scope="module")
+def tasks() -> Iterator[dict[str, dict[str, Any]]]:
+    """The tasks as they are printed, with the workspace as `$WS`."""
+    # A short path: what is quoted of a command is cut.
+    root = Path(tempfile.mkdtemp(prefix="w")).resolve()
+    workspace, home = root / "ws", root / "home"
+    workspace.mkdir()
+    home.mkdir()
+    session = Session(home, workspace)
+    for name, case in CASES.items():
+        evidence, criteria = texts_of(case, "evidence"), texts_of(case, "criterion")
+        meanwhile = case.get("meanwhile", ())
+        session.task(task_id(name), case["did"], returned(evidence), criteria=criteria, meanwhile=meanwhile)
+        for number, text in enumerate(texts_of(case, "summary")):
+            session.task(task_id(name, number), case["did"], returned(summary=text), meanwhile=meanwhile)
+    for number, case in enumerate(UNSAID.values()):
+        session.task(f"unsaid.{number}", case["did"], returned(summary=case["summary"]))
+    for number, piece in enumerate(HOSTILE):
+        text = piece * (60_000 // len(piece))
+        deeds = [["ran", text[:16_000], 0, text], ["ran", text, 0, text]]
+        session.task(f"hostile.{number}", deeds, returned([text[:2_000]], text))
+    session.save()
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(home, patch)
+        printed = json.dumps(tasks_of(workspace)).replace(str(workspace), "$WS")
+    shutil.rmtree(root)
+    yield json.loads(printed)
+
+
+@pytest.fixture
+def found(tasks: dict[str, dict[str, Any]]) -> dict[str, Claims]:
+    """The claims by task."""
+    keys = {"kind": "kind", "text": "path", "verdict": "verdict", "detail": "detail"}
+    return {
+        task_id: [{key: claim[name] for key, name in keys.items()} for claim in task["claims"]]
+        for task_id, task in tasks.items()
+    }
+
+
+def task_id(name: str, summary: int | None = None) -> str:
+    of_case = f"case.{list(CASES).index(name)}"
+    return of_case if summary is None else f"{of_case}.s{summary}"
+
+
+def claims_of(name: str, found: dict[str, Claims]) -> dict[str, Claims]:
+    """The claims of a case by the text that makes them."""
+    case = CASES[name]
+    texts = texts_of(case, "evidence") + texts_of(case, "criterion")
+    by_text = {text: [one for one in found[task_id(name)] if one["text"] == text] for text in texts}
+    summaries = enumerate(texts_of(case, "summary"))
+    return by_text | {text: found[task_id(name, number)] for number, text in summaries}
+
+
+def test_claims_of_commands(found: dict[str, Claims], golden: Golden) -> None:
+    golden.check("verdicts/commands.json", {name: claims_of(name, found) for name in CASES})
+
+
+def test_no_doubtful_claim_is_verified(found: dict[str, Claims]) -> None:
+    """Whatever the golden file says."""
+    wrong = [
+        (name, claim["text"], claim["why"])
+        for name, case in CASES.items()
+        for claim in case["claims"]
+        if claim["never_verified"] and is_verified(claims_of(name, found)[claim["text"]])
+    ]
+    assert not wrong
+
+
+def is_verified(claims: Claims) -> bool:
+    """Whether all that is made of a text is verified."""
+    return bool(claims) and all(one["verdict"] == "verified" for one in claims)
+
+
+def test_deeds_that_a_return_does_not_speak_of(tasks: dict[str, dict[str, Any]], golden: Golden) -> None:
+    unsaid = (tasks[f"unsaid.{number}"]["unsaid"] for number in range(len(UNSAID)))
+    found = {name: [[deed["kind"], deed["what"]] for deed in deeds] for name, deeds in zip(UNSAID, unsaid, strict=True)}
+    golden.check("verdicts/unsaid.json", found)
+
+
+def test_hostile_texts_are_read(tasks: dict[str, dict[str, Any]]) -> None:
+    assert tasks.keys() >= {f"hostile.{number}" for number in range(len(HOSTILE))}
+
+
+def test_each_case_makes_claims_of_its_own(found: dict[str, Claims]) -> None:
+    assert found.keys() >= {task_id(name) for name in CASES}
+    verdicts = [one["verdict"] for claims in found.values() for one in claims]
+    assert min(verdicts.count(one) for one in ("verified", "contradicted", "unverifiable")) >= 50
