@@ -58,7 +58,13 @@ class Session:
         self._record("", "user", {"role": "user", "content": "Build the shop."})
 
     def task(
-        self, task_id: str, deeds: Sequence[Deed], text: str, *, criteria: Sequence[str] = (), meanwhile: Sequence[Deed] = ()
+        self,
+        task_id: str,
+        deeds: Sequence[Deed],
+        text: str,
+        *,
+        criteria: Sequence[str] = (),
+        meanwhile: Sequence[Deed] = (),
     ) -> None:
         """An agent that is handed a task, does the deeds and returns the text; `meanwhile` another one does others."""
         agents = [(f"a{len(self._logs)}", task_id, criteria), (f"a{len(self._logs) + 1}", f"{task_id}.other", ())]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ def texts_of(case: Any, kind: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def tasks() -> Iterator[dict[str, dict[str, Any]]]:
+def tasks() -> dict[str, dict[str, Any]]:
     """The tasks as they are printed, with the workspace as `$WS`."""
     # A short path: what is quoted of a command is cut.
     root = Path(tempfile.mkdtemp(prefix="w")).resolve()
@@ -60,9 +59,10 @@ def tasks() -> Iterator[dict[str, dict[str, Any]]]:
     session.save()
     with pytest.MonkeyPatch.context() as patch:
         live_in(home, patch)
-        printed = json.dumps(tasks_of(workspace)).replace(str(workspace), "$WS")
+        printed = json.dumps(tasks_of(workspace)).replace(str(workspace), "$WS").replace(str(root), "$UP")
     shutil.rmtree(root)
-    yield json.loads(printed)
+    claims: dict[str, dict[str, Any]] = json.loads(printed)
+    return claims
 
 
 @pytest.fixture

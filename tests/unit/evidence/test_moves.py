@@ -13,10 +13,9 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.paths import beside
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.evidence.repository import AFTER, BEFORE, Repository, only, request, returned
+from tests.unit.evidence.repository import AFTER, Repository, only, request, returned
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 CLAIMED = "specs/7_api/notes/x.md"
@@ -86,13 +85,6 @@ def test_a_file_that_was_moved_is_found(
     assert to in result.watch_paths
 
 
-def test_without_a_repository_it_is_found_beside_its_return(plain: Repository) -> None:
-    work(plain)
-    name = moved_without_git(plain)
-    claim = only(Checker(plain.root).check([request(returned(created=[CLAIMED]), name=name)])[0])
-    assert (claim.verdict, claim.file) == (V, "specs/archive/7_api/notes/x.md"), claim.detail
-
-
 def test_a_directory_with_another_name_is_found_where_it_is_known_how_its_return_moved(plain: Repository) -> None:
     work(plain)
     (plain.root / "specs" / "7_api").rename(plain.root / "done")
@@ -101,26 +93,6 @@ def test_a_directory_with_another_name_is_found_where_it_is_known_how_its_return
     assert only(checker.check([asked])[0]).verdict is C
     claim = only(checker.check([asked._replace(former=("specs/7_api/a.return.md",))])[0])
     assert (claim.verdict, claim.file) == (V, "done/notes/x.md")
-
-
-@pytest.mark.parametrize("git", [True, False])
-def test_a_file_that_is_gone_is_not_found_elsewhere(repository: Repository, plain: Repository, git: bool) -> None:
-    where = repository if git else plain
-    work(where)
-    where.write("docs/x.md", "another\n")
-    (where.root / CLAIMED).unlink()
-    claim = only(Checker(where.root).check([request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")])[0])
-    assert (claim.verdict, claim.is_missing) == (C, True)
-
-
-def test_an_old_file_does_not_become_new_by_a_move(repository: Repository) -> None:
-    repository.write("old.md", "a line\n" * 20, at=BEFORE)
-    repository.commit(at=BEFORE)
-    repository.git("mv", "old.md", "new.md")
-    repository.commit(at=AFTER)
-    repository.touch("new.md", AFTER)
-    claim = only(Checker(repository.root).check([request(returned(created=["old.md"]))])[0])
-    assert (claim.verdict, "tracked before" in claim.detail) == (C, True), claim.detail
 
 
 def test_what_was_verified_stays_so_where_its_new_place_tells_less(plain: Repository) -> None:
@@ -145,23 +117,6 @@ def test_a_file_is_looked_for_again_when_git_is_told_where_it_went(repository: R
     assert (only(before).verdict, ".git/index" in before.watch_paths) == (U, True)
     repository.git("add", "-A")
     assert only(checker.check([asked])[0]).verdict is V
-
-
-@pytest.mark.parametrize(
-    ("path", "now", "former", "places"),
-    [
-        ("specs/7/x.md", "specs/archive/7/r.json", (), ["specs/archive/7/x.md"]),
-        ("specs/archive/7/x.md", "specs/7/r.json", (), ["specs/7/x.md"]),
-        ("specs/7/x.md", "specs/7/r.json", (), []),
-        ("docs/7/x.md", "specs/7/r.json", (), []),
-        ("x.md", "specs/7/r.json", (), []),
-        ("a/7/x.md", "b/8/r.json", ("a/7/r.json",), ["b/8/x.md"]),
-        ("a/7/out/x.md", "b/7/in/r.json", ("a/7/in/r.json",), ["b/7/out/x.md"]),
-        ("other/x.md", "b/8/r.json", ("a/7/r.json",), []),
-    ],
-)
-def test_where_a_moved_directory_puts_a_file(path: str, now: str, former: tuple[str, ...], places: list[str]) -> None:
-    assert beside(path, now, former) == places
 
 
 async def test_archiving_while_it_is_watched_accuses_nobody(tmp_path: Path) -> None:

@@ -20,7 +20,9 @@ from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import inner, text
 from agentwatch.sources.sessions.following import LinesTranscript, Placed
 
-MOVED = "Command did not complete within its 120s timeout and was moved to the background (ID: b1). You will be notified."
+MOVED = (
+    "Command did not complete within its 120s timeout and was moved to the background (ID: b1). You will be notified."
+)
 AT = "2026-03-01T12:00:00.000Z"
 PLACE = "/build/shop"
 Result = tuple[int | None, str, bool]

@@ -241,8 +241,8 @@ class Checker:
             elif assertion.statement is not None and request.proof is not None:
                 demanded = assertion.kind is ClaimKind.CRITERION
                 held = request.proof.hold(assertion.statement, demanded=demanded)
-                others = request.proof.others(held, request.returned_at)
-                claims.append(verdicts.judge_statement(assertion, held, during, others))
+                by_others = request.proof.others(held, request.returned_at)
+                claims.append(verdicts.judge_statement(assertion, held, during, by_others))
             else:
                 moved, sight = None, None
                 if place is not None:

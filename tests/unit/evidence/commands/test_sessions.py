@@ -5,15 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Claim
-from agentwatch.evidence.commands import proof
-from agentwatch.evidence.commands.log import read_log
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.view.document import tree_document
 from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet
@@ -174,26 +169,3 @@ def test_without_a_transcript_a_command_stays_what_it_was(tmp_path: Path) -> Non
     monitor.scan()
     (task,) = monitor.tree.tasks.values()
     assert [(claim.kind, claim.verdict) for claim in task.claims] == [("evidence", "unverifiable")]
-
-
-def test_a_transcript_is_read_once_however_often_the_claims_are_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, main = store_of(tmp_path)
-    agent = child(store, main, "a1", "shop.cart")
-    ran(agent, "t1", "pytest -q", GREEN)
-    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"], created=["cart.py"]))
-    read: list[RunTranscript] = []
-
-    def reading(runs: object, transcript_of: object) -> object:
-        read.append(transcript_of)  # type: ignore[arg-type]
-        return read_log(runs, transcript_of)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(proof, "read_log", reading)
-    monitor = monitor_of(store)
-    assert monitor._inspector is not None
-    targets = [known.target for known in monitor._inspector._known.values()]
-    (store.workspace / "cart.py").write_text("x = 1\n")
-    for _ in range(3):
-        monitor._inspector.check(targets)
-    assert len(read) == 1

@@ -89,7 +89,9 @@ def _named(name: str, args: list[str], *, odd: bool) -> Program:
     if name in _MANAGERS:
         return _of_manager(name, args, odd=odd)
     if name in _TWO_WORDS:
-        first = next((at for at, one in enumerate(args) if not (tables.NEUTRAL.match(one) or one[:1] == "+")), len(args))
+        first = next(
+            (at for at, one in enumerate(args) if not (tables.NEUTRAL.match(one) or one[:1] == "+")), len(args)
+        )
         if first < len(args) and (two := f"{name} {args[first]}") in tables.TOPICS:
             options = [one for one in args[:first] if one[0] == "-"]
             return _checking(two, [*options, *args[first + 1 :]], odd=odd)

@@ -24,10 +24,10 @@ _LOCAL_TAG: Final = re.compile(r"</?(?:local-command|bash)-\w+>")
 _ERROR_TAG: Final = re.compile("</?tool_use_error>")
 _EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED: Final = re.compile(
-    r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)|\bin(?:to)? the background\b"
-    r"|\bto the background\b"
+    r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
+    r"|\b(?:in|into|to) the background\b"
 )
-"""Words of the program's for a command that goes on in the background; what was printed before may stand before them."""
+"""Words of the program for a command that goes on in the background; they may follow what it has printed."""
 _ENDS: Final = 2_000
 """Characters at both ends of a result that are searched for them."""
 _NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")

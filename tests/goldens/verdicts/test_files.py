@@ -1,0 +1,168 @@
+"""What returns say of files, against the disk and git: the verdicts of `tree --json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.goldens.golden import Golden
+from tests.goldens.verdicts.adapter import tasks_of
+from tests.goldens.verdicts.claude import returned
+from tests.homes import live_in
+
+DATA = json.loads(Path(__file__).with_name("files_data.json").read_text(encoding="utf-8"))
+DONE = int(time.time())
+HANDED_OFF = DONE + 100_000
+"""Every time of the data is given from here. Later than any inode of a test."""
+RETURNED = 10_000
+METADATA = {"agent_name": "a", "status": "completed", "verbosity_level": "summary", "confidence_level": 0.9}
+SECTIONS = ("created", "modified", "deliverables", "evidence", "summary")
+
+
+class Workspace:
+    """A directory that steps are done in; `$OTHER` is one beside it."""
+
+    def __init__(self, root: Path, home: Path) -> None:
+        self.root = root
+        self.home = home
+        root.mkdir(parents=True)
+
+    def do(self, kind: str, *what: Any) -> None:
+        getattr(self, kind)(*what)
+
+    def git(self, *arguments: str, at: float = -1_000) -> None:
+        *words, last = arguments
+        words, at = (words, last) if isinstance(last, int) else ([*words, last], at)
+        stamp = f"@{int(HANDED_OFF + at)} +0000"
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
+        for who in ("AUTHOR", "COMMITTER"):
+            environment |= {f"GIT_{who}_NAME": "A", f"GIT_{who}_EMAIL": "a@example.org", f"GIT_{who}_DATE": stamp}
+        given = [word.replace("$OTHER", str(self.root.parent / "other")) for word in words]
+        subprocess.run(["git", *given], cwd=self.root, env=environment, check=True, capture_output=True)
+
+    def commit(self, at: float) -> None:
+        self.git("add", "-A", at=at)
+        self.git("commit", "-q", "--allow-empty", "-m", "x", at=at)
+
+    def write(self, path: str, text: str, at: float) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        self.touch(path, at)
+
+    def touch(self, path: str, at: float) -> None:
+        os.utime(self.root / path, (HANDED_OFF + at, HANDED_OFF + at), follow_symlinks=False)
+
+    def remove(self, path: str) -> None:
+        (self.root / path).unlink()
+
+    def mkdir(self, path: str) -> None:
+        (self.root / path).mkdir(parents=True)
+
+    def move(self, path: str, to: str) -> None:
+        (self.root / path).rename(self.root / to)
+
+    def link(self, path: str, to: str) -> None:
+        (self.root / path).symlink_to(to)
+
+    def hard_link(self, path: str, to: str) -> None:
+        os.link(self.root / to, self.root / path)
+
+    def chmod(self, path: str, mode: int) -> None:
+        (self.root / path).chmod(mode)
+
+    def pipe(self, path: str) -> None:
+        os.mkfifo(self.root / path)
+
+    def socket(self, path: str) -> None:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(str(self.root / path))
+
+    def truncate(self, path: str, size: int) -> None:
+        with (self.root / path).open("wb") as file:
+            file.truncate(size)
+
+    def task(self, task_id: str, task: Any) -> None:
+        """The handoff of a task, unless there is none, and its return."""
+        place = f"{task.get('directory', '')}{task_id}"
+        if (more := task.get("handoff", {})) is not None:
+            packet = {"task_id": task_id, "objective": "o", "evidence": [], "success_criteria": [], "risks": []}
+            self.write(f"{place}.handoff.json", json.dumps(packet | more), task.get("handed_off_at", 0))
+        if "pointers" in task:
+            rows = [["what it is", pointer] for pointer in task["pointers"]]
+            about = {"report_metadata": METADATA | {"task_id": task_id}, "blockers": []}
+            report = about | {"findings": {"context_map": rows}}
+            self.write(f"{place}.report.json", json.dumps(report), RETURNED)
+        elif "artifacts" in task:
+            artifacts = [{"type": "report", "path": path, "summary": "s"} for path in task["artifacts"]]
+            about = {"session_id": "s", "agent_type": "a", "delegation_depth": 1, "delegation_path": ["a"]}
+            document = {"status": "completed", "summary": "s", "artifacts": artifacts, "metadata": about}
+            self.write(f"{place}/.return-meta.json".replace("/a/", "/"), json.dumps(document), RETURNED)
+        else:
+            text = returned(**{key: task[key] for key in SECTIONS if key in task})
+            text = text.replace("## Status\n", f"## Status\ntask_id: {task_id}\n").replace("$WS", str(self.root))
+            self.write(f"{place}.return.md", text.replace("SUCCESS", task.get("state", "SUCCESS")), RETURNED)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, dict[str, Any]]:
+    """By case and task, the claims as they are printed, with the workspace as `$WS`."""
+    # A short path: the socket's may not be longer.
+    base = Path(tempfile.mkdtemp(prefix="w")).resolve()
+    found: dict[str, dict[str, Any]] = {}
+    now = time.time
+    home = base / "home"
+    home.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(home, patch)
+        # No file may have a time that is still to come.
+        patch.setattr(time, "time", lambda: now() + 2 * (HANDED_OFF - DONE))
+        for number, (name, case) in enumerate(DATA.items()):
+            made = Workspace(base / str(number) / "ws", home)
+            if case.get("git", True):
+                made.git("init", "-q", "-b", "main")
+                made.write("tracked.md", "one\n", -1_000)
+                made.commit(-1_000)
+            for step in case["steps"]:
+                made.do(*step)
+            for task_id, task in case["tasks"].items():
+                made.task(task_id, task)
+            for step in case.get("then", ()):
+                made.do(*step)
+            text = json.dumps(tasks_of(made.root)).replace(str(made.root), "$WS").replace(str(made.root.parent), "$UP")
+            text = re.sub(r"\bcommit [0-9a-f]{10}\b", "commit $ID", text)
+            found[name] = {task_id: claims(task) for task_id, task in json.loads(text).items()}
+    shutil.rmtree(base)
+    return found
+
+
+def claims(task: Any) -> list[dict[str, Any]]:
+    keys = ("kind", "path", "verdict", "detail", "file")
+    return [{key: claim.get(key) for key in keys} for claim in task["claims"] if claim["kind"] != "criterion"]
+
+
+def test_claims_of_files(found: dict[str, dict[str, Any]], golden: Golden) -> None:
+    golden.check("verdicts/files.json", found)
+
+
+@pytest.mark.parametrize("verdict", ["verified", "contradicted"])
+def test_no_doubtful_claim_of_a_file_is_decided(found: dict[str, dict[str, Any]], verdict: str) -> None:
+    """Whatever the golden file says."""
+    wrong = [
+        (name, task_id, claim)
+        for name, case in DATA.items()
+        for task_id, task in case["tasks"].items()
+        for claim in found[name].get(task_id, ())
+        if claim["path"] in task.get(f"never_{verdict}", ()) and claim["verdict"] == verdict
+    ]
+    assert not wrong
