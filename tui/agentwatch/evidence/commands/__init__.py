@@ -9,8 +9,9 @@ Why it is so:
 
 - A verdict needs a program that is known by its name to be the test or check, in a line that is understood whole: so a
   log that `cat` prints, or a line that `echo` writes, is no run.
-- An exit code is that of the whole line. `|`, `;`, `||` and `&` hide whose it is, and then it shows nothing, though
-  failures that the output counts still do.
+- An exit code shows something only where the check is the sole command of the call, or follows a plain `cd`; of all
+  other lines only failures that the output counts do. A test that printed no result is not verified.
+- What any other agent of the workspace may have changed between the run and the return makes it outdated.
 - That something was never run is said only if nothing that was run could have started it: no script, no tool that is
   not known. Reading a sentence is the weakest link: one that says "should", "before" or "on CI" says nothing.
 - A line that is not understood may start anything but what is known to start nothing. A known list of what tests would

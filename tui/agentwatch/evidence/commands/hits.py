@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Call, Verdict
-from agentwatch.evidence.commands.line import PREPARING, CommandLine, exit_code_of
+from agentwatch.evidence.commands.line import PREPARING, CommandLine, is_alone
 from agentwatch.evidence.commands.log import Ran
 from agentwatch.evidence.commands.outcomes import Counts
 from agentwatch.evidence.commands.programs import Program
@@ -71,7 +71,7 @@ def hits_of(ran: Iterable[Ran]) -> list[Hit]:
             one,
             number,
             found,
-            exit_code_of(one.line, number, one.code),
+            one.code if is_alone(one.line, number) else None,
             one.counts if _prints_alone(one.line, number) else None,
             one.line.directory(number, posixpath.normpath(one.cwd) if one.cwd else ""),
         )
@@ -195,7 +195,8 @@ def _why_open(statement: Statement, hit: Hit) -> str:
     argv = hit.ran.line.parts[hit.number].argv
     if name in _SHELLS and any(word.startswith("-") and "c" in word for word in hit.program.args):
         return "that is of a line which a shell was given"
-    if statement.exit_code is not None and not statement.passes and statement.command is not None:
+    shows = bool(hit.code) or hit.ran.is_cut or (found is not None and found.passed != 0)
+    if statement.exit_code is not None and not statement.passes and statement.command is not None and shows:
         return ""
     if name in TOPICS and hit.program.topic is None:
         return "with these options it checks nothing"

@@ -1,4 +1,4 @@
-"""A line that a shell was given, as far as it can be told which of its commands the exit code is of. Pure.
+"""A line that a shell was given: its commands, and whether one is alone in it, so that the exit code is its own. Pure.
 
 Nothing is ever run here. What is not surely understood (substitutions, loops, functions, here-documents) is said to be
 not plain, and nobody may build on its parts.
@@ -69,8 +69,6 @@ class CommandLine(NamedTuple):
         place = cwd
         for part in self.parts[:number]:
             match part.argv:
-                case ("cd",):
-                    return ""
                 case ("cd", to) if not _UNKNOWN.match(to):
                     place = posixpath.normpath(posixpath.join(place, to)) if place or to.startswith("/") else ""
                 case ("cd" | "pushd" | "popd", *_):
@@ -145,14 +143,12 @@ def _parts(tokens: list[str]) -> tuple[Part, ...] | None:
 
 
 def is_alone(line: CommandLine, number: int) -> bool:
-    """Whether a part is the sole command of a line, but for a `cd` before it; what it prints goes to no file."""
+    """Whether a part is the sole command of a line, but for a `cd` before it; what it prints goes to no file.
+
+    Nothing else of what a shell does is weighed: a check that is missed costs little, a false one everything.
+    """
     before = line.parts[:number]
     leads = all(part.words[0] == "cd" and len(part.words) == 2 and not part.targets for part in before)
     joined = all(part.joined == "&&" for part in line.parts[1:])
     to_nowhere = all(target.startswith("/dev/") for target in line.parts[number].targets)
     return line.plain and leads and joined and to_nowhere and number == len(line.parts) - 1
-
-
-def exit_code_of(line: CommandLine, number: int, code: int | None) -> int | None:
-    """The exit code of one part, by that of the whole line; None where it may be another's."""
-    return code if is_alone(line, number) else None
