@@ -65,8 +65,10 @@ class Session:
         *,
         criteria: Sequence[str] = (),
         meanwhile: Sequence[Deed] = (),
+        by_parent: Sequence[Deed] = (),
     ) -> None:
-        """An agent that is handed a task, does the deeds and returns the text; `meanwhile` another one does others."""
+        """An agent that is handed a task, does the deeds and returns the text; `meanwhile` another one does others,
+        and the session itself those of `by_parent`."""
         agents = [(f"a{len(self._logs)}", task_id, criteria), (f"a{len(self._logs) + 1}", f"{task_id}.other", ())]
         agents = agents[: 2 if meanwhile else 1]
         for agent, name, wanted in agents:
@@ -74,6 +76,8 @@ class Session:
             self._record(agent, "user", {"role": "user", "content": packet(name, wanted)})
         for deed in deeds:
             self._do(agents[0][0], *deed)
+        for deed in by_parent:
+            self._do("", *deed)
         for deed in meanwhile:
             self._do(agents[1][0], *deed)
         for (agent, _, _), said in zip(agents, (text, returned()), strict=False):

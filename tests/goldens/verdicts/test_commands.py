@@ -46,10 +46,10 @@ def tasks() -> dict[str, dict[str, Any]]:
     session = Session(home, workspace)
     for name, case in CASES.items():
         evidence, criteria = texts_of(case, "evidence"), texts_of(case, "criterion")
-        meanwhile = case.get("meanwhile", ())
-        session.task(task_id(name), case["did"], returned(evidence), criteria=criteria, meanwhile=meanwhile)
+        others = {key: case[key] for key in ("meanwhile", "by_parent") if key in case}
+        session.task(task_id(name), case["did"], returned(evidence), criteria=criteria, **others)
         for number, text in enumerate(texts_of(case, "summary")):
-            session.task(task_id(name, number), case["did"], returned(summary=text), meanwhile=meanwhile)
+            session.task(task_id(name, number), case["did"], returned(summary=text), **others)
     for number, case in enumerate(UNSAID.values()):
         session.task(f"unsaid.{number}", case["did"], returned(summary=case["summary"]))
     for number, piece in enumerate(HOSTILE):
