@@ -17,12 +17,15 @@ class Golden:
     def __init__(self, update: bool) -> None:
         self.update = update
 
-    def check(self, name: str, result: Any) -> None:
+    def check(self, name: str, result: Any, key: str | None = None) -> None:
         """Compare a text, or anything JSON holds, with the golden file of this name below `tests/goldens`.
 
-        Raises AssertionError where they differ. With `--update-goldens` the file is written instead.
+        With `key`, the file is a JSON object of many results, and this is one of them. Raises AssertionError where they differ. With `--update-goldens` the file is written instead.
         """
         path = HERE / name
+        if key is not None:
+            self._check_key(path, result, key)
+            return
         text = result if isinstance(result, str) else json.dumps(result, indent=1, ensure_ascii=False) + "\n"
         if self.update:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +37,16 @@ class Golden:
             assert text == expected, f"{name} differs"
         else:
             assert result == json.loads(expected), f"{name} differs"
+
+    def _check_key(self, path: Path, result: Any, key: str) -> None:
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if self.update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            results = dict(sorted({**known, key: result}.items()))
+            path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            return
+        assert key in known, f"{key!r} is missing in {path.name}; write it with: pytest tests/goldens --update-goldens"
+        assert result == known[key], f"{key!r} in {path.name} differs"
 
 
 @pytest.fixture

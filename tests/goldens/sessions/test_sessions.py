@@ -1,0 +1,103 @@
+"""Stores of the agent programs, step by step as they grow, and the tree that is seen of each.
+
+`stores/<program>/<topic>.txt` holds the stores: a case begins with `===`, a file with `---`, a further look with `+++`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.goldens.golden import Golden
+from tests.goldens.trees.machine import Machine
+
+STORES = Path(__file__).parent / "stores"
+NOW = {
+    "claude-code": 1_772_366_700.0,
+    "copilot": 1_795_348_860.0,
+    "gemini": 1_795_348_860.0,
+    "qwen-code": 1_795_348_860.0,
+    "codex": 1_800_000_300.0,
+    "opencode": 1_795_000_040.0,
+    "roo": 1_800_000_300.0,
+}
+"""When each is looked at: soon after the last thing that happened."""
+PLACES = {
+    "claude-code": "home/.claude",
+    "copilot": "home/.copilot",
+    "gemini": "home/.gemini",
+    "qwen-code": "home/.qwen",
+    "codex": "home/.codex",
+    "opencode": "home/.local/share/opencode/opencode.db",
+    "roo": "home/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline",
+}
+
+# A command ends with its process, which takes its copies of databases with it.
+pytestmark = pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
+
+
+class Case(NamedTuple):
+    program: str
+    topic: str
+    name: str
+    head: dict[str, Any]
+    steps: list[str]
+
+
+def cases() -> Iterator[Case]:
+    for path in sorted(STORES.glob("*/*.txt")):
+        for case in re.split(r"^=== ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
+            first, _, rest = case.partition("\n")
+            name, _, head = first.partition(' {"workspace"')
+            steps = re.split(r"^\+\+\+\n", rest, flags=re.M)
+            yield Case(path.parent.name, path.stem, name, json.loads(f'{{"workspace"{head}'), steps)
+
+
+def change(machine: Machine, case: Case, step: str) -> None:
+    """Bring the store on disk to the next step."""
+    for one in re.split(r"^--- ", step, flags=re.M)[1:]:
+        first, _, text = one.partition("\n")
+        what: dict[str, Any] = json.loads(first)
+        data = base64.b64decode(text) if "base64" in what else text.encode()
+        data = data.removesuffix(b"\n") if "torn" in what else data
+        (how,) = what.keys() & {"write", "append", "delete", "sql"}
+        path = what[how].replace(case.head["home"], case.head.get("place", PLACES[case.program]), 1)
+        if how == "delete":
+            (machine.root / machine.filled(path.encode()).decode()).unlink()
+        elif how == "sql":
+            build(machine, path, machine.filled(data).decode(), what.get("schema"))
+        else:
+            machine.write(path, data, append=how == "append", at=what.get("mtime"))
+
+
+def build(machine: Machine, path: str, rows: str, schema: str | None) -> None:
+    place = machine.root / path
+    place.unlink(missing_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(place)
+    connection.executescript((STORES / schema / "schema.sql").read_text() if schema else "")
+    connection.executescript(rows)
+    connection.close()
+    machine.touch(place)
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.program}-{case.topic}-{case.name[:60]}")
+def test_sessions(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    machine = Machine(tmp_path, monkeypatch, case.head.get("now", NOW[case.program]))
+    workspace = case.head["workspace"]
+    (tmp_path / workspace).mkdir(parents=True)
+    shown = []
+    for step in case.steps:
+        change(machine, case, step)
+        shown.append(machine.shown("tree", "--json", f"{{root}}/{workspace}"))
+        machine.now += 1.0
+    shown.append(machine.shown("log", "--activity", f"{{root}}/{workspace}"))
+    golden.check(f"sessions/{case.program}/{case.topic}.json", shown, case.name)

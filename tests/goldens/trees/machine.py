@@ -1,0 +1,88 @@
+"""A made-up machine: a home, a clock, files with times, and documents with the secrets of this machine taken out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+
+from tests.goldens.trees import adapter
+
+_VARIABLES = (
+    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "QWEN_RUNTIME_DIR", "QWEN_HOME"),
+    *("PI_CODING_AGENT_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"),
+)
+
+
+def slug(path: str) -> str:
+    """A path as Claude Code and Qwen Code name a directory after it."""
+    return re.sub(r"[^a-zA-Z0-9]", "-", path)
+
+
+class Machine:
+    """A home below `root`, and commands that are run there at a time of its clock (epoch seconds)."""
+
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch, now: float) -> None:
+        self.root, self.now = root, now
+        for variable in _VARIABLES:
+            patch.delenv(variable, raising=False)
+        for variable, place in {"HOME": "home", "XDG_STATE_HOME": "state"}.items():
+            (root / place).mkdir()
+            patch.setenv(variable, str(root / place))
+        for variable, value in {"USER": "kim", "LOGNAME": "kim", "COLUMNS": "100"}.items():
+            patch.setenv(variable, value)
+
+    def write(self, path: str, data: bytes, *, append: bool = False, at: float | None = None) -> None:
+        """Write a file, as of now or another time. What stands in braces is filled in: {root}, {slug}."""
+        place = self.root / self.filled(path.encode()).decode()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("ab" if append else "wb") as file:
+            file.write(self.filled(data))
+        self.touch(place, at)
+
+    def touch(self, place: Path, at: float | None = None) -> None:
+        """The file was written now, or at another time."""
+        os.utime(place, (self.now if at is None else at,) * 2)
+
+    def filled(self, data: bytes) -> bytes:
+        """What stands in braces is filled in."""
+        root = os.fsencode(self.root)
+        return data.replace(b"{root}", root).replace(b"{slug}", slug(str(self.root)).encode())
+
+    def run(self, *words: str) -> adapter.Ran:
+        """Run a command now."""
+        with time_machine.travel(self.now, tick=False):
+            return adapter.run([one.replace("{root}", str(self.root)) for one in words])
+
+    def watch(self, workspace: str) -> None:
+        """A screen that is opened now, and closed when it has seen all."""
+        with time_machine.travel(self.now, tick=False):
+            adapter.watch(self.root / workspace)
+
+    def shown(self, *words: str) -> Any:
+        """The document that a command prints, or its lines, in short and without what is only so on this machine."""
+        ran = self.run(*words)
+        text = self.scrubbed(ran.out)
+        result: Any = short(json.loads(text)) if text.startswith("{") and "\n}" in text else text.splitlines()
+        extra = {"exit": ran.code} if ran.code else {}
+        extra |= {"stderr": self.scrubbed(ran.err).splitlines()} if ran.err else {}
+        return {"shown": result, **extra} if extra else result
+
+    def scrubbed(self, text: str) -> str:
+        """A text without the places of this machine."""
+        for place in {str(self.root), os.path.realpath(self.root)}:
+            text = text.replace(place, "{root}").replace(slug(place), "{slug}")
+        return text
+
+
+def short(document: Any) -> Any:
+    """A document without what is empty: null, false, 0, "", [] and {}."""
+    if isinstance(document, Mapping):
+        return {key: shortened for key, value in document.items() if (shortened := short(value))}
+    return [short(one) for one in document] if isinstance(document, list) else document
