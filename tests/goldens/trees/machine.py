@@ -6,8 +6,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
@@ -55,14 +57,18 @@ class Machine:
         root = os.fsencode(self.root)
         return data.replace(b"{root}", root).replace(b"{slug}", slug(str(self.root)).encode())
 
+    def clock(self) -> time_machine.travel:
+        """The time stands still, in UTC."""
+        return time_machine.travel(datetime.fromtimestamp(self.now, ZoneInfo("UTC")), tick=False)
+
     def run(self, *words: str) -> adapter.Ran:
         """Run a command now."""
-        with time_machine.travel(self.now, tick=False):
+        with self.clock():
             return adapter.run([one.replace("{root}", str(self.root)) for one in words])
 
     def watch(self, workspace: str) -> None:
         """A screen that is opened now, and closed when it has seen all."""
-        with time_machine.travel(self.now, tick=False):
+        with self.clock():
             adapter.watch(self.root / workspace)
 
     def shown(self, *words: str) -> Any:

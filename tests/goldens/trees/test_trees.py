@@ -27,6 +27,7 @@ BEGIN = 2_000_000_000.0
 """In 2033. Later than any time that a file system gives to a file by itself."""
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 WORK = "{root}/work"
+ARTIFACT = {"type": "plan", "path": "README.md", "summary": "Why."}
 COMMANDS = {"tree": ["tree", "--json"], "log": ["log"], "pending": ["pending", "--json"], "text": ["tree"]}
 
 
@@ -65,22 +66,36 @@ def returned(task_id: str, state: str, keys: dict[str, Any]) -> str:
         attested += [f"{key}:", *(f"- {path}" for path in paths or ["(none)"])] if paths or "files" in key else []
     return "\n".join(
         ["## Status", *(f"{key}: {value}" for key, value in status.items())]
-        + ["", "## Deliverables", "- (none)", "", "## Evidence", "- (none)", "", "## Runtime Attestation", *attested, ""]
+        + [
+            "",
+            "## Deliverables",
+            "- (none)",
+            "",
+            "## Evidence",
+            "- (none)",
+            "",
+            "## Runtime Attestation",
+            *attested,
+            "",
+        ]
     )
 
 
 def meta(status: str, way: str, keys: dict[str, Any]) -> str:
     path = way.split(",")
-    metadata = {"session_id": keys.pop("session", None), "duration_seconds": 5, "agent_type": path[-1]}
-    metadata |= {"delegation_depth": len(path) - 1, "delegation_path": path}
-    document = {"status": status, "summary": "So it went.", "artifacts": [], "metadata": metadata}
+    metadata = {"session_id": keys.pop("session", "s1"), "duration_seconds": 5, "agent_type": path[-1]}
+    metadata = {key: value for key, value in metadata.items() if value is not None} | {
+        "delegation_depth": len(path) - 1,
+        "delegation_path": path,
+    }
+    document = {"status": status, "summary": "So it went.", "artifacts": [ARTIFACT], "metadata": metadata}
     if status in ("failed", "blocked", "partial"):
         error = {"type": "timeout", "message": "It took too long.", "recoverable": True, "recommendation": "Wait."}
         document["errors"] = [error]
     return json.dumps(document | keys)
 
 
-def report(task_id: str, status: str, keys: dict[str, Any]) -> str:
+def findings(task_id: str, status: str, keys: dict[str, Any]) -> str:
     head = {"agent_name": "reader", "task_id": task_id, "status": status, "verbosity_level": "detailed"}
     head |= {"confidence_level": 0.8, "token_usage": 1200, "execution_time_seconds": 30, "error_message": None}
     found = {"context_map": [["It is there.", None]]}
@@ -98,7 +113,7 @@ class Play:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.shown: list[Any] = []
-        (machine.root / "work").mkdir()
+        self.write("README.md", "Why.\n")
 
     def step(self, step: str) -> None:
         word, *rest = step.split(" | ") if step.startswith("write ") else shlex.split(step)
@@ -132,9 +147,9 @@ class Play:
     def do_meta(self, _: str, path: str, status: str, way: str, *words: str) -> None:
         self.write(path, meta(status, way, self.document("", words)[1]))
 
-    def do_report(self, _: str, task_id: str, status: str, *words: str) -> None:
+    def do_findings(self, _: str, task_id: str, status: str, *words: str) -> None:
         path, keys = self.document(f"{task_id}.report.json", words)
-        self.write(path, report(task_id, status, keys))
+        self.write(path, findings(task_id, status, keys))
 
     def do_todos(self, _: str, path: str, marks: str) -> None:
         self.write(path, todos(marks))
@@ -154,7 +169,10 @@ class Play:
     def do_link(self, _: str, path: str, target: str) -> None:
         (self.machine.root / self.place(path)).symlink_to(target)
 
-    def do_wait(self, _: str, span: str) -> None:
+    def do_wait(self, _: str, span: str, *more: str) -> None:
+        if more:
+            self.run_command("wait", span, *more)
+            return
         self.machine.now += int(span[:-1]) * SECONDS[span[-1]]
 
     def do_watch(self, _: str, workspace: str = "work") -> None:
@@ -176,8 +194,8 @@ class Play:
 
 def anonymous(shown: Any) -> Any:
     """What a command printed, without the ids that are made of the place of the workspace or of a key."""
-    text = re.sub(r"\b[0-9a-f]{32}\b", "{id}", json.dumps(shown))
-    return json.loads(re.sub(r"SHA256:[\w+/]{43}|ed25519:\w+|[0-9a-f]{4}(-[0-9a-f]{4}){3,}", "{key}", text))
+    text = re.sub(r"\b[0-9a-f]{32}\b|(?<=work-)[0-9a-f]{16}\b", "{id}", json.dumps(shown))
+    return json.loads(re.sub(r"(?<=fingerprint  )[0-9a-f]{64}", "{key}", text))
 
 
 @pytest.mark.parametrize(("topic", "name", "steps"), topics())
