@@ -20,7 +20,8 @@ class Golden:
     def check(self, name: str, result: Any, key: str | None = None) -> None:
         """Compare a text, or anything JSON holds, with the golden file of this name below `tests/goldens`.
 
-        With `key`, the file is a JSON object of many results, and this is one of them. Raises AssertionError where they differ. With `--update-goldens` the file is written instead.
+        With `key`, the file is a JSON object of many results, and this is one of them. Raises AssertionError where they
+        differ. With `--update-goldens` the file is written instead.
         """
         path = HERE / name
         if key is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,16 +53,16 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     for path in sorted(STORES.glob("*/*.txt")):
-        for case in re.split(r"^=== ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
+        for case in re.split(r"^=== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
             first, _, rest = case.partition("\n")
             name, _, head = first.partition(' {"workspace"')
-            steps = re.split(r"^\+\+\+\n", rest, flags=re.M)
+            steps = re.split(r"^\+\+\+\n", rest, flags=re.MULTILINE)
             yield Case(path.parent.name, path.stem, name, json.loads(f'{{"workspace"{head}'), steps)
 
 
 def change(machine: Machine, case: Case, step: str) -> None:
     """Bring the store on disk to the next step."""
-    for one in re.split(r"^--- ", step, flags=re.M)[1:]:
+    for one in re.split(r"^--- ", step, flags=re.MULTILINE)[1:]:
         first, _, text = one.partition("\n")
         what: dict[str, Any] = json.loads(first)
         data = base64.b64decode(text) if "base64" in what else text.encode()

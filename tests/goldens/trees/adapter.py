@@ -1,4 +1,4 @@
-"""All that the goldens of trees and sessions know of the product: how to run a command, and how to watch for a while."""
+"""All that goldens of trees and sessions know of the product: how to run a command, and how to watch for a while."""
 
 from __future__ import annotations
 

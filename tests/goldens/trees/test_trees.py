@@ -35,10 +35,10 @@ def topics() -> list[Any]:
     """All scenarios, with their topic, name and steps."""
     found = []
     for path in sorted(SCENARIOS.glob("*.txt")):
-        for one in re.split(r"^= ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
+        for one in re.split(r"^= ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
             name, *lines = one.strip().splitlines()
             steps = [step for line in lines for step in ([line] if line.startswith("write ") else line.split("; "))]
-            found.append(pytest.param(path.stem, name, steps, id=f"{path.stem}-{name}".replace(" ", "_")))
+            found.append(pytest.param((path.stem, name, steps), id=f"{path.stem}-{name}".replace(" ", "_")))
     return found
 
 
@@ -64,21 +64,9 @@ def returned(task_id: str, state: str, keys: dict[str, Any]) -> str:
     attested = ["runtime_model_reported: small", f"runtime_mode_reported: {keys.get('mode', 'code')}"]
     for key, paths in lists.items():
         attested += [f"{key}:", *(f"- {path}" for path in paths or ["(none)"])] if paths or "files" in key else []
-    return "\n".join(
-        ["## Status", *(f"{key}: {value}" for key, value in status.items())]
-        + [
-            "",
-            "## Deliverables",
-            "- (none)",
-            "",
-            "## Evidence",
-            "- (none)",
-            "",
-            "## Runtime Attestation",
-            *attested,
-            "",
-        ]
-    )
+    head = ["## Status", *(f"{key}: {value}" for key, value in status.items())]
+    middle = ["", "## Deliverables", "- (none)", "", "## Evidence", "- (none)", "", "## Runtime Attestation"]
+    return "\n".join([*head, *middle, *attested, ""])
 
 
 def meta(status: str, way: str, keys: dict[str, Any]) -> str:
@@ -198,10 +186,11 @@ def anonymous(shown: Any) -> Any:
     return json.loads(re.sub(r"(?<=fingerprint  )[0-9a-f]{64}", "{key}", text))
 
 
-@pytest.mark.parametrize(("topic", "name", "steps"), topics())
+@pytest.mark.parametrize("scenario", topics())
 def test_trees(
-    topic: str, name: str, steps: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    scenario: tuple[str, str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
+    topic, name, steps = scenario
     play = Play(Machine(tmp_path, monkeypatch, BEGIN))
     for step in steps:
         play.step(step)
