@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +11,6 @@ from agentwatch.delegation.observation import Ran, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.sources.claude_code.claude_code_reader import wait_in
-from agentwatch.sources.sessions.processes import Processes
 from tests.unit.claude_code.building import BEGIN, SESSION, Log, Store, meta, notification, register
 
 DAY = 86_400
@@ -250,106 +245,6 @@ def test_however_the_transcripts_were_read_the_same_agent_asks(store: Store) -> 
                 followed[change.run.session_id] = change.run
             assert dict(sorted(followed.items())) == expected
     assert waiting(followed) == {"a2": "a permission: Bash touch made.txt"}
-
-
-class TestTheProgram:
-    """Only one that is known to run waits."""
-
-    @pytest.fixture(autouse=True)
-    def asks(self, store: Store) -> None:
-        main = store.session()
-        main.asked("Go.")
-        main.used("Bash", "u1", command="make")
-
-    def test_a_killed_one_does_not_wait(self, store: Store) -> None:
-        process = subprocess.Popen([sys.executable, "-c", ""])
-        process.wait()
-        register(store.home, process.pid, status="waiting")
-        assert waiting(store.runs()) == {}
-
-    @pytest.mark.skipif(sys.platform != "linux", reason="start times are read from /proc")
-    def test_nor_does_another_process_under_its_number(self, store: Store) -> None:
-        register(store.home, os.getpid(), status="waiting", procStart="1")
-        assert waiting(store.runs()) == {}
-
-    def test_nor_one_in_another_container_of_which_nothing_is_known(self, store: Store) -> None:
-        register(store.home, os.getpid(), status="waiting", pidDomain="elsewhere")
-        assert waiting(store.runs()) == {}
-
-    def test_one_that_ends_well_takes_its_file_along(self, store: Store) -> None:
-        wait(store)
-        store.save()
-        reader = store.reader()
-        assert [change.run.waiting for change in reader.read(60.0) if change.run] == ["a permission: Bash make"]
-        (store.home / "sessions" / f"{os.getpid()}.json").unlink()
-        assert [change.run.waiting for change in reader.read(60.0) if change.run] == [""]
-
-    def test_a_wait_of_this_moment_is_not_told_yet(self, store: Store) -> None:
-        now = BEGIN.timestamp()
-        processes = Processes(store.home, wait_in, clock=lambda: now)
-        wait(store, since=0)
-        processes.look()
-        assert processes.of(SESSION).wait is None
-        now += 1
-        assert processes.of(SESSION).wait is not None
-        now -= 3600
-        assert processes.of(SESSION).wait is not None, "a clock that is set back hides nothing"
-
-    def test_while_its_file_is_written_what_it_said_holds(self, store: Store) -> None:
-        wait(store)
-        path = store.home / "sessions" / f"{os.getpid()}.json"
-        processes = Processes(store.home, wait_in)
-        processes.look()
-        for half in ("", path.read_text()[:20], "[1, 2]", "[" * 10_000):
-            path.write_text(half)
-            processes.look()
-            assert processes.of(SESSION).wait is not None
-            assert processes.of(SESSION).gone is False
-        register(store.home, os.getpid(), status="idle")
-        processes.look()
-        assert processes.of(SESSION).wait is None
-
-    def test_hostile_files_beside_it_do_no_harm(self, store: Store, tmp_path: Path) -> None:
-        wait(store)
-        sessions = store.home / "sessions"
-        os.mkfifo(sessions / "1.json")
-        (sessions / "2.json").symlink_to("/dev/zero")
-        (sessions / "3.json").mkdir()
-        (sessions / "4.json").write_text(json.dumps({"pid": 1e400, "sessionId": SESSION, "status": "waiting"}))
-        (sessions / "5.json").write_bytes(b'{"pid": 7, "sessionId": "' + b"x" * 10_000_000 + b'"}')
-        odd = {"statusUpdatedAt": "now", "startedAt": [1], "waitingFor": {"x": 1}, "procStart": 7}
-        other = {"pid": os.getpid(), "sessionId": "s", "status": "waiting"}
-        (sessions / "6.json").write_text(json.dumps(other | odd))
-        (tmp_path / "elsewhere.json").write_text(json.dumps(other | {"sessionId": "t"}))
-        (sessions / "7.json").symlink_to(tmp_path / "elsewhere.json")
-        processes = Processes(store.home, wait_in)
-        processes.look()
-        assert [processes.of(name).wait is not None for name in (SESSION, "s", "t")] == [True, True, False]
-        assert waiting(store.runs()) == {SESSION: "a permission: Bash make"}
-
-
-def test_a_question_in_the_transcript_ends_with_its_program(store: Store) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
-    assert waiting(store.runs()) == {SESSION: "an answer: Which colour?"}
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    register(store.home, process.pid)
-    store.save()
-    os.utime(main.path, (1e9, 1e9))
-    assert waiting({change.key: change.run for change in store.reader().read(60.0) if change.run}) == {}
-
-
-def test_what_ended_with_its_parent_asks_nothing(store: Store) -> None:
-    main, child = store.session(), store.agent("a1", meta("t1"))
-    main.asked("Go.")
-    main.delegated("t1", "one")
-    child.asked("one")
-    child.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
-    main.interrupted()
-    runs = store.runs()
-    assert (runs["a1"].state, waiting(runs)) == (RunState.CANCELED, {})
 
 
 def test_the_operator_is_told_where_to_answer_for_as_long_as_it_waits(store: Store) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,53 +130,6 @@ def test_every_prefix_of_a_store_can_be_read(tmp_path: Path) -> None:
     assert runs == expected
 
 
-def test_a_transcript_cut_in_place_is_read_anew(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.session().asked("Go.")
-    child = store.agent("a1")
-    child.asked("one")
-    child.said("First answer.")
-    store.save()
-    reader, runs = store.reader(), dict[str, Run]()
-    drain(reader, runs)
-    child.lines.pop()
-    child.said("Another answer, and a longer one.")
-    store.save()
-    drain(reader, runs)
-    (run,) = (run for run in runs.values() if run.session_id == "a1")
-    assert run.said is not None
-    assert reader.text(run.said.digest) == "Another answer, and a longer one."
-    assert run.earlier == ()
-
-
-def test_a_file_that_comes_while_its_directory_is_listed_is_found(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.session().asked("Go.")
-    store.save()
-    reader = store.reader()
-    reader.read(60.0)
-    before = store.project.stat().st_mtime_ns
-    store.session("second").asked("Go.")
-    store.save()
-    os.utime(store.project, ns=(before, before))
-    assert [change.key for change in reader.read(60.0)] == ["second"]
-
-
-def test_the_session_decides_whose_its_agents_are_once_it_is_there(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.agent("a1").asked("one")
-    store.save()
-    reader, runs = store.reader(), dict[str, Run]()
-    drain(reader, runs)
-    assert len(runs) == 1
-    main = store.session()
-    store.cwd = tmp_path
-    main.asked("Go.")
-    store.save()
-    drain(reader, runs)
-    assert runs == {}
-
-
 def test_what_is_deleted_is_withdrawn(tmp_path: Path) -> None:
     store = a_bit_of_everything(tmp_path)
     store.save()
@@ -192,14 +143,6 @@ def test_what_is_deleted_is_withdrawn(tmp_path: Path) -> None:
     store.save()
     drain(reader, runs)
     assert len(runs) == 7
-
-
-def test_nothing_is_told_twice(tmp_path: Path) -> None:
-    store = a_bit_of_everything(tmp_path)
-    store.save()
-    reader = store.reader()
-    assert len(reader.read(60.0)) == 7
-    assert list(reader.read(60.0)) == []
 
 
 def test_the_newest_session_is_told_first_and_time_is_kept(tmp_path: Path) -> None:
@@ -219,26 +162,3 @@ def test_the_newest_session_is_told_first_and_time_is_kept(tmp_path: Path) -> No
         assert reader.progress.total >= 9_000_000
     order += [change.key for change in reader.read(0.0)]
     assert order == ["session-2", "session-1", "session-0"]
-
-
-def test_an_old_session_that_goes_on_is_noticed_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store(tmp_path)
-    main, child = store.session(), store.agent("a1", meta("toolu_1"))
-    main.asked("Go.")
-    main.said("Done.")
-    child.asked("one")
-    child.said("Done, too.")
-    store.save()
-    for log in store.logs:
-        os.utime(log.path, (1e9, 1e9))
-    clock = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    reader = store.reader()
-    assert len(reader.read(60.0)) == 2
-    for log in store.logs:
-        log.asked("Go on.")
-    store.save()
-    assert list(reader.read(60.0)) == [], "old sessions are looked at every two seconds"
-    clock[0] += 3.0
-    changed = {change.run.session_id for change in reader.read(60.0) if change.run is not None}
-    assert changed == {child.path.stem.removeprefix("agent-"), main.path.stem}

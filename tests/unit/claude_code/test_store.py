@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import unicodedata
 from pathlib import Path
 
@@ -32,87 +31,6 @@ def sessions(store: Store) -> list[str]:
 )
 def test_every_other_character_becomes_a_hyphen(directory: str, name: str) -> None:
     assert slug(directory) == name
-
-
-@pytest.mark.parametrize("below", ["", "sub/dir", ".claude/worktrees/fix-1"])
-def test_sessions_in_the_workspace_and_below_it_are_its_own(tmp_path: Path, below: str) -> None:
-    store = Store(tmp_path, tmp_path / "work" / below)
-    store.session().asked("Go.")
-    assert sessions(store) == [SESSION]
-
-
-@pytest.mark.parametrize("other", ["work-2", "work/../elsewhere", "."])
-def test_sessions_of_other_directories_are_not(tmp_path: Path, other: str) -> None:
-    store = Store(tmp_path, (tmp_path / other).resolve())
-    store.session().asked("Go.")
-    assert sessions(store) == []
-
-
-def test_a_directory_whose_name_only_looks_alike_is_told_as_skipped(tmp_path: Path) -> None:
-    store = Store(tmp_path, tmp_path / "work-2")
-    store.session().asked("Go.")
-    store.agent("a1").asked("one")
-    store.save()
-    reader = store.reader()
-    assert list(reader.read(60.0)) == []
-    (found,) = reader.found()
-    assert (found.sessions, found.skipped) == (0, "1 session of other directories")
-    assert reader.progress.done == reader.progress.total
-
-
-def test_a_name_that_was_cut_is_known_by_its_beginning(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.workspace = store.cwd = tmp_path / ("long" * 30) / ("name" * 30)
-    log = store.session()
-    log.asked("Go.")
-    log.path = store.home / "projects" / f"{slug(str(store.cwd))[:200]}-1a2b3c" / f"{SESSION}.jsonl"
-    assert sessions(store) == [SESSION]
-
-
-def test_a_link_to_the_workspace_is_the_workspace(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.session().asked("Go.")
-    store.workspace.mkdir()
-    (tmp_path / "link").symlink_to(store.workspace)
-    store.workspace = tmp_path / "link"
-    assert sessions(store) == [SESSION]
-
-
-def test_agents_of_older_programs_lie_among_the_sessions(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.session().asked("Go.")
-    child = store.agent("a1b2c3d4")
-    child.asked("one")
-    child.path = store.project / "agent-a1b2c3d4.jsonl"
-    run = store.runs()["a1b2c3d4"]
-    assert (run.parent_session, run.state) == (SESSION, RunState.WORKING)
-
-
-def test_agents_of_workflows_lie_deeper(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.session().asked("Go.")
-    child = store.agent("a1")
-    child.asked("one")
-    child.path = child.path.parent / "workflows" / "wf_1" / child.path.name
-    assert store.runs()["a1"].parent_session == SESSION
-
-
-def test_sessions_that_were_not_written_of_late_are_not_read(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    old, new = store.session("old"), store.session("new")
-    for session in (old, new):
-        session.asked("Go.")
-    store.agent("a1").asked("one")
-    store.save()
-    for path in store.files:
-        if path != new.path:
-            os.utime(path, (1.0, 1.0))
-    reader = ClaudeCodeReader(store.workspace, store.home, since=time.time() - 60.0)
-    assert [change.key for change in reader.read(60.0)] == ["new"]
-    assert (reader.progress.done, reader.progress.total) == (len(new.lines[0]), len(new.lines[0]))
-    os.utime(old.path)
-    reader = ClaudeCodeReader(store.workspace, store.home, since=time.time() - 60.0)
-    assert {change.key for change in reader.read(60.0)} == {"new", "old"}
 
 
 def test_a_store_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:

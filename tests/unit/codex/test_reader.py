@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
-import os
-import sqlite3
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,10 +11,7 @@ from hypothesis import strategies as st
 
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.codex.codex_reader import CodexReader
-from agentwatch.sources.sessions import tail
 from tests.unit.codex.home import PACKET, RETURN, Home, Session, thread
-
-LONG_AGO = 1_700_000_000.0
 
 
 @pytest.fixture
@@ -117,131 +108,6 @@ def test_hostile_lines_neither_break_the_reader_nor_hide_the_others(
         assert home.reader.text(message.digest) is not None
 
 
-def test_nothing_new_is_no_change(home: Home) -> None:
-    home.write(*family(home))
-    assert set(home.read()) == {*map(thread, (1, 2, 3, 4)), f"{thread(1)}:c2"}
-    assert home.read() == []
-
-
-def test_a_rollout_that_is_deleted_takes_its_runs_with_it(home: Home) -> None:
-    sessions = family(home)
-    home.write(*sessions)
-    home.read()
-    home.place(sessions[0]).unlink()
-    home.read()
-    assert home.runs.keys() == {thread(2), thread(3), thread(4)}
-
-
-def test_an_archived_rollout_stays_the_same_run(home: Home) -> None:
-    root = home.root().complete("Done.")
-    home.write(root)
-    home.read()
-    archive = home.path / "archived_sessions"
-    archive.mkdir()
-    path = home.place(root)
-    path.rename(archive / path.name)
-    home.read()
-    run = home.run(root)
-    assert run.place == str(archive / path.name)
-    assert run.said is not None
-    assert home.reader.text(run.said.digest) == "Done."
-
-
-def test_a_rollout_that_was_cut_short_or_replaced_is_read_again(home: Home) -> None:
-    root = home.root().complete("The first answer.").begin().complete("The second answer.")
-    home.write(root)
-    home.read()
-    said = home.run(root).said
-    assert said is not None
-    home.write(home.root().begin())
-    home.read()
-    assert (home.run(root).state, home.run(root).earlier) == (RunState.WORKING, ())
-    assert home.reader.text(said.digest) is None
-
-
-def test_a_header_that_is_still_being_written_is_waited_for(home: Home) -> None:
-    root = home.root()
-    home.write(root)
-    path = home.place(root)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:40])
-    home.reader.read(1)
-    path.write_bytes(whole)
-    home.read()
-    assert home.runs.keys() == {root.id}
-
-
-@pytest.mark.parametrize(
-    "header", [{"type": "session", "id": "x"}, {"type": "session_meta", "payload": {"id": "x"}}, {"payload": None}]
-)
-def test_a_rollout_that_does_not_say_whose_it_is_is_told_where_it_is_the_youngest(
-    home: Home, header: dict[str, object]
-) -> None:
-    strange = home.place(home.root(3))
-    home.write(home.root(1), home.root(3))
-    strange.write_text(json.dumps(header) + "\n", encoding="utf-8")
-    home.read()
-    said = "1 rollout does not say whose session it is, and in which directory: not read."
-    assert home.reader.trouble == said
-    home.write(home.root(4))
-    home.read()
-    assert home.reader.trouble is None
-    assert home.reader.found()[0].skipped == said
-    assert home.runs.keys() == {home.root(1).id, home.root(4).id}
-    strange.unlink()
-    home.read()
-    assert home.reader.found()[0].skipped == ""
-
-
-def test_what_is_no_rollout_is_not_opened(home: Home, tmp_path: Path) -> None:
-    root = home.root()
-    home.write(root)
-    directory = home.place(root).parent
-    os.mkfifo(directory / "rollout-2027-pipe.jsonl")
-    (directory / "rollout-2027-link.jsonl").symlink_to(tmp_path)
-    (directory / "rollout-2027-directory.jsonl").mkdir()
-    (directory / "notes.jsonl").write_text("{}")
-    home.read()
-    assert home.runs.keys() == {root.id}
-    assert home.reader.trouble is None
-
-
-def test_a_rollout_that_may_not_be_read_is_told_and_keeps_nobody_waiting(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_: Path) -> int:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    home.write(home.root(), home.root(2))
-    home.read()
-    monkeypatch.setattr(tail, "open_regular", refuse)
-    home.write(home.root().complete("Done."))
-    home.read()
-    assert home.reader.trouble == "1 sessions cannot be read: Permission denied."
-
-
-def test_a_file_that_is_added_as_its_directory_is_listed_is_found_the_next_time(home: Home) -> None:
-    home.write(home.root(1))
-    directory = home.place(home.root(1)).parent
-    now = time.time() + 1.9
-    os.utime(directory, (now, now))
-    home.read()
-    home.write(home.root(2))
-    os.utime(directory, (now, now))
-    home.read()
-    assert home.runs.keys() == {thread(1), thread(2)}
-
-
-def test_a_child_whose_rollout_is_deleted_is_what_its_parent_asked_for(home: Home) -> None:
-    root = home.root().call("spawn_agent", "c1", message=PACKET).spawned("c1", thread(2))
-    child = home.child(2, root)
-    home.write(root, child)
-    home.read()
-    home.place(child).unlink()
-    home.read()
-    assert home.run(child).state is RunState.SUBMITTED
-
-
 def test_progress_counts_every_byte_and_comes_to_its_end(home: Home) -> None:
     sessions = [home.root(number).said("x" * 700_000).said("y" * 700_000) for number in range(1, 5)]
     home.write(*sessions)
@@ -257,79 +123,3 @@ def test_a_home_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     assert list(reader.read(1)) == []
     assert (reader.trouble, list(reader.found())) == (None, [])
     assert reader.progress.done == reader.progress.total
-
-
-def database(path: Path, *statements: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode=WAL")
-    for statement in statements:
-        connection.execute(statement)
-    return connection
-
-
-def test_the_databases_add_names_links_and_states(home: Home) -> None:
-    root = home.root()
-    child = home.session(2).meta(home.workspace)
-    home.write(root, child)
-    home.place(child, "_odd").write_bytes(b"".join(Session("\ud800").meta(home.workspace).lines))
-    state = database(
-        home.path / "state_7.sqlite",
-        "CREATE TABLE thread_spawn_edges (parent_thread_id TEXT, child_thread_id TEXT, status TEXT)",
-        "CREATE TABLE threads (id TEXT, name TEXT)",
-        f"INSERT INTO thread_spawn_edges VALUES ('{root.id}', '{child.id}', 'open')",
-        f"INSERT INTO threads VALUES ('{root.id}', 'The shop'), ('{child.id}', NULL)",
-    )
-    history = database(
-        home.path / "thread_history_2.sqlite",
-        "CREATE TABLE thread_turns (thread_id TEXT, status TEXT, rollout_ordinal INTEGER)",
-        f"INSERT INTO thread_turns VALUES ('{child.id}', 'interrupted', 9), ('{child.id}', 'completed', 3)",
-    )
-    home.read()
-    assert home.run(root).title == "The shop"
-    assert home.run(child).parent_session == root.id
-    assert home.run(child).state is RunState.CANCELED
-    state.close()
-    history.close()
-
-
-def test_a_database_of_another_schema_is_left_alone_and_told(home: Home) -> None:
-    root = home.root()
-    home.write(root)
-    connection = database(home.path / "state_99.sqlite", "CREATE TABLE other (id TEXT)")
-    home.read()
-    assert home.runs.keys() == {root.id}
-    assert home.reader.trouble is None
-    assert "no such table" in home.reader.found()[1].skipped
-    connection.close()
-
-
-def test_a_database_that_nobody_writes_is_not_opened_because_that_would_write_beside_it(home: Home) -> None:
-    home.write(home.root())
-    database(home.path / "state_5.sqlite", "CREATE TABLE threads (id TEXT, name TEXT)").close()
-    before = sorted(home.path.iterdir())
-    home.read()
-    assert sorted(home.path.iterdir()) == before
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
-def test_a_writer_that_holds_its_lock_is_not_gone(home: Home) -> None:
-    root = Session(thread(1), clock=LONG_AGO).meta(home.workspace).begin()
-    home.write(root)
-    locks = home.path / "thread-writer-locks"
-    locks.mkdir()
-    with (locks / f"{root.id}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        home.read()
-        assert home.run(root).process_gone is False
-    # From inside of a container not every process is seen.
-    (late,) = CodexReader(home.workspace, home.path).read(10)
-    assert late.run is not None
-    assert late.run.process_gone in (True, None)
-
-
-def test_of_a_version_without_locks_it_is_not_known_whether_its_writer_is_gone(home: Home) -> None:
-    root = Session(thread(1), clock=LONG_AGO).meta(home.workspace, cli_version="0.150.2").begin()
-    home.write(root)
-    (home.path / "thread-writer-locks").mkdir()
-    home.read()
-    assert home.run(root).process_gone is None
