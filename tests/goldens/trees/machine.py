@@ -41,7 +41,7 @@ class Machine:
             patch.setenv(variable, value)
 
     def write(self, path: str, data: bytes, *, append: bool = False, at: float | None = None) -> None:
-        """Write a file, as of now or another time. What stands in braces is filled in: {root}, {slug}."""
+        """Write a file, as of now or another time. What stands in braces is filled in: {root}, {slug}, {pid}."""
         place = self.root / self.filled(path.encode()).decode()
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("ab" if append else "wb") as file:
@@ -55,7 +55,8 @@ class Machine:
     def filled(self, data: bytes) -> bytes:
         """What stands in braces is filled in."""
         root = os.fsencode(self.root)
-        return data.replace(b"{root}", root).replace(b"{slug}", slug(str(self.root)).encode())
+        data = data.replace(b"{root}", root).replace(b"{pid}", str(os.getpid()).encode())
+        return data.replace(b"{slug}", slug(str(self.root)).encode())
 
     def clock(self) -> time_machine.travel:
         """The time stands still, in UTC."""
