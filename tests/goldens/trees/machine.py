@@ -85,7 +85,8 @@ class Machine:
         """A text without the places of this machine."""
         for place in {str(self.root), os.path.realpath(self.root)}:
             text = text.replace(place, "{root}").replace(slug(place), "{slug}")
-        return text
+        # Where it is not on the path, a command that is to be pasted names the interpreter.
+        return re.sub(r"[^\s\"]*/python[\d.]* -I -S \S+/__main__\.py \S+", "agentwatch", text)
 
 
 def short(document: Any) -> Any:
