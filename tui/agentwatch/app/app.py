@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, on, work
 from textual.actions import SkipAction
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.filter import LineFilter, Monochrome, NoColor
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
 from textual.timer import Timer
+from textual.widgets import OptionList
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
@@ -42,7 +44,26 @@ if TYPE_CHECKING:
 class _Palette(CommandPalette):
     """The palette of commands, which ctrl+c closes as it closes every dialog."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "escape", show=False),
+        Binding("pageup", "page('page_up')", show=False),
+        Binding("pagedown", "page('page_down')", show=False),
+    ]
+
+    def action_page(self, move: str) -> None:
+        # In a window without room for its list, Textual raises KeyError.
+        if self.query_one(OptionList).size.height:
+            self._action_command_list(move)
+
+    def on_click(self, event: events.Click) -> None:
+        # Textual asks which widget is there now: none, where the window has shrunk, which raises.
+        event.prevent_default()
+        if event.widget is self:
+            self._action_escape()
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close it where it is on top: keys and clicks come in after it was closed."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class AgentwatchApp(TaskCommands):
@@ -339,7 +360,8 @@ class AgentwatchApp(TaskCommands):
         self.refresh(layout=True)
 
     def action_command_palette(self) -> None:
-        if not isinstance(self.screen, _Palette):
+        # Not over a dialog: what is decided is left first.
+        if not isinstance(self.screen, ModalScreen):
             self.push_screen(_Palette(id="--command-palette"))
 
     def action_help(self) -> None:

@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from agentwatch.app.leaving import leave
 from agentwatch.app.messages import Missing
 from agentwatch.app.typeahead import Arming
 from agentwatch.aside.records import Record
@@ -106,7 +107,7 @@ class ChoiceScreen(ModalScreen[int | None]):
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:
-            self.dismiss(None)
+            leave(self, None)
 
     def action_move(self, step: int) -> None:
         answers = list(self.query("#choice > Static").results(Static))[: len(self._answers)]
@@ -118,10 +119,10 @@ class ChoiceScreen(ModalScreen[int | None]):
         if not self._arming.is_over:
             self._begin()
         elif number is None or number < len(self._answers):
-            self.dismiss(self._chosen if number is None else number)
+            leave(self, self._chosen if number is None else number)
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        leave(self, None)
 
 
 class PuttingAside:

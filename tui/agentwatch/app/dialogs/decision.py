@@ -17,6 +17,7 @@ from agentwatch.app.dialogs.document import Document
 from agentwatch.app.dialogs.fields import Choice, Row
 from agentwatch.app.dialogs.forms import FORMS, AttemptForm, said
 from agentwatch.app.dialogs.frame import Dialog, Wanted
+from agentwatch.app.leaving import leave
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.cells import summary
 from agentwatch.app.widgets.details.blocks import Block
@@ -149,7 +150,7 @@ class DecisionScreen(Dialog):
         is_open = action is self.case.action
         reason = "this is its dialog" if is_open else why_not(task, action, self._clock())
         if reason is None:
-            self.dismiss(action)
+            leave(self, action)
         else:
             self.app.notify(f"{FORMS[action].word}: {reason}.", severity="warning", markup=False, timeout=6)
 

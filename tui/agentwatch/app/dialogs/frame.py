@@ -25,6 +25,7 @@ from textual.widgets import Input
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.dialogs.fields import LABEL, Choice, Facts, Row, Standing, Unlock, line_input
 from agentwatch.app.dialogs.forms import Form
+from agentwatch.app.leaving import leave
 from agentwatch.app.once import once
 from agentwatch.app.typeahead import Arming
 from agentwatch.app.widgets.footer import Footer
@@ -118,7 +119,7 @@ class Dialog(ModalScreen[End | Action]):
         self._queue = queue
         self._arming = Arming(self, steady, self.look)
         self._trouble = ""
-        self._recording = False
+        self._recording = self._is_decided = False
         self._note = line_input(form.note_placeholder, id="note")
         (form.first or self._note).add_class("first")
         self._unlock = Unlock(desk)
@@ -304,7 +305,7 @@ class Dialog(ModalScreen[End | Action]):
             self._trouble = clean(str(error), 1_000)
             if isinstance(error, QueuedError):
                 self.app.notify(self._trouble, severity="warning", markup=False, timeout=12)
-                self.dismiss(End.DECIDED)
+                self._decided()
             decided = None
         finally:
             self._recording = False
@@ -316,9 +317,18 @@ class Dialog(ModalScreen[End | Action]):
                 self.app.notify(words, severity="warning", markup=False, timeout=12)
             if decided.undelivered is None:
                 once(self.app, _REMARK_SECONDS, self._say_remark)
-            self.dismiss(End.DECIDED)
+            self._decided()
         else:
             self.look()
+
+    def _decided(self) -> None:
+        self._is_decided = True
+        leave(self, End.DECIDED)
+
+    def on_screen_resume(self) -> None:
+        """It was below another screen when it was decided."""
+        if self._is_decided:
+            leave(self, End.DECIDED)
 
     async def _say_remark(self) -> None:
         if remark := await self.remark():
@@ -336,7 +346,7 @@ class Dialog(ModalScreen[End | Action]):
 
     def action_leave(self) -> None:
         if not self._recording:
-            self.dismiss(End.LEFT)
+            leave(self, End.LEFT)
 
     def action_copy_or_leave(self) -> None:
         """What a field does not take: copy what is selected with the mouse, else leave."""
@@ -347,7 +357,7 @@ class Dialog(ModalScreen[End | Action]):
 
     def action_skip(self) -> None:
         if self._queue is not None and not self._recording:
-            self.dismiss(End.SKIPPED)
+            leave(self, End.SKIPPED)
 
     def action_next_field(self) -> None:
         self.focus_next()

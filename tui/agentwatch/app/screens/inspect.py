@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.leaving import leave
 from agentwatch.app.messages import Inspect, TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.details.attestation import Entry, claimed
@@ -99,7 +100,7 @@ class InspectScreen(MonitorScreen[None]):
         self._look_again()
 
     def action_back(self) -> None:
-        self.dismiss()
+        leave(self)
 
     def action_switch(self) -> None:
         """From the file to its difference and back."""

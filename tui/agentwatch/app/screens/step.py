@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.leaving import leave
 from agentwatch.app.messages import Inspect, ReadStep, TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.details.attestation import Entry
@@ -133,7 +134,7 @@ class StepScreen(MonitorScreen[None]):
         return command_id in ("inspect.switch", "edit", "copy") or super().is_useless(command_id)
 
     def action_back(self) -> None:
-        self.dismiss()
+        leave(self)
 
     def action_switch(self) -> None:
         """There is nothing to switch to."""

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.leaving import leave
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.footer import Footer
@@ -61,7 +62,7 @@ class TaskScreen(DetailedScreen[str]):
 
     def action_back(self) -> None:
         if not self.details.leave_search():
-            self.dismiss(self.task_id)
+            leave(self, self.task_id)
 
     def action_tab(self, number: int) -> None:
         """Bring a tab to the front."""

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.leaving import leave
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.footer import Footer
@@ -88,10 +89,10 @@ class TimelineScreen(MonitorScreen[str]):
 
     @on(TaskTree.Opened)
     def action_open(self) -> None:
-        self.dismiss(self.task_id)
+        leave(self, self.task_id)
 
     def action_back(self) -> None:
-        self.dismiss(None)
+        leave(self, None)
 
     def action_timeline(self) -> None:
-        self.dismiss(None)
+        leave(self, None)

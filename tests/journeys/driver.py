@@ -1,0 +1,147 @@
+"""A screen as an operator has it: the command is run, keys and the mouse go in, text comes out.
+
+The command runs in this process, with a home and a workspace in temporary directories. Only Textual's own `App.run` is
+replaced, by Textual's own pilot: this module names nothing of agentwatch but its entry point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App
+from textual.pilot import Pilot
+
+from agentwatch.__main__ import main
+from tests.homes import live_in
+
+DEADLINE = 60.0
+"""Seconds until what does not appear fails the journey; nothing is measured by it."""
+FRAMES = str.maketrans("║│┆╭╮╰╯─═╔╗╚╝▌", " " * 14)
+
+
+class Screen:
+    """A running screen. `home` and `workspace` are its directories."""
+
+    def __init__(self, pilot: Pilot[Any], home: Path, workspace: Path) -> None:
+        self.pilot, self.home, self.workspace = pilot, home, workspace
+
+    def text(self) -> str:
+        """The lines of the screen."""
+        return "\n".join(strip.text.rstrip() for strip in self.pilot.app.screen._compositor.render_strips())
+
+    def words(self) -> str:
+        """The same as running text, without frames."""
+        return " ".join(self.text().translate(FRAMES).split())
+
+    def row(self, part: str) -> str:
+        """The first line with this part, "" if there is none."""
+        return next((line for line in self.text().splitlines() if part in line), "")
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        """Wait for a condition."""
+        end = time.monotonic() + DEADLINE
+        while not holds():
+            assert time.monotonic() < end, f"did not come true:\n{self.text()}"
+            assert self.pilot.app.is_running, "the screen has ended"
+            await self.pilot.pause(0.02)
+
+    async def shows(self, *parts: str) -> None:
+        """Wait until all of these stand on the screen."""
+        await self.until(lambda: all(part in self.text() or part in self.words() for part in parts))
+
+    async def hides(self, *parts: str) -> None:
+        """Wait until none of these stands on the screen."""
+        await self.until(lambda: not any(part in self.text() or part in self.words() for part in parts))
+
+    async def press(self, *keys: str) -> None:
+        """Press keys by their names; a text of several words or letters is typed with `type`."""
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        """Type a text."""
+        await self.pilot.press(*text)
+
+    async def click(self, part: str, **how: Any) -> None:
+        """Click on the first place where this stands."""
+        lines = self.text().splitlines()
+        y = next(number for number, line in enumerate(lines) if part in line)
+        await self.pilot.click(offset=(lines[y].index(part), y), **how)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Give the window another size."""
+        await self.pilot.resize_terminal(width, height)
+        await self.until(lambda: self.pilot.app.screen.size == (width, height))
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the workspace, at once, as agents should."""
+        write(self.workspace / name, text)
+
+
+Act = Callable[..., Awaitable[None]]
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, "utf-8")
+    part.replace(path)
+
+
+def start(monkeypatch: pytest.MonkeyPatch, arguments: list[str], show: Callable[[App[Any]], Any]) -> object:
+    """Run the command line with a terminal at hand; `show` gets the app in the place of `App.run`. The exit code."""
+    monkeypatch.setattr(App, "run", lambda app, **_: show(app))
+    monkeypatch.setattr(os, "_exit", lambda code: None)
+    monkeypatch.setattr(sys, "argv", ["agentwatch", *arguments])
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str]) -> tuple[Path, Path]:
+    """A home and a workspace with these files, those of the home with `~/` in front."""
+    home, workspace = tmp_path / "home", tmp_path / "shop"
+    workspace.mkdir()
+    live_in(home, monkeypatch)
+    for name, value in {"TERM": "xterm-256color", "COLORTERM": "truecolor", "TZ": "UTC"}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("NO_COLOR", "EDITOR", "VISUAL", "PAGER", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in files.items():
+        write(home / name[2:] if name.startswith("~/") else workspace / name, text)
+    return home, workspace
+
+
+def journey(files: Mapping[str, str], *arguments: str, size: tuple[int, int] = (140, 40)) -> Callable[[Act], Any]:
+    """Make a test of a journey: it gets the screen that `agentwatch shop …` shows of these files. Arguments that are
+    given stand instead of `shop`; `{shop}` in them is that directory."""
+
+    def wrap(act: Act) -> Callable[..., None]:
+        @wraps(act)
+        def test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+            home, workspace = at_home(tmp_path, monkeypatch, files)
+
+            async def drive(app: App[Any]) -> None:
+                async with app.run_test(size=size, notifications=True) as pilot:
+                    await act(Screen(pilot, home, workspace), **more)
+
+            words = [word.format(shop=workspace, home=home) for word in arguments or ("{shop}",)]
+            start(monkeypatch, words, lambda app: asyncio.run(drive(app)))
+
+        own = [one for one in inspect.signature(act).parameters.values() if one.name != "screen"]
+        given = [one for one in inspect.signature(test, follow_wrapped=False).parameters.values() if one.name != "more"]
+        test.__signature__ = inspect.Signature([*given, *own])  # type: ignore[attr-defined]
+        return test
+
+    return wrap
