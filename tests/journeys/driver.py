@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,9 +24,9 @@ from textual.pilot import Pilot
 from agentwatch.__main__ import main
 from tests.homes import live_in
 
-DEADLINE = 60.0
+DEADLINE = float(os.environ.get("AGENTWATCH_DEADLINE", "30"))
 """Seconds until what does not appear fails the journey; nothing is measured by it."""
-FRAMES = str.maketrans("║│┆╭╮╰╯─═╔╗╚╝▌", " " * 14)
+FRAMES = str.maketrans("║│┆┊┃╭╮╰╯─═╔╗╚╝▌━╟╢", " " * 19)
 
 
 class Screen:
@@ -42,9 +43,22 @@ class Screen:
         """The same as running text, without frames."""
         return " ".join(self.text().translate(FRAMES).split())
 
-    def row(self, part: str) -> str:
+    def line(self, part: str) -> str:
         """The first line with this part, "" if there is none."""
         return next((line for line in self.text().splitlines() if part in line), "")
+
+    def row(self, name: str) -> str:
+        """The row of a task of the tree, "" if there is none."""
+        begin = re.compile(rf"[▌◆•▸▾│┃ ]*\S {re.escape(name)}(?!\w)")
+        return next((line for line in self.text().splitlines() if begin.match(line)), "")
+
+    def is_at(self, name: str) -> bool:
+        """Whether the cursor is on this task."""
+        return self.row(name).startswith("▌")
+
+    async def at(self, name: str) -> None:
+        """Wait until the cursor is on this task."""
+        await self.until(lambda: self.is_at(name))
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait for a condition."""
@@ -66,15 +80,27 @@ class Screen:
         """Press keys by their names; a text of several words or letters is typed with `type`."""
         await self.pilot.press(*keys)
 
-    async def type(self, text: str) -> None:
-        """Type a text."""
-        await self.pilot.press(*text)
+    async def type(self, text: str, *keys: str) -> None:
+        """Type a text, and press keys after it."""
+        await self.pilot.press(*text, *keys)
+
+    async def find(self, text: str, name: str = "") -> None:
+        """Go to the task that the filter finds by this text, and clear the filter."""
+        await self.type(f"/{text}", "enter", "escape")
+        await self.at(name or text)
 
     async def click(self, part: str, **how: Any) -> None:
         """Click on the first place where this stands."""
         lines = self.text().splitlines()
         y = next(number for number, line in enumerate(lines) if part in line)
         await self.pilot.click(offset=(lines[y].index(part), y), **how)
+
+    async def ends(self) -> None:
+        """Wait until the screen has ended."""
+        end = time.monotonic() + DEADLINE
+        while self.pilot.app.is_running:
+            assert time.monotonic() < end, f"did not end:\n{self.text()}"
+            await asyncio.sleep(0.02)
 
     async def resize(self, width: int, height: int) -> None:
         """Give the window another size."""
@@ -110,7 +136,7 @@ def start(monkeypatch: pytest.MonkeyPatch, arguments: list[str], show: Callable[
 
 
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str]) -> tuple[Path, Path]:
-    """A home and a workspace with these files, those of the home with `~/` in front."""
+    """A home and a workspace with these files: those of the home with `~/` in front, old ones with `@DAYS` behind."""
     home, workspace = tmp_path / "home", tmp_path / "shop"
     workspace.mkdir()
     live_in(home, monkeypatch)
@@ -118,8 +144,11 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str,
         monkeypatch.setenv(name, value)
     for name in ("NO_COLOR", "EDITOR", "VISUAL", "PAGER", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
         monkeypatch.delenv(name, raising=False)
-    for name, text in files.items():
-        write(home / name[2:] if name.startswith("~/") else workspace / name, text)
+    for named, text in files.items():
+        name, _, days = named.partition("@")
+        path = home / name[2:] if name.startswith("~/") else workspace / name
+        write(path, text)
+        os.utime(path, (time.time() - float(days or 0) * 86_400,) * 2)
     return home, workspace
 
 

@@ -1,0 +1,229 @@
+"""Decisions: what the dialog shows, when its key counts, what lies on disk afterwards."""
+
+from __future__ import annotations
+
+import json
+
+from tests.journeys.driver import Screen, journey
+from tests.journeys.made import FAILED, SHOP, blocked, decisions, handoff, returned
+
+READY = "◆ ctrl+s records this decision"
+PARTIAL = {**FAILED, "api.return.md": returned("PARTIAL", summary="Half is done.", more="")}
+BLOCKED = {"auth.handoff.json": handoff("shop.auth"), "auth.return.json": blocked("shop.auth", "Which flow?")}
+MODES = {"~/.config/agentwatch/config.toml": '[modes]\ndebug = "finds the cause"\n'}
+
+
+async def record(screen: Screen) -> dict[str, object]:
+    """Press the key once it counts. Returns the decision that lies where agents read it."""
+    await screen.shows(READY)
+    await screen.press("ctrl+s")
+    await screen.shows("recorded, delivered.")
+    (decision,) = decisions(screen.workspace)
+    return decision
+
+
+@journey(FAILED)
+async def test_a_retry_hands_on_the_hint_and_the_note(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("attempt 1 ✗ failed → attempt 2", "retries 1 left now, 0 after this", "unchanged")
+    await screen.type("Use the long one.")
+    await screen.shows("Use the long one.", "Hint of attempt 1: Raise the time-out.")
+    decision = await record(screen)
+    assert (decision["action"], decision["note"]) == ("retry", "Use the long one.")
+    assert "Raise the time-out." in json.dumps(decision)
+    await screen.shows("retrying", "decided retry · recorded", "delivered")
+
+
+@journey(FAILED)
+async def test_the_key_counts_after_a_moment_in_sight(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("read it first: ctrl+s counts in a moment")
+    await screen.press("ctrl+s")
+    await screen.shows("Retry", READY)
+    assert not decisions(screen.workspace)
+
+
+@journey(FAILED)
+async def test_no_click_and_no_enter_records(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows(READY)
+    await screen.click(READY)
+    await screen.press("enter")
+    await screen.shows(READY)
+    await screen.press("escape")
+    await screen.hides(READY)
+    assert not decisions(screen.workspace)
+
+
+@journey(FAILED)
+async def test_a_retry_without_the_hint(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("● hand it on", "Hint of attempt 1")
+    await screen.press("shift+tab", "right")
+    await screen.hides("Hint of attempt 1")
+    assert "Raise the time-out." not in json.dumps(await record(screen))
+
+
+@journey(FAILED)
+async def test_the_next_handoff_is_edited_and_checked(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("✓ valid", '"objective": "Build the API."')
+    await screen.press("tab", "ctrl+home")
+    await screen.type("x")
+    await screen.shows("not yet")
+    await screen.press("backspace")
+    await screen.shows(READY)
+    await screen.press("ctrl+t")
+    await screen.shows('+ 21 "attempt": 2,')
+
+
+@journey({**FAILED, **MODES})
+async def test_escalate_to_a_mode(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "e")
+    await screen.shows("Escalate", "● debug", "finds the cause")
+    decision = await record(screen)
+    assert decision["action"] == "escalate"
+    await screen.shows("escalated")
+
+
+@journey(SHOP)
+async def test_abort_ends_what_is_below_too(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.press("g", "x")
+    await screen.shows("Abort", "“shop”")
+    await screen.type("Not needed.")
+    assert (await record(screen))["action"] == "abort"
+    await screen.until(lambda: "canceled" in screen.row("shop"))
+
+
+@journey(BLOCKED)
+async def test_a_question_of_a_child_is_answered(screen: Screen) -> None:
+    await screen.shows("answer: Which flow?")
+    await screen.press("n", "a")
+    await screen.shows("Which flow?", "not yet")
+    await screen.press("ctrl+s")
+    await screen.type("Login only.")
+    decision = await record(screen)
+    assert decision["action"] == "respond"
+    assert "Login only." in json.dumps(decision)
+
+
+@journey(PARTIAL)
+async def test_a_partial_return_is_accepted_with_a_reason(screen: Screen) -> None:
+    await screen.shows("partial", "y accept")
+    await screen.press("y")
+    await screen.shows("Accept", "not yet")
+    await screen.type("Good enough.")
+    assert (await record(screen))["action"] == "accept"
+    await screen.shows("accepted")
+
+
+@journey(FAILED)
+async def test_what_changes_under_the_dialog_is_not_recorded(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows(READY)
+    screen.write("api.return.md", returned(summary="Another thing failed."))
+    await screen.shows("✗", "Leave with escape, look at it, and open this again.")
+    await screen.press("ctrl+s")
+    await screen.shows("Leave with escape")
+    assert not decisions(screen.workspace)
+
+
+@journey({**FAILED, **MODES})
+async def test_another_action_is_taken_instead(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("Retry", "attempt 2")
+    for key, word in (("f3", "Escalate"), ("f4", "Abort"), ("f2", "Retry")):
+        await screen.press(key)
+        await screen.shows(f"◆ {screen.line('◆ ')[5]} {word}")
+    await screen.press("ctrl+c")
+    await screen.hides("Retry ═")
+
+
+@journey(SHOP)
+async def test_a_review_leads_through_all_that_need_you(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.press("R")
+    await screen.shows("1 of 3", "“shop.auth”")
+    await screen.press("ctrl+n")
+    await screen.shows("2 of 3", "“shop.docs”")
+    await screen.press("ctrl+n")
+    await screen.shows("3 of 3", "“shop.api”", READY)
+    await screen.press("ctrl+s")
+    await screen.shows("Review over: 1 decided, 2 left as they were.")
+    assert len(decisions(screen.workspace)) == 1
+
+
+@journey(SHOP)
+async def test_a_review_of_what_was_marked(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.api", "api")
+    await screen.press("m")
+    await screen.shows("◆")
+    await screen.press("R")
+    await screen.shows("“shop.api”", "◆ ↻ Retry")
+    assert "of 3" not in screen.text()
+    await screen.press("escape")
+    await screen.hides("◆ ↻ Retry")
+
+
+@journey(FAILED)
+async def test_the_next_attempt_follows_the_decision(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    decision = await record(screen)
+    screen.write("api2.handoff.json", handoff(attempt=2, decision_id=decision["decision_id"]))
+    await screen.shows("↻2/2", "submitted")
+    await screen.press("7")
+    await screen.shows("retry · recorded")
+
+
+@journey({**FAILED, "ok.handoff.json": handoff("shop.ok")})
+async def test_what_cannot_be_decided_says_why(screen: Screen) -> None:
+    await screen.shows("2 tasks")
+    await screen.find("shop.ok")
+    await screen.press("r")
+    await screen.shows("Retry")
+    assert "◆ ctrl+s" not in screen.text()
+
+
+@journey(FAILED, "{shop}", "--read-only")
+async def test_read_only_writes_nothing(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("nowhere else (read only)", READY)
+    await screen.press("ctrl+s")
+    await screen.shows("recorded")
+    assert not (screen.workspace / ".agentwatch").exists()
+
+
+@journey(FAILED, size=(60, 20))
+async def test_a_small_window_scrolls_a_whole_dialog(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("◆ ctrl+s")
+    await screen.resize(28, 8)
+    await screen.shows("this window is too small")
+    await screen.press("ctrl+s")
+    await screen.resize(80, 24)
+    await screen.shows(READY)
+    assert not decisions(screen.workspace)
+
+
+@journey(FAILED)
+async def test_no_palette_stands_over_a_decision(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows(READY)
+    await screen.press("ctrl+p")
+    await screen.press("ctrl+s", "ctrl+p")
+    await screen.shows("recorded, delivered.")
+    assert len(decisions(screen.workspace)) == 1

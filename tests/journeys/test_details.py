@@ -1,0 +1,156 @@
+"""The details of a task: their tabs, its claims against the disk and the log, its transcript, its files."""
+
+from __future__ import annotations
+
+import time
+
+from tests.journeys.driver import Screen, journey, write
+from tests.journeys.made import FAILED, SESSION, SHOP, child, handoff, returned, said, session
+
+TABS = {
+    "1": "asked Build the API.",
+    "2": "Only files speak of this task, so there is no transcript.",
+    "3": "criteria",
+    "4": "summary The migration timed out.",
+    "5": "model some/model",
+    "6": "no findings: keeps its contract",
+    "7": "Only one attempt is known.",
+    "8": "Return api.return.md",
+}
+
+
+@journey(FAILED)
+async def test_each_number_opens_a_tab(screen: Screen) -> None:
+    await screen.shows("Overview Live Handoff Return Attestation Findings Attempts Raw")
+    for key, words in TABS.items():
+        await screen.press(key)
+        await screen.shows(words)
+
+
+@journey(FAILED)
+async def test_arrow_keys_lead_through_the_tabs(screen: Screen) -> None:
+    await screen.shows("Overview")
+    await screen.press("tab", "right", "l", "right")
+    await screen.shows(TABS["4"])
+    await screen.press("h", "left")
+    await screen.shows(TABS["2"])
+
+
+@journey(FAILED, size=(80, 24))
+async def test_in_a_narrow_window_details_are_a_page(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    assert "Overview" not in screen.text()
+    await screen.press("enter")
+    await screen.shows("Overview", "asked Build the API.", "esc back")
+    await screen.press("space", "pagedown", "end", "home", "escape")
+    await screen.hides("Overview")
+
+
+@journey({**FAILED, "api.return.md": returned("DONE", more="", evidence="")})
+async def test_findings_name_rule_and_line(screen: Screen) -> None:
+    await screen.shows("invalid", "Overview")
+    await screen.press("6")
+    await screen.shows("RET011", "line 2", "`state` is “DONE”; it must be `SUCCESS`, `ERROR` or `PARTIAL`.")
+    await screen.press("8")
+    await screen.shows("2 │ state: DONE", "╰ RET011")
+
+
+@journey(FAILED)
+async def test_attempts_show_what_a_retry_changed(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU", "Overview")
+    screen.write("api2.handoff.json", handoff(objective="Build the API, schema first.", attempt=2))
+    await screen.shows("↻2/2")
+    await screen.press("7")
+    await screen.shows("Build the API, schema first.", "Build the API.")
+    screen.write("api3.handoff.json", handoff(objective="Build half of it.", attempt=3))
+    await screen.shows("Build half of it.")
+    await screen.press("tab", "-")
+    await screen.hides("Build half of it.")
+    await screen.press("+")
+    await screen.shows("Build half of it.")
+
+
+@journey(SHOP)
+async def test_a_false_claim_leads_to_what_is_on_disk(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.docs", "docs")
+    await screen.press("5")
+    await screen.shows("⚑ false docs/guide.md", "missing: no such file in the workspace", "✓ verified docs/api.md")
+    await screen.press("tab", "j", "j", "enter")
+    await screen.shows("1 │ # API", "Difference since the handoff")
+    await screen.press("d")
+    await screen.shows("not in a git repository")
+    await screen.press("escape")
+    await screen.shows("⚑ false docs/guide.md")
+
+
+@journey(SHOP)
+async def test_a_false_claim_is_true_once_the_file_is_there(screen: Screen) -> None:
+    await screen.shows("⚑ 1 false")
+    screen.write("docs/guide.md", "# Guide\n")
+    await screen.until(lambda: "completed" in screen.row("docs"))
+    await screen.hides("⚑ 1 false")
+
+
+FAILS = "= short test summary info =\nFAILED test_totals.py::test_cents\n==== 1 failed, 13 passed in 0.31s ===="
+
+
+@journey({})
+async def test_a_claimed_test_run_leads_to_its_output(screen: Screen) -> None:
+    await screen.shows("● live")
+    report = returned("SUCCESS", "shop.totals", "All tests pass.", "", evidence="pytest: 14 passed")
+    for path, text in child(screen.workspace, handoff("shop.totals"), "pytest", FAILS, report):
+        write(path, text)
+    await screen.shows("totals")
+    await screen.until(lambda: "false" in screen.row("shop.totals"))
+    await screen.press("G", "5")
+    await screen.shows("⚑ false pytest: 14 passed")
+    await screen.press("tab", "j", "enter")
+    await screen.shows("1 failed, 13 passed", "Given")
+
+
+@journey({})
+async def test_the_live_tab_follows_a_transcript(screen: Screen) -> None:
+    await screen.shows("● live")
+    path, text = session(screen.workspace)
+    write(path, text)
+    await screen.shows("Export the invoices.")
+    await screen.press("2")
+    await screen.shows("› Export the invoices.", "I read the totals first.", "◐ Bash npm test")
+    cwd = str(screen.workspace)
+    text += said(time.time(), SESSION, cwd, {"type": "text", "text": "The cents differ."})
+    write(path, text)
+    await screen.shows("The cents differ.")
+    await screen.press("tab", "up", "up", "enter")
+    await screen.shows("I read the totals first.", "words", "esc back")
+
+
+@journey({})
+async def test_the_live_tab_shows_entries_with_some_words(screen: Screen) -> None:
+    await screen.shows("● live")
+    write(*session(screen.workspace))
+    await screen.shows("Export the invoices.")
+    await screen.press("2")
+    await screen.shows("I read the totals first.")
+    await screen.press("tab")
+    await screen.type("/totals", "enter")
+    await screen.hides("◐ Bash npm test")
+    await screen.press("escape")
+    await screen.shows("◐ Bash npm test", "I read the totals first.")
+
+
+@journey(FAILED)
+async def test_c_copies_the_path_of_the_return(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("c")
+    await screen.shows("Copied", "api.return.md")
+    assert str(screen.pilot.app.clipboard).endswith("api.return.md")
+
+
+@journey({"api.handoff.json": handoff(objective="\x1b[31m[bold red]Build[/] \x9b2J [@click=app.quit]it[/]")})
+async def test_foreign_text_is_only_text(screen: Screen) -> None:
+    await screen.shows("[bold red]Build[/]", "[@click=app.quit]it[/]")
+    await screen.click("[@click=app.quit]it[/]")
+    await screen.press("8")
+    await screen.shows("api.handoff.json")
+    assert screen.text().replace("\n", "").isprintable()

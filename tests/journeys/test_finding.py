@@ -1,0 +1,87 @@
+"""The filter: words, terms, completion, states, saved views."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.journeys.driver import Screen, journey
+from tests.journeys.made import SHOP
+
+VIEWS = {"~/.config/agentwatch/config.toml": '[views]\nmine = "is:needs-you"\nopen = "state:submitted"\n'}
+QUERIES = {
+    "payment": {"ui"},
+    "state:failed": {"api"},
+    "state:false": {"docs"},
+    "is:needs-you -state:failed": {"docs", "auth"},
+    "agent:auditor": {"auth"},
+    '"Write the guide"': {"docs"},
+    "mode:design": {"ui"},
+    "is:needs-you since:1h": {"api", "docs", "auth"},
+    "path:auth.return": {"auth"},
+}
+
+
+def children(screen: Screen) -> set[str]:
+    return {name for name in ("plan", "api", "docs", "auth", "ui") if screen.row(name)}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@journey(SHOP)
+async def test_the_tree_shows_what_matches(screen: Screen, query: str) -> None:
+    await screen.shows("3 need you")
+    await screen.type(f"/{query}")
+    await screen.until(lambda: children(screen) == QUERIES[query])
+    await screen.press("escape")
+    await screen.until(lambda: len(children(screen)) == 5)
+
+
+@journey(SHOP)
+async def test_a_kept_filter_holds_for_what_comes(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.type("/api", "enter")
+    await screen.shows("1 found", "2 outside the filter")
+    await screen.press("slash", *["backspace"] * 3, "up")
+    await screen.shows("/ api")
+    await screen.press("down", "escape")
+    await screen.until(lambda: len(children(screen)) == 5)
+
+
+@journey(SHOP)
+async def test_tab_writes_a_key_and_a_value_to_its_end(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.type("/sta", "tab")
+    await screen.shows("/ state:")
+    await screen.type("fail", "tab")
+    await screen.shows("/ state:failed", "1 found")
+
+
+@journey(SHOP)
+async def test_a_wrong_key_is_named_and_the_rest_holds(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.type("/state:unheard api")
+    await screen.shows("no “state:unheard”: try invalid, failed, blocked")
+    await screen.until(lambda: children(screen) == {"api"})
+
+
+@journey(SHOP)
+async def test_s_and_S_go_through_the_states(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.press("s")
+    await screen.shows("/ is:needs-you", "3 found")
+    await screen.press("s")
+    await screen.hides("/ is:needs-you")
+    await screen.press("S")
+    await screen.shows("/ is:needs-you")
+    await screen.press("S")
+    await screen.until(lambda: len(children(screen)) == 5)
+
+
+@journey({**SHOP, **VIEWS})
+async def test_a_number_shows_a_saved_view(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.press("1")
+    await screen.until(lambda: children(screen) == {"api", "docs", "auth"})
+    await screen.press("2")
+    await screen.until(lambda: children(screen) == {"ui"})
+    await screen.press("2")
+    await screen.until(lambda: len(children(screen)) == 5)

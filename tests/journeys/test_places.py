@@ -1,0 +1,84 @@
+"""Which tasks are on the screen, in which window: several workspaces, machines' sizes, recordings, the demo."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.journeys.driver import Screen, journey, write
+from tests.journeys.made import FAILED, SHOP, decisions, handoff, returned
+
+TWO = {**FAILED, "../cart/pay.handoff.json": handoff("shop.api", "Pay."), "../cart/docs/api.md": "# API\n"}
+
+
+@journey(TWO, "{shop}", "{shop}/../cart")
+async def test_two_workspaces_are_one_tree(screen: Screen) -> None:
+    await screen.shows("▾", "shop", "cart", "2 tasks")
+    await screen.until(lambda: screen.text().count("shop.api") >= 2)
+    await screen.press("n", "r")
+    await screen.shows("◆ ctrl+s", "shop")
+    await screen.press("ctrl+s")
+    await screen.shows("recorded, delivered.")
+    assert len(decisions(screen.workspace)) == 1
+    assert not (screen.workspace.parent / "cart" / ".agentwatch" / "decisions").exists()
+
+
+@journey(SHOP, size=(80, 24))
+async def test_80_columns_have_a_row_a_task(screen: Screen) -> None:
+    await screen.shows("Needs you", "answer: Which flow is in scope?")
+    assert all(screen.row(name) for name in ("shop", "plan", "api", "docs", "auth", "ui"))
+    assert "failed" in screen.row("api")
+
+
+@journey(SHOP, size=(60, 20))
+async def test_60_columns_still_name_the_state(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    assert "failed" in screen.row("api")
+    assert "blocked" in screen.row("auth")
+
+
+@journey(SHOP)
+async def test_a_window_that_shrinks_and_grows(screen: Screen) -> None:
+    await screen.shows("Overview")
+    await screen.resize(80, 24)
+    await screen.hides("Overview")
+    await screen.resize(20, 4)
+    await screen.resize(1, 1)
+    await screen.resize(140, 40)
+    await screen.shows("Overview", "3 need you")
+
+
+@journey({f"{number:03}.handoff.json": handoff(f"task.{number:03}") for number in range(300)})
+async def test_hundreds_of_tasks(screen: Screen) -> None:
+    await screen.shows("300 tasks")
+    await screen.type("/task.123", "enter", "escape")
+    await screen.at("task.123")
+
+
+@journey({}, "demo", "--speed", "40", "--once", size=(80, 24))
+async def test_the_demo_says_what_to_try(screen: Screen) -> None:
+    await screen.shows("DEMO", "Try it")
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("◆ ctrl+s")
+    await screen.press("ctrl+s")
+    await screen.shows("recorded, delivered.")
+    await screen.shows("↻2/2")
+
+
+def recording(screen: Screen) -> None:
+    """Write down what was watched."""
+    words = ["log", str(screen.workspace), "--export", str(screen.home / "shop.jsonl")]
+    subprocess.run([sys.executable, "-m", "agentwatch", *words], check=True, capture_output=True)
+
+
+@journey({"api.handoff.json": handoff()})
+async def test_what_was_watched_can_be_exported(screen: Screen) -> None:
+    await screen.shows("submitted")
+    screen.write("api.return.md", returned())
+    await screen.shows("failed")
+    recording(screen)
+    assert (screen.home / "shop.jsonl").stat().st_size
+
+
+RECORDED = {"~/shop.jsonl": ""}

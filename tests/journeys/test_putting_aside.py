@@ -1,0 +1,81 @@
+"""Acknowledge, snooze, undo, and the history."""
+
+from __future__ import annotations
+
+from tests.journeys.driver import Screen, journey
+from tests.journeys.made import FAILED, SHOP, handoff, returned
+
+COUNTS = "· esc leave"
+
+
+async def choose(screen: Screen, *keys: str) -> None:
+    """Answer the question once enter counts."""
+    await screen.shows("enter", COUNTS)
+    await screen.hides("counts in a moment")
+    await screen.press(*keys)
+
+
+@journey(FAILED)
+async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen: Screen) -> None:
+    await screen.shows("1 needs you")
+    await screen.press("n", "A")
+    await screen.shows("Acknowledge", "1 task stops asking")
+    await choose(screen, "enter")
+    await screen.hides("1 needs you", "NEEDS YOU")
+    screen.write("api.return.md", returned(summary="Another thing failed."))
+    await screen.shows("1 needs you")
+
+
+@journey(FAILED)
+async def test_an_acknowledgement_is_taken_back(screen: Screen) -> None:
+    await screen.shows("1 needs you")
+    await screen.press("n", "A")
+    await choose(screen, "enter")
+    await screen.hides("1 needs you")
+    await screen.press("Z")
+    await screen.shows("1 needs you")
+
+
+@journey(FAILED)
+async def test_a_task_is_snoozed(screen: Screen) -> None:
+    await screen.shows("1 needs you")
+    await screen.press("n", "w")
+    await screen.shows("Snooze", "1 for 30 minutes", "2 for 2 hours", "3 until tomorrow, 9:00", "4 until it changes")
+    await choose(screen, "down", "enter")
+    await screen.hides("1 needs you")
+    await screen.type("/is:snoozed", "enter")
+    await screen.shows("1 found")
+
+
+@journey(SHOP)
+async def test_all_that_the_filter_finds_is_acknowledged(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.type("/state:failed,false", "enter", "A")
+    await screen.shows("2 tasks")
+    await choose(screen, "enter")
+    await screen.press("escape")
+    await screen.shows("1 needs you")
+
+
+@journey(FAILED)
+async def test_leaving_puts_nothing_aside(screen: Screen) -> None:
+    await screen.shows("1 needs you")
+    await screen.press("n", "A")
+    await screen.shows("Acknowledge", COUNTS)
+    await screen.press("escape")
+    await screen.hides(COUNTS)
+    assert "1 needs you" in screen.text()
+
+
+OLD = {f"old{number}.return.md@30": returned(task_id=f"old{number}") for number in range(3)}
+
+
+@journey(OLD)
+async def test_what_was_there_before_is_history(screen: Screen) -> None:
+    await screen.shows("HISTORY 3 runs", "old0", "now 0")
+    screen.write("new.handoff.json", handoff("new"))
+    await screen.shows("NOW", "new")
+    await screen.press("H", "enter")
+    await screen.hides("old0")
+    await screen.press("H")
+    await screen.shows("old0", "old1", "old2")

@@ -1,0 +1,117 @@
+"""What programs ask: a permission and questions of Claude Code, held by the real hook, answered on the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from typing import Any
+
+from tests.journeys.driver import Screen, journey, write
+from tests.journeys.made import FAILED, SESSION, called, session
+
+BASH = {"command": "make seeds", "description": "Looks harmless"}
+OPTIONS = [{"label": "SQLite", "description": "One file."}, {"label": "Redis", "description": ""}]
+QUESTIONS = {"questions": [{"question": "Which store?", "header": "Store", "multiSelect": False, "options": OPTIONS}]}
+
+
+async def ask(screen: Screen, tool: str, given: dict[str, Any]) -> Process:
+    """A session whose program asks: the hook, as the program starts it."""
+    path, text = session(screen.workspace)
+    write(path, text + called(0, SESSION, str(screen.workspace), tool, given))
+    payload = {
+        "session_id": SESSION,
+        "transcript_path": str(path),
+        "cwd": str(screen.workspace),
+        "permission_mode": "default",
+        "hook_event_name": "PermissionRequest",
+        "tool_name": tool,
+        "tool_input": given,
+    }
+    hook = await asyncio.create_subprocess_exec(sys.executable, "-m", "agentwatch", "hook", stdin=PIPE, stdout=PIPE)
+    assert hook.stdin is not None
+    hook.stdin.write(json.dumps(payload).encode())
+    hook.stdin.close()
+    return hook
+
+
+async def answered(hook: Process) -> dict[str, Any]:
+    """The answer that the hook gives its program."""
+    assert hook.stdout is not None
+    printed = await asyncio.wait_for(hook.stdout.read(), 30)
+    await hook.wait()
+    decision: dict[str, Any] = json.loads(printed)["hookSpecificOutput"]["decision"]
+    return decision
+
+
+@journey({})
+async def test_a_permission_is_allowed_once(screen: Screen) -> None:
+    await screen.shows("● live")
+    hook = await ask(screen, "Bash", BASH)
+    await screen.shows("allow? Bash make seeds")
+    await screen.press("a")
+    await screen.shows("Allow?", "the call make seeds", "model says Looks harmless", "not yet: choose an answer")
+    await screen.press("space")
+    await screen.shows("● allow once", "◆ ctrl+s")
+    await screen.press("ctrl+s")
+    assert (await answered(hook))["behavior"] == "allow"
+    await screen.shows("Allowed for claude")
+
+
+@journey({})
+async def test_a_permission_is_denied_with_words(screen: Screen) -> None:
+    await screen.shows("● live")
+    hook = await ask(screen, "Bash", BASH)
+    await screen.shows("allow? Bash make seeds")
+    await screen.press("a")
+    await screen.shows("○ deny, with words")
+    await screen.press("space", "right", "tab")
+    await screen.type("Not now.")
+    await screen.shows("● deny, with words", "◆ ctrl+s")
+    await screen.press("ctrl+s")
+    decision = await answered(hook)
+    assert decision["behavior"] == "deny"
+    assert "Not now." in decision["message"]
+
+
+@journey({})
+async def test_a_question_takes_an_option(screen: Screen) -> None:
+    await screen.shows("● live")
+    hook = await ask(screen, "AskUserQuestion", QUESTIONS)
+    await screen.shows("Which store?")
+    await screen.press("a")
+    await screen.shows("SQLite", "Redis", "not yet")
+    await screen.press("space")
+    await screen.shows("◆ ctrl+s")
+    await screen.press("ctrl+s")
+    assert (await answered(hook))["updatedInput"]["answers"] == {"Which store?": "SQLite"}
+
+
+@journey({})
+async def test_what_ended_meanwhile_is_not_answered(screen: Screen) -> None:
+    await screen.shows("● live")
+    hook = await ask(screen, "Bash", BASH)
+    await screen.shows("allow? Bash make seeds")
+    await screen.press("a", "space")
+    await screen.shows("◆ ctrl+s")
+    hook.kill()
+    await hook.wait()
+    await screen.hides("◆ ctrl+s")
+    await screen.press("ctrl+s")
+    await screen.shows("✗")
+
+
+@journey(FAILED)
+async def test_a_request_comes_first_in_a_review(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    hook = await ask(screen, "Bash", BASH)
+    await screen.shows("allow? Bash make seeds", "2 need you")
+    await screen.press("R")
+    await screen.shows("1 of 2", "Allow?")
+    await screen.press("ctrl+n")
+    await screen.shows("2 of 2", "Retry")
+    await screen.press("escape")
+    await screen.shows("allow? Bash make seeds")
+    hook.kill()
+    await hook.wait()

@@ -1,0 +1,143 @@
+"""The tree: what a row says, moving, folding, what is new, what is history."""
+
+from __future__ import annotations
+
+from tests.journeys.driver import Screen, journey, write
+from tests.journeys.made import FAILED, SHOP, handoff, returned, session
+
+
+@journey(SHOP)
+async def test_a_row_says_state_and_who_is_needed(screen: Screen) -> None:
+    await screen.shows("6 tasks", "3 need you")
+    for name, state in {"plan": "completed", "api": "failed", "docs": "false", "auth": "blocked", "ui": "submitted"}.items():
+        assert state in screen.row(name)
+    assert [name for name in ("plan", "api", "docs", "auth", "ui") if "NEEDS YOU" in screen.row(name)] == [
+        *("api", "docs", "auth")
+    ]
+
+
+@journey(SHOP)
+async def test_what_needs_you_is_named_in_the_strip(screen: Screen) -> None:
+    await screen.shows("answer: Which flow is in scope?", "retry? the child recommends it", "a claim is false: docs/guide.md")
+
+
+@journey(FAILED)
+async def test_a_file_written_meanwhile_appears_at_once(screen: Screen) -> None:
+    await screen.shows("shop.api", "1 task")
+    screen.write("ui.handoff.json", handoff("shop.ui"))
+    await screen.shows("shop.ui", "2 tasks")
+    screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
+    await screen.until(lambda: "completed" in screen.row("shop.ui"))
+
+
+@journey(FAILED)
+async def test_a_second_attempt_takes_the_row_of_the_first(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    screen.write("api2.handoff.json", handoff(attempt=2))
+    await screen.shows("↻2/2")
+    assert "NEEDS YOU" not in screen.row("shop.api")
+
+
+@journey({})
+async def test_an_empty_workspace_says_what_to_do(screen: Screen) -> None:
+    await screen.shows("● live", "agentwatch demo")
+    screen.write("api.handoff.json", handoff())
+    await screen.shows("shop.api", "submitted")
+
+
+@journey(SHOP)
+async def test_space_folds_and_a_folded_row_sums_up(screen: Screen) -> None:
+    await screen.shows("▾ ◐ shop", " api ")
+    await screen.press("g", "space")
+    await screen.shows("▸ ◐ shop", "3 need you")
+    assert " plan " not in screen.text()
+    await screen.press("space")
+    await screen.shows("▾ ◐ shop", " plan ")
+
+
+@journey(SHOP)
+async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
+    await screen.find("shop.ui", "ui")
+    await screen.at("ui")
+    await screen.press("left")
+    await screen.at("shop")
+    await screen.press("h")
+    await screen.shows("▸ ◐ shop")
+    await screen.press("l", "right")
+    await screen.at("plan")
+
+
+@journey({**SHOP, "z.handoff.json": handoff("z"), "z1.handoff.json": handoff("z.one", parent_task_id="z")})
+async def test_everything_is_folded_and_unfolded(screen: Screen) -> None:
+    await screen.shows(" plan ", " one ")
+    await screen.press("C")
+    await screen.hides(" plan ", " one ")
+    await screen.press("E")
+    await screen.shows(" plan ", " one ")
+
+
+@journey({f"{number:02}.handoff.json": handoff(f"task.{number:02}") for number in range(60)}, size=(80, 24))
+async def test_keys_move_by_rows_pages_and_to_the_ends(screen: Screen) -> None:
+    await screen.shows("60 tasks")
+    # The newest first.
+    order = [("g", "59"), ("j", "58"), ("down", "57"), ("k", "58"), ("up", "59"), ("G", "00"), ("home", "59")]
+    for key, number in order:
+        await screen.press(key)
+        await screen.at(f"task.{number}")
+    await screen.press("g", "pagedown")
+    await screen.until(lambda: screen.line("▌") and not screen.is_at("task.59"))
+    await screen.press("ctrl+d", "ctrl+u", "pageup")
+    await screen.at("task.59")
+
+
+@journey(SHOP)
+async def test_n_and_N_lead_through_what_needs_you(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    seen = set()
+    for _ in range(3):
+        before = screen.line("▌")
+        await screen.press("n")
+        await screen.until(lambda before=before: screen.line("▌") != before and "NEEDS YOU" in screen.line("▌"))
+        seen.add(screen.line("▌").split()[2])
+    assert seen == {"api", "docs", "auth"}
+    await screen.press("N")
+    await screen.until(lambda: "NEEDS YOU" in screen.line("▌") and screen.line("▌") != before)
+
+
+@journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
+async def test_what_ended_since_is_new_until_it_was_looked_at(screen: Screen) -> None:
+    await screen.shows("2 tasks", "1 needs you")
+    await screen.find("shop.api")
+    screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
+    await screen.shows("1 new")
+    await screen.press("u")
+    await screen.at("shop.ui")
+    await screen.hides("1 new")
+    await screen.press("U")
+    await screen.shows("Nothing is new.")
+
+
+@journey({"ui.handoff.json": handoff("shop.ui"), **FAILED})
+async def test_f_follows_what_changes(screen: Screen) -> None:
+    await screen.shows("2 tasks")
+    await screen.find("shop.api")
+    await screen.press("f")
+    screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
+    await screen.at("shop.ui")
+
+
+@journey({"ui.handoff.json": handoff("shop.ui"), "old.handoff.json": handoff("shop.old")}, "{shop}/missing/../")
+async def test_a_click_selects_a_row_and_a_tab(screen: Screen) -> None:
+    await screen.shows("shop.ui", "shop.old")
+    await screen.click("shop.old")
+    await screen.at("shop.old")
+    await screen.shows("Overview")
+    await screen.click("Raw")
+    await screen.shows("old.handoff.json", '"task_id"')
+
+
+@journey({})
+async def test_the_pulse_of_a_session_is_its_last_tool(screen: Screen) -> None:
+    await screen.shows("● live")
+    write(*session(screen.workspace))
+    await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
