@@ -63,6 +63,7 @@ def returned(  # noqa: PLR0917
 FAILED = {"api.handoff.json": handoff(), "api.return.md": returned(), "docs/api.md": "# API\n"}
 """A task that failed."""
 
+
 def blocked(task_id: str = "shop.auth", *blockers: str) -> str:
     """A report of a child that is blocked, in JSON."""
     metadata = {
@@ -113,7 +114,9 @@ def said(at: float, session_id: str, cwd: str, *blocks: object, stop: str = "too
     """An answer of the model; with `end_turn` its last one."""
     message = {"id": f"msg_{uuid4()}", "type": "message", "role": "assistant", "model": "claude-test-1"}
     usage = {"input_tokens": 100, "output_tokens": 10}
-    return line(at, "assistant", session_id, cwd, message={**message, "content": blocks, "stop_reason": stop, "usage": usage})
+    return line(
+        at, "assistant", session_id, cwd, message={**message, "content": blocks, "stop_reason": stop, "usage": usage}
+    )
 
 
 def called(at: float, session_id: str, cwd: str, tool: str, given: object) -> str:

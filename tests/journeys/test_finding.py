@@ -64,7 +64,7 @@ async def test_a_wrong_key_is_named_and_the_rest_holds(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_s_and_S_go_through_the_states(screen: Screen) -> None:
+async def test_s_goes_on_and_back_through_the_states(screen: Screen) -> None:
     await screen.shows("3 need you")
     await screen.press("s")
     await screen.shows("/ is:needs-you", "3 found")

@@ -109,7 +109,7 @@ async def test_the_palette_lives_in_any_window(screen: Screen) -> None:
 
 @journey({**FAILED, "broken.handoff.json": "{", "stray.return.md": "## Status\nstate: ERROR\n"})
 async def test_a_file_that_cannot_be_read_is_a_problem(screen: Screen) -> None:
-    await screen.shows("NEEDS YOU")
+    await screen.shows("NEEDS YOU", "⚠ ")
     await screen.press("!")
     await screen.shows("Problems", "broken.handoff.json")
     await screen.press("escape")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.journeys.driver import Screen, journey, write
+from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, decisions, handoff, returned
 
 TWO = {**FAILED, "../cart/pay.handoff.json": handoff("shop.api", "Pay."), "../cart/docs/api.md": "# API\n"}
@@ -26,7 +26,7 @@ async def test_two_workspaces_are_one_tree(screen: Screen) -> None:
 @journey(SHOP, size=(80, 24))
 async def test_80_columns_have_a_row_a_task(screen: Screen) -> None:
     await screen.shows("Needs you", "answer: Which flow is in scope?")
-    assert all(screen.row(name) for name in ("shop", "plan", "api", "docs", "auth", "ui"))
+    await screen.until(lambda: all(screen.row(name) for name in ("shop", "plan", "api", "docs", "auth", "ui")))
     assert "failed" in screen.row("api")
 
 

@@ -9,7 +9,13 @@ from tests.journeys.made import FAILED, SHOP, handoff, returned, session
 @journey(SHOP)
 async def test_a_row_says_state_and_who_is_needed(screen: Screen) -> None:
     await screen.shows("6 tasks", "3 need you")
-    for name, state in {"plan": "completed", "api": "failed", "docs": "false", "auth": "blocked", "ui": "submitted"}.items():
+    for name, state in {
+        "plan": "completed",
+        "api": "failed",
+        "docs": "false",
+        "auth": "blocked",
+        "ui": "submitted",
+    }.items():
         assert state in screen.row(name)
     assert [name for name in ("plan", "api", "docs", "auth", "ui") if "NEEDS YOU" in screen.row(name)] == [
         *("api", "docs", "auth")
@@ -18,7 +24,9 @@ async def test_a_row_says_state_and_who_is_needed(screen: Screen) -> None:
 
 @journey(SHOP)
 async def test_what_needs_you_is_named_in_the_strip(screen: Screen) -> None:
-    await screen.shows("answer: Which flow is in scope?", "retry? the child recommends it", "a claim is false: docs/guide.md")
+    await screen.shows(
+        "answer: Which flow is in scope?", "retry? the child recommends it", "a claim is false: docs/guide.md"
+    )
 
 
 @journey(FAILED)
@@ -91,7 +99,7 @@ async def test_keys_move_by_rows_pages_and_to_the_ends(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_n_and_N_lead_through_what_needs_you(screen: Screen) -> None:
+async def test_n_leads_on_and_back_through_what_needs_you(screen: Screen) -> None:
     await screen.shows("3 need you")
     seen = set()
     for _ in range(3):

@@ -38,9 +38,7 @@ def change(screen: Screen, dice: random.Random) -> None:
     act = dice.randrange(4)
     if act == 0:
         attempt, parent = dice.randrange(1, 4), dice.choice([None, "shop.0"])
-        screen.write(
-            f"{name}.handoff.json", handoff(name, attempt=attempt, parent_task_id=parent)
-        )
+        screen.write(f"{name}.handoff.json", handoff(name, attempt=attempt, parent_task_id=parent))
     elif act == 1:
         (screen.workspace / f"{name}.return.md").unlink(missing_ok=True)
     elif act == 2:

@@ -150,7 +150,7 @@ class ReplayApp(_PlayedApp):
 
     def _refresh_screens(self, changed: frozenset[str]) -> None:
         super()._refresh_screens(changed)
-        if self._waiting is not None and self.monitor.health == self.playback.place:
+        if self._waiting is not None and self.monitor.health == self.playback.place and self.screen_stack:
             # Behind the update that the screen has just been sent.
             self.screen.call_after_refresh(self._waiting.close)
 

@@ -145,7 +145,8 @@ class Typeahead:
     async def _end(self, answer: Answered) -> None:
         if answer is self._awaited:
             self._stop_waiting()
-            self._app.screen.call_after_refresh(keys_first.end)
+            if self._app.screen_stack:
+                self._app.screen.call_after_refresh(keys_first.end)
             await self._go_on()
 
     def _stop_waiting(self) -> None:
