@@ -24,7 +24,7 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda _number, _frame: None)
 
-_QUICK = ("unit", "app/test_screen.py")
+_QUICK = ("unit", "journeys/test_tree.py")
 _QUICK_EXAMPLES = 20
 
 

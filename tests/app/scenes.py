@@ -238,19 +238,6 @@ def shop() -> Scene:
     return scene
 
 
-def two_days() -> Scene:
-    """Work on two days, and a task that waits since the first."""
-    scene = Scene()
-    day = 86_400.0
-    scene.handoff("plan", ago=2 * day)
-    scene.returned("plan", ago=2 * day - 1_200)
-    scene.handoff("audit", ago=2 * day - 1_200)
-    scene.returned("audit", Outcome.BLOCKED, ago=2 * day - 2_400, blockers=("Who?",))
-    scene.handoff("build", ago=1_000)
-    scene.returned("build", Outcome.WORKING, ago=5)
-    return scene
-
-
 def call(tool: str, about: str, ago: float, *, over: bool = False, repeats: int = 1) -> Doing:
     """A tool that was called so many seconds ago."""
     return Doing(NOW - ago, DoingKind.TOOL, tool, about, over, repeats)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
+from asyncio.subprocess import PIPE
 
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, blocked, decisions, handoff, returned
@@ -16,7 +19,10 @@ MODES = {"~/.config/agentwatch/config.toml": '[modes]\ndebug = "finds the cause"
 async def record(screen: Screen) -> dict[str, object]:
     """Press the key once it counts. Returns the decision that lies where agents read it."""
     await screen.shows(READY)
-    await screen.press("ctrl+s")
+    while READY in screen.words():
+        # What was just typed may still be checked: then the key does nothing.
+        await screen.press("ctrl+s")
+        await screen.pilot.pause(0.2)
     await screen.shows("recorded, delivered.")
     (decision,) = decisions(screen.workspace)
     return decision
@@ -184,6 +190,18 @@ async def test_the_next_attempt_follows_the_decision(screen: Screen) -> None:
     await screen.shows("↻2/2", "submitted")
     await screen.press("7")
     await screen.shows("retry · recorded")
+
+
+@journey(FAILED)
+async def test_whether_an_agent_read_it_is_shown(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await record(screen)
+    words = [sys.executable, "-m", "agentwatch", "wait", "shop.api", str(screen.workspace)]
+    waits = await asyncio.create_subprocess_exec(*words, stdout=PIPE)
+    printed, _ = await waits.communicate()
+    assert b"retry" in printed
+    await screen.shows("retry → read", "read just now")
 
 
 @journey({**FAILED, "ok.handoff.json": handoff("shop.ok")})

@@ -92,6 +92,14 @@ async def test_a_false_claim_is_true_once_the_file_is_there(screen: Screen) -> N
     await screen.hides("⚑ 1 false")
 
 
+@journey(SHOP)
+async def test_a_report_is_shown_in_its_parts(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.auth", "auth")
+    await screen.press("4")
+    await screen.shows("Blockers 1", "■ Which flow is in scope?", "Sandy.", "auditor")
+
+
 FAILS = "= short test summary info =\nFAILED test_totals.py::test_cents\n==== 1 failed, 13 passed in 0.31s ===="
 
 

@@ -75,6 +75,8 @@ def test_a_decision(theme: str, snapshot: SnapshotAssertion, tmp_path: Path, mon
         await screen.shows("NEEDS YOU", "● live")
         await screen.press("n", "r")
         await screen.shows("◆ ctrl+s")
+        # Away from the field with the cursor that blinks.
+        await screen.press("shift+tab")
         await compare(screen, snapshot)
 
     show(tmp_path, monkeypatch)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
+import asyncio
 import sys
+from pathlib import Path
 
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, decisions, handoff, returned
@@ -66,19 +67,32 @@ async def test_the_demo_says_what_to_try(screen: Screen) -> None:
     await screen.shows("↻2/2")
 
 
-def recording(screen: Screen) -> None:
-    """Write down what was watched."""
-    words = ["log", str(screen.workspace), "--export", str(screen.home / "shop.jsonl")]
-    subprocess.run([sys.executable, "-m", "agentwatch", *words], check=True, capture_output=True)
-
-
 @journey({"api.handoff.json": handoff()})
 async def test_what_was_watched_can_be_exported(screen: Screen) -> None:
     await screen.shows("submitted")
     screen.write("api.return.md", returned())
     await screen.shows("failed")
-    recording(screen)
-    assert (screen.home / "shop.jsonl").stat().st_size
+    words = ["-m", "agentwatch", "log", str(screen.workspace), "--export", str(screen.home / "shop.jsonl")]
+    assert await (await asyncio.create_subprocess_exec(sys.executable, *words)).wait() == 0
+    assert "The migration timed out." in (screen.home / "shop.jsonl").read_text("utf-8")
 
 
-RECORDED = {"~/shop.jsonl": ""}
+@journey({}, "replay", str(Path(__file__).with_name("shop.jsonl")), "--speed", "1000")
+async def test_a_recording_plays_steps_and_goes_back(screen: Screen) -> None:
+    await screen.press("]")
+    await screen.shows("10 of 10", "2 need you")
+    for key, shown in (
+        (",", "9 of 10"),
+        (",", "8 of 10"),
+        (".", "9 of 10"),
+        ("[", "1 of 10"),
+        ("<", "500×"),
+        (">", "1000×"),
+    ):
+        await screen.press(key)
+        await screen.shows(shown)
+    await screen.press("space")
+    await screen.shows("10 of 10")
+    await screen.press("n", "r")
+    await screen.shows("2 need you")
+    assert "ctrl+s" not in screen.text()

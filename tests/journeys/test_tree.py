@@ -149,3 +149,41 @@ async def test_the_pulse_of_a_session_is_its_last_tool(screen: Screen) -> None:
     await screen.shows("● live")
     write(*session(screen.workspace))
     await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
+
+
+@journey(SHOP)
+async def test_the_cursor_stays_on_its_task_when_rows_come(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.auth", "auth")
+    screen.write("new.handoff.json", handoff("new"))
+    screen.write("db.handoff.json", handoff("shop.db", parent_task_id="shop"))
+    await screen.shows("8 tasks")
+    await screen.at("auth")
+
+
+@journey(SHOP)
+async def test_a_click_in_the_strip_goes_to_the_task(screen: Screen) -> None:
+    await screen.shows("answer: Which flow is in scope?", "retry? the child", "a claim is false", "3 need you")
+    await screen.click("answer: Which flow is in scope?")
+    await screen.at("auth")
+
+
+@journey(FAILED, size=(80, 24))
+async def test_two_clicks_open_the_details(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.click("shop.api", times=2)
+    await screen.shows("Overview", "hint Raise the time-out.")
+
+
+DONE = {f"c{number:02}.handoff.json": handoff(f"shop.c{number:02}", parent_task_id="shop") for number in range(30)} | {
+    f"c{number:02}.return.md": returned("SUCCESS", f"shop.c{number:02}", "Done.", "") for number in range(30)
+}
+
+
+@journey(
+    {**DONE, "shop.handoff.json": handoff("shop"), "shop.return.md": returned("SUCCESS", "shop", "Done.", ""), **FAILED}
+)
+async def test_what_is_done_starts_folded_where_it_does_not_fit(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.until(lambda: "▸" in screen.row("shop"))
+    assert "30/30" in screen.row("shop")
