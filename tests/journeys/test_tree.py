@@ -175,15 +175,14 @@ async def test_two_clicks_open_the_details(screen: Screen) -> None:
     await screen.shows("Overview", "hint Raise the time-out.")
 
 
-DONE = {f"c{number:02}.handoff.json": handoff(f"shop.c{number:02}", parent_task_id="shop") for number in range(30)} | {
-    f"c{number:02}.return.md": returned("SUCCESS", f"shop.c{number:02}", "Done.", "") for number in range(30)
+NAMES = ["plan", *(f"plan.c{number:02}" for number in range(30))]
+DONE = {f"{name}.return.md": returned("SUCCESS", name, "Done.", "") for name in NAMES} | {
+    f"{name}.handoff.json": handoff(name, parent_task_id="plan" if name != "plan" else None) for name in NAMES
 }
 
 
-@journey(
-    {**DONE, "shop.handoff.json": handoff("shop"), "shop.return.md": returned("SUCCESS", "shop", "Done.", ""), **FAILED}
-)
+@journey({**FAILED, **DONE}, size=(80, 24))
 async def test_what_is_done_starts_folded_where_it_does_not_fit(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
-    await screen.until(lambda: "▸" in screen.row("shop"))
-    assert "30/30" in screen.row("shop")
+    await screen.until(lambda: "▸" in screen.row("plan"))
+    assert "30/30" in screen.row("plan")
