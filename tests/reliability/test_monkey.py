@@ -10,6 +10,7 @@ import os
 import random
 import time
 from itertools import count
+from pathlib import Path
 
 import pytest
 from textual import events
@@ -19,6 +20,7 @@ from tests.journeys.made import FAILURE, handoff, returned
 
 SECONDS = float(os.environ.get("AGENTWATCH_MONKEY", "20"))
 SEED = int(os.environ.get("AGENTWATCH_SEED", "0"))
+RECORDING = Path(__file__).parents[1] / "journeys" / "shop.jsonl"
 ACTS = 250
 """Acts of one round: each begins with a new home."""
 SIZES = ((140, 40), (80, 24), (60, 20), (40, 12), (30, 6), (12, 3), (200, 60), (1, 1))
@@ -26,6 +28,7 @@ KEYS = (
     *("ctrl+s", "ctrl+p", "escape", "enter", "enter", "tab", "shift+tab", "up", "down", "left", "right", "space"),
     *("pageup", "pagedown", "home", "end", "ctrl+n", "ctrl+t", "ctrl+e", "ctrl+u", "ctrl+d", "backspace", "delete"),
     *("f2", "f3", "f4", "f5", "f6", "ctrl+a", "ctrl+k", "ctrl+z", "ctrl+y", "ctrl+c", "ctrl+w", "shift+down"),
+    *(".", ",", "<", ">", "[", "]"),
     *"nNuUfts!rexayRmAwZjkgGECSH/123456789dp-+=0zihloc?q ",
 )
 BURSTS = (("r", "ctrl+s", "ctrl+p"), ("x", "ctrl+s", "?"), ("ctrl+p", "pageup"), ("R", "ctrl+n"), ("/", "x", "down"))
@@ -84,7 +87,7 @@ def test_no_key_and_no_click_ends_the_screen(
         dice = random.Random(seed)
         done: list[str] = []
 
-        @journey(FILES, size=dice.choice(SIZES[:4]))
+        @journey(FILES, *dice.choice([[], [], ["replay", str(RECORDING)]]), size=dice.choice(SIZES[:4]))
         async def wander(screen: Screen, dice: random.Random = dice, done: list[str] = done) -> None:
             await screen.until(lambda: "shop" in screen.text())
             while len(done) < ACTS and screen.pilot.app.is_running:
