@@ -72,19 +72,6 @@ def test_the_first_frame_shows_what_it_is(workspace: Path) -> None:
         assert b" agentwatch" in first_line
 
 
-def test_enter_opens_the_details_at_80x24_and_escape_returns(workspace: Path) -> None:
-    (workspace / "api.return.md").write_text(FAILED, "utf-8")
-    with Terminal(agentwatch(workspace)) as terminal:
-        terminal.wait_for(r"✗ shop\.api")
-        assert "Raise the time-out." not in terminal.text()
-        terminal.press("\r")
-        terminal.wait_for(r"Raise the time-out\.")
-        terminal.press("\x1b")
-        terminal.wait_for(r"✗ shop\.api .*NEEDS YOU")
-        terminal.press("q")
-        assert terminal.wait_until_exit() == 0
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace: Path, number: signal.Signals) -> None:
     with Terminal(agentwatch(workspace)) as terminal:
@@ -92,14 +79,6 @@ def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace: Path, 
         terminal.signal(number)
         terminal.wait_until_exit()
         assert b"\x1b[?1049l" in terminal.written
-
-
-def test_the_demo_moves_by_itself() -> None:
-    with Terminal(agentwatch("demo", "--speed", "20", "--once"), columns=140, lines=40) as terminal:
-        terminal.wait_for("◐")
-        terminal.wait_for("NEEDS YOU")
-        terminal.press("q")
-        assert terminal.wait_until_exit() == 0
 
 
 def test_foreign_sequences_never_reach_the_terminal(workspace: Path) -> None:
