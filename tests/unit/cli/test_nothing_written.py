@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from agentwatch.cli import run
+from agentwatch.__main__ import main
 from tests.homes import live_in
 
 COMMANDS = (
@@ -49,7 +52,7 @@ MISSING = (
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The home of a user, who is in an empty directory in it."""
     (tmp_path / "here").mkdir()
     live_in(tmp_path, monkeypatch)
@@ -57,15 +60,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"XDG_{name.upper()}_{'DIR' if name == 'runtime' else 'HOME'}", str(tmp_path / name))
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr(sys, "stdin", StringIO())
-    return tmp_path
+    yield tmp_path
+    # A command does without.
+    gc.enable()
 
 
 def ended(words: tuple[str, ...]) -> int | str | None:
-    """The exit code of a command line."""
-    try:
-        return run(words)
-    except SystemExit as end:
-        return end.code
+    """The exit code of a command line, by the way that the installed command goes."""
+    with patch.object(sys, "argv", ["agentwatch", *words]), pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code
 
 
 def left_in(place: Path) -> list[Path]:
