@@ -155,7 +155,7 @@ def test_the_log_tells_what_sessions_did_and_writes_nothing(run: Run, tmp_path: 
     assert log(run, "--since", "1h", workspace) == of_recent
     assert log(run, "--session", old[:12], workspace) == [*of_old, false]
     assert "cart.page  working → completed  the return says SUCCESS" in run("log", workspace).stdout
-    assert not (tmp_path / "state").exists()
+    assert not [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     (tmp_path / "config" / "agentwatch").mkdir(parents=True)
     (tmp_path / "config" / "agentwatch" / "config.toml").write_text("sessions = false\n", "utf-8")
     assert log(run, workspace) == []

@@ -50,6 +50,7 @@ def server(stage: Stage) -> dict[str, Any]:
 Face = Callable[[Stage], dict[str, Any]]
 CHANGES: dict[str, tuple[str, str]] = {
     "its handoff was amended": ("api.handoff.json", SECOND),
+    "its handoff was amended without a number": ("api.handoff.json", packet(TASK, objective="Build another API.")),
     "a second one stands beside it": ("api-2.handoff.json", SECOND),
     "a second one stands elsewhere": ("far/from/here/handoff.json", SECOND),
     "its return was rewritten": ("api.return.md", returned("ERROR", "The disk is full.")),

@@ -94,7 +94,7 @@ class Asker:
 def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Question:
     """The question for what the operator can be looking at now.
 
-    A decision about an attempt before, or about a return that was rewritten since, is none about this one; an abort
+    A decision about an attempt before, or about a return or handoff rewritten since, is none about this one; an abort
     still is where its final report, or a late failure, was written since. From inside a sandbox the history may be
     hidden, and attempts be counted too low: so the number counts as the least only.
     """
@@ -104,7 +104,8 @@ def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Q
     digest = asked.returned.digest if asked is not None and asked.returned is not None else None
     since = max(known, default=1) if attempt is None else 1
     is_final = asked is not None and asked.has_no_result
-    return Question(task_id, attempt, digest, since, over=tree.over(task_id), is_final=is_final)
+    packet = asked.packet_digest if asked is not None else None
+    return Question(task_id, attempt, digest, packet, since, over=tree.over(task_id), is_final=is_final)
 
 
 def is_needless(task: Task | None) -> bool:

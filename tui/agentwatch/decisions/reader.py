@@ -89,7 +89,7 @@ Found = Verified | Expired | Forged | Pending
 class Question(NamedTuple):
     """Which decision is asked for.
 
-    `attempt` and `return_sha256` should be given wherever they are known: without them the latest attempt that was
+    `attempt` and the digests should be given wherever they are known: without them the latest attempt that was
     decided answers, which may be one of before. `since` is the first attempt that counts, for those who know only that
     it has come so far. `task_id` may be None where the `decision_id` is known. The decisions that are `over` answer no
     more, nor do those that the asker has `carried_out`. `is_final`: the return that is there is no result, so an abort
@@ -100,6 +100,7 @@ class Question(NamedTuple):
     task_id: str | None
     attempt: int | None = None
     return_sha256: str | None = None
+    handoff_sha256: str | None = None
     since: int = 1
     decision_id: str | None = None
     over: frozenset[str] = frozenset()
@@ -116,6 +117,7 @@ class Question(NamedTuple):
             and self.task_id in (None, record.task_id)
             and self.attempt in (None, record.attempt)
             and (self.return_sha256 in (None, record.return_sha256) or reports)
+            and (record.handoff_sha256 in (None, self.handoff_sha256 or record.handoff_sha256) or reports)
             and self.since <= record.attempt
             and self.decision_id in (None, record.decision_id)
             and record.decision_id not in self.carried_out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentwatch.contracts.shapes import Handoff, Outcome, Return
+from agentwatch.contracts.shapes import Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Version
@@ -43,7 +43,7 @@ class Attempt:
 
     @property
     def binding(self) -> Decision | None:
-        """The decision, as long as it is about the very return that is there now.
+        """The decision, as long as it is about the very return and handoff that are there now.
 
         An abort ends the attempt: the final report, or a late failure of the child, begins nothing anew.
         """
@@ -51,7 +51,16 @@ class Attempt:
         if decision is None or decision.over:
             return None
         is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
+        is_now = is_now and decision.handoff_sha256 in (None, self.packet_digest or decision.handoff_sha256)
         return decision if is_now or (decision.action is Action.ABORT and self.has_no_result) else None
+
+    @property
+    def packet_digest(self) -> str | None:
+        """The digest of the handoff; None without one, or where a checklist in it was ticked, which amends nothing."""
+        packet = self.packet
+        if self.handoff is None or packet is None or has_moved(packet.todos):
+            return None
+        return self.handoff.digest
 
     @property
     def has_no_result(self) -> bool:
@@ -83,3 +92,8 @@ class Attempt:
     def result(self) -> Return | None:
         document = self.returned.document if self.returned else None
         return document if isinstance(document, Return) else None
+
+
+def has_moved(todos: tuple[Todo, ...] | None) -> bool:
+    """Whether a checklist was begun, which is a sign of life."""
+    return any(todo.status is not TodoStatus.PENDING for todo in todos or ())

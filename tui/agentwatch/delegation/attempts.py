@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Todo
-from agentwatch.delegation.attempt import Attempt
+from agentwatch.delegation.attempt import Attempt, has_moved
 from agentwatch.delegation.decision import SENDS_ON, Decision
 from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, finding_of
 from agentwatch.delegation.run import Doing
-from agentwatch.delegation.standing import has_moved, is_early
+from agentwatch.delegation.standing import is_early
 from agentwatch.delegation.task import PlacedFinding, Version
 
 

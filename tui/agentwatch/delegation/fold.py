@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
-from agentwatch.delegation.attempt import Attempt
+from agentwatch.delegation.attempt import Attempt, has_moved
 from agentwatch.delegation.attempts import Attempts, is_of_handoff
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.executions import execute
@@ -16,7 +16,7 @@ from agentwatch.delegation.files import held
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import SESSION_MISMATCH, TASK_MISMATCH, UNASKED
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.standing import answers_another_session, has_moved, state_of
+from agentwatch.delegation.standing import answers_another_session, state_of
 from agentwatch.delegation.task import PlacedFinding, State, Version
 
 

@@ -9,10 +9,10 @@ from sys import intern
 from typing import Final
 
 from agentwatch.contracts.shapes import Return, Severity
+from agentwatch.delegation.attempt import has_moved
 from agentwatch.delegation.decision import SAYS_SO, Action, Stage
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.standing import has_moved
 from agentwatch.delegation.task import State, Task
 
 _OF_RUNS: Final = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from posixpath import basename, dirname
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity, Todo, TodoStatus
+from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity
 from agentwatch.delegation import identity
 from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.decision import ENDING, Action
@@ -194,8 +194,3 @@ def tokens_of(task: Task) -> int | None:
     """What all attempts together have used; None where no store tells."""
     used = [attempt.run.tokens for attempt in task.attempts if attempt.run and attempt.run.tokens is not None]
     return sum(used) if used else None
-
-
-def has_moved(todos: tuple[Todo, ...] | None) -> bool:
-    """Whether a checklist was begun, which is a sign of life."""
-    return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
