@@ -31,7 +31,6 @@ from agentwatch.remote.frames import Reset, to_bytes
 from agentwatch.remote.nats_connection import Login, asked
 from agentwatch.remote.nats_link import NatsHub
 from agentwatch.remote.nats_names import DECISIONS, STREAM, accounts, decided_for, host_of, live, said_to
-from agentwatch.remote.seal import Sealer, unsealed
 from agentwatch.remote.wire import Signer
 from tests.broker import Broker, Wire, new_key
 from tests.reliability.commands.stage import HANDOFF, returned
@@ -268,11 +267,8 @@ class Fleet:
         async def lie(client: Client) -> None:
             name = self.operators[0].seen.source.workspace_id
             reset = signer.wrap(to_bytes(Reset(name, "0" * 16, 99)))
-            sealer = Sealer([self.machine.key.public])
-            lies = [(live(host, "all"), unsealed(reset)), (f"agentwatch.from.{host}.hello", unsealed(reset))]
-            lies += [
-                (decided_for(host), sealer.seal(b'={"kind":"decide","workspace":"%s","request":"x"}' % name.encode()))
-            ]
+            lies = [(live(host, "all"), reset), (f"agentwatch.from.{host}.hello", reset)]
+            lies += [(decided_for(host), b'={"kind":"decide","workspace":"%s","request":"x"}' % name.encode())]
             lies += [(said_to(host), b"junk"), (decided_for(host), b"junk")]
             for subject, data in self.heard[-50:]:
                 changed = bytearray(data)

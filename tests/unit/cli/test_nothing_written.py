@@ -33,7 +33,7 @@ WRONG = (
         ("nothing",),
         ("pending", "--since", "never"),
         ("relay",),
-        ("relay", "--stdio", "--seal"),
+        ("relay", "--stdio", "--creds", "x"),
     ),
     *(("rules", "--explain", "nothing"), ("schema", "nothing"), ("tree", "--since", "never"), ("wait",)),
     ("tree", "--where", "since:x"),

@@ -249,7 +249,7 @@ class Nats(Way):
         self.end = NatsEnd(self._there.url, self._key, login=Login())
 
     def link(self) -> Link:
-        return NatsHub(self._here.url, Login(), key=self._key).link(self._key.public)
+        return NatsHub(self._here.url, Login()).link(self._key.public)
 
     def cut(self) -> None:
         self._here.cut(100)

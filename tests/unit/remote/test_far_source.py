@@ -331,8 +331,9 @@ def test_a_host_with_another_key_than_before_is_not_believed_and_that_is_said() 
     _, screen = pair(key=SigningKey(Ed25519PrivateKey.generate()).public)
     screen.host.tick()
     assert screen.health.detail == (
-        "build1 cannot be reached: it signs with another key than it had before;"
-        " if you know why: `agentwatch keys distrust build1 --host`, then start again"
+        "build1 cannot be reached: it signs with another key than it had before, or its agentwatch is older;"
+        " update agentwatch there, or if you know of a new key: `agentwatch keys distrust build1 --host`,"
+        " then start again"
     )
     assert screen.host.hello is None
 
@@ -345,7 +346,7 @@ def test_a_relay_of_another_version_is_named() -> None:
         b'"protocol":[%d,%d]' % PROTOCOL, b'"protocol":[%d,0]' % (PROTOCOL[0] + 1)
     )
     screen.link.take(SIGNER.wrap(newer))
-    assert "the relay there speaks protocol 2.0" in screen.health.detail
+    assert f"the relay there speaks protocol {PROTOCOL[0] + 1}.0" in screen.health.detail
     assert "update agentwatch here" in screen.health.detail
 
 

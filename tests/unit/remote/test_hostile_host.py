@@ -11,7 +11,19 @@ from tests.unit.remote.between import SIGNER, pair
 from tests.unit.remote.shapes import TEXTS, any_of
 
 from agentwatch.remote.codec import EARLIEST, LATEST
-from agentwatch.remote.frames import Beat, Hello, Item, Mark, Observed, Reply, Reset, Result, Standing, to_bytes
+from agentwatch.remote.frames import (
+    PROTOCOL,
+    Beat,
+    Hello,
+    Item,
+    Mark,
+    Observed,
+    Reply,
+    Reset,
+    Result,
+    Standing,
+    to_bytes,
+)
 from agentwatch.remote.observed import Told
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 1 << 62, -(1 << 62)])
@@ -28,7 +40,7 @@ def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
         st.builds(Reset, names, epochs, NUMBERS),
         any_of(Standing).map(lambda one: one._replace(epoch=epoch, workspace=workspace)),
         st.builds(Beat, epochs, TIMES, marks, st.just({})),
-        any_of(Hello).map(lambda one: one._replace(protocol=(1, 0))),
+        any_of(Hello).map(lambda one: one._replace(protocol=PROTOCOL)),
         any_of(Result),
         any_of(Reply),
     )

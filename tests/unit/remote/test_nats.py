@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 from tests.broker import Broker, new_key, running
 from tests.unit.remote.links import Heard
 
 from agentwatch.remote.link import Link, RelayEnd
-from agentwatch.remote.nats_connection import Login
+from agentwatch.remote.nats_connection import Login, asked
 from agentwatch.remote.nats_end import NatsEnd
 from agentwatch.remote.nats_link import NatsHub, NatsLink, hosts_of
+from agentwatch.remote.nats_names import DECISIONS, STREAM, all_said_by, decided_for
 
-HOST, OTHER, KIM = new_key(), new_key(), new_key()
+HOST = new_key()
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +48,8 @@ def started() -> Iterator[Callable[[Link | RelayEnd], Heard]]:
 Start = Callable[[Link | RelayEnd], Heard]
 
 
-def link_to(broker: Broker, host: object = HOST, **more: object) -> NatsLink:
-    return NatsHub(broker.url, Login(), **more).link(host.public)
+def link_to(broker: Broker, host: object = HOST) -> NatsLink:
+    return NatsHub(broker.url, Login()).link(host.public)
 
 
 def test_a_screen_that_comes_later_has_the_latest_of_each_key_at_once_and_then_follows(
@@ -178,31 +180,23 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own(broker: Broker, st
     assert {link.host for link in links} <= set(hosts_of(broker.url, Login()))
 
 
-def test_the_server_sees_neither_what_is_sealed_nor_what_it_is_about(broker: Broker, started: Start) -> None:
+def test_what_is_said_lies_in_the_streams_as_it_is(broker: Broker, started: Start) -> None:
     host = new_key()
-    end = NatsEnd(broker.url, host, readers=lambda: [KIM.public])
-    started(end)
-    reads, strange, locked = (started(link_to(broker, host, key=key)) for key in (KIM, OTHER, None))
-    end.send(b"the secret of t-7", "file:returns/t-7-secret.md", keep=True)
-    reads.has(b"the secret of t-7")
-    strange.until(lambda: bool(strange.states) and not strange.states[-1].up)
-    assert "sealed for others" in strange.states[-1].words
-    locked.until(lambda: bool(locked.states) and not locked.states[-1].up)
-    assert "locked" in locked.states[-1].words
-    stored = b"".join(path.read_bytes() for path in broker.store.rglob("*") if path.is_file())
-    assert end.host.encode() in stored
-    assert b"the secret of" not in stored
-    assert b"t-7-secret" not in stored
+    end, link = NatsEnd(broker.url, host), link_to(broker, host)
+    heard, shown = started(end), started(link)
+    end.send(b"the state of t-7", "file:returns/t-7-named.md", keep=True)
+    shown.has(b"the state of t-7")
+    link.send(b"retry t-7", keep=True)
+    heard.has(b"retry t-7")
 
+    async def read(client: Client) -> list[bytes]:
+        stream = client.jetstream()
+        names = ((STREAM, all_said_by(end.host)), (DECISIONS, decided_for(end.host)))
+        found = [await stream.get_last_msg(*name) for name in names]
+        assert not any("t-7" in (one.subject or "") for one in found)
+        return [one.data or b"" for one in found]
 
-def test_what_operators_say_is_sealed_for_the_host_always(broker: Broker, started: Start) -> None:
-    host = new_key()
-    link = link_to(broker, host)
-    started(link).is_up()
-    link.send(b"the answer is 4711", keep=True)
-    heard = started(NatsEnd(broker.url, host))
-    heard.has(b"the answer is 4711")
-    assert b"the answer is" not in b"".join(path.read_bytes() for path in broker.store.rglob("*") if path.is_file())
+    assert asked(broker.url, Login(), read) == [b"the state of t-7", b"retry t-7"]
 
 
 def test_after_a_broker_was_killed_all_that_was_said_meanwhile_is_there(tmp_path: Path, started: Start) -> None:

@@ -82,7 +82,6 @@ _CREDS: Final = argument(
     argument("paths", "PATH", "workspaces (default: the current directory)", nargs="*"),
     flag("--stdio", "through input and output, as ssh runs it for `agentwatch ssh://HOST/PATH`"),
     argument("--nats", "URL", "through this NATS server, for `agentwatch nats://SERVER/NAME`"), _CREDS,
-    flag("--seal", "with --nats: only operators whose keys are trusted here can read it, and not the server"),
     argument("--trust", "NAME=KEY", "trust the key of this operator first; again for the next one", action="append",
              default=[]),
     argument("--name", "NAME", "what this host calls itself (default: its name)", default=""),
@@ -96,8 +95,8 @@ def _relay(options: argparse.Namespace) -> int:
             "say how it is told: --stdio, as ssh runs it for `agentwatch ssh://HOST/PATH`, or --nats URL for"
             " `agentwatch nats://SERVER/NAME`"
         )
-    if options.nats is None and (options.creds or options.seal or options.trust):
-        raise UsageError("--creds, --seal and --trust belong to --nats")
+    if options.nats is None and (options.creds or options.trust):
+        raise UsageError("--creds and --trust belong to --nats")
     from agentwatch.commands.relay import key_of_host, nats, relay, stdio, trust
 
     trust(options.trust)
@@ -110,7 +109,7 @@ def _relay(options: argparse.Namespace) -> int:
     settings = load()
     key = key_of_host(next(iter(asked)), settings)
     if end is None:
-        end = nats(options.nats, key, options.creds, seals=options.seal, name=options.name)
+        end = nats(options.nats, key, options.creds, name=options.name)
     return relay(asked, settings, end, key, name=options.name)
 
 

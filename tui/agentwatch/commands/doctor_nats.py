@@ -122,9 +122,7 @@ def _connection(server: str, login: Login, found: _Found) -> Iterator[Result]:
     if found.is_encrypted:
         yield good(about, "it is encrypted (TLS)")
     elif urlsplit(server).hostname not in _HERE:
-        yield note(
-            about, "it is not encrypted: others on the way see what is not sealed; give the server a certificate"
-        )
+        yield note(about, "it is not encrypted: others on the way can read what passes; give the server a certificate")
     if found.largest < LARGEST_MESSAGE:
         yield note(about, f"messages are cut to {found.largest // 1024:,} KiB: `max_payload: 8MB` spares that")
 

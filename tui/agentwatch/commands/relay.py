@@ -27,8 +27,7 @@ from agentwatch.shell import FLEET, needing
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.envelope import PublicKey, SigningKey
-    from agentwatch.decisions.others import OtherKey
+    from agentwatch.decisions.envelope import SigningKey
     from agentwatch.monitor import Monitor
     from agentwatch.remote.frames import Decide, Result
     from agentwatch.remote.link import LinkState, RelayEnd
@@ -47,29 +46,21 @@ def trust(introductions: Sequence[str]) -> None:
         Keys().trust_other(Role.OPERATOR, key, name)
 
 
-def nats(server: str, key: SigningKey, creds: str | None, *, seals: bool, name: str = "") -> RelayEnd:
-    """The end on a NATS server, of a host with this name. With `seals`, only operators who may decide here can read
-    what is told. Its state is told on standard error. Raises UsageError, and KeyProblemError for keys that cannot be
-    read."""
+def nats(server: str, key: SigningKey, creds: str | None, *, name: str = "") -> RelayEnd:
+    """The end on a NATS server, of a host with this name, which prints its state on standard error. Raises UsageError,
+    and KeyProblemError for keys that cannot be read."""
     with needing(*FLEET):
         from agentwatch.remote.nats_connection import Login
         from agentwatch.remote.nats_end import NatsEnd
         from agentwatch.remote.nats_fleet import file_of
         from agentwatch.remote.nats_words import shown
 
-    def deciding() -> list[OtherKey]:
-        return [one for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
-
-    def readers() -> list[PublicKey]:
-        return [one.public for one in deciding()]
-
-    if seals and not readers():
-        raise UsageError("nobody could read it: `--trust NAME=KEY` says who may")
-    names = ", ".join(dict.fromkeys(clean(one.name) for one in deciding()))
+    deciding = [one for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
+    names = ", ".join(dict.fromkeys(clean(one.name) for one in deciding))
     say(f"relaying over {clean(shown(server))} as {key.public.text}")
     say(f"may decide here: {names or 'nobody yet; `--trust NAME=KEY` says who may'}")
     say(f"next, unless the server knows this host: {_introduction(name or socket.gethostname(), key)}")
-    return NatsEnd(server, key, login=Login(key, file_of(creds)), readers=readers if seals else None, note=_note)
+    return NatsEnd(server, key, login=Login(key, file_of(creds)), note=_note)
 
 
 def _note(state: LinkState) -> None:

@@ -84,8 +84,7 @@ class Fleet:
             )
         hub = hubs.get(address.server)
         if hub is None:
-            login = login_of(None, self._keys)
-            hub = hubs[address.server] = NatsHub(address.server, login, key=login.key)
+            hub = hubs[address.server] = NatsHub(address.server, login_of(None, self._keys))
         self._asked_for |= {address.host} - {""}
         for name in [address.host] if address.host else trusted:
             if name not in self._brokered:

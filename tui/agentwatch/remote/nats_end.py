@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -22,13 +20,12 @@ from agentwatch.remote.nats_names import DECISIONS, EVERYONE, host_of, live, sai
 from agentwatch.remote.nats_parts import Joiner, cut
 from agentwatch.remote.nats_pull import ConsumerGoneError, follow
 from agentwatch.remote.nats_words import TroubleError
-from agentwatch.remote.seal import Sealer, Unsealer, unsealed
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
-    from agentwatch.decisions.envelope import PublicKey, SigningKey
+    from agentwatch.decisions.envelope import SigningKey
 
 _AT_ONCE: Final = 256
 """Messages that are on their way to the server at the same time."""
@@ -58,7 +55,7 @@ class _Kept:
 
 
 class NatsEnd(RelayEnd):
-    """`key` is the host's. With `readers`, what the host says is sealed for these keys. `note` is told each state."""
+    """`key` is the host's. `note` is called with each state."""
 
     by_key: ClassVar[bool] = True
 
@@ -68,15 +65,10 @@ class NatsEnd(RelayEnd):
         key: SigningKey,
         *,
         login: Login | None = None,
-        readers: Callable[[], Iterable[PublicKey]] | None = None,
         note: Change = lambda _: None,
     ) -> None:
         self.host: Final = host_of(key.public)
-        self._readers = readers
         self._note = note
-        self._sealer: Sealer | None = None
-        self._unsealer = Unsealer(key)
-        self._secret = hashlib.sha256(b"agentwatch subjects" + key.private.private_bytes_raw()).digest()
         self._lock = threading.Lock()
         # By subject, in the order in which it was said: what the server does not have yet.
         self._waiting: OrderedDict[str, _Kept] = OrderedDict()
@@ -91,8 +83,6 @@ class NatsEnd(RelayEnd):
 
     def start(self, take: Take, change: Change) -> None:
         self._take = take
-        if self._readers is not None:
-            self._sealer = Sealer(self._readers())
 
         def tell(state: LinkState) -> None:
             self._note(state)
@@ -101,15 +91,14 @@ class NatsEnd(RelayEnd):
         self._connection.start(tell)
 
     def send(self, message: bytes, key: str = "", *, keep: bool = False, to: str = "") -> None:
-        data = unsealed(message) if self._sealer is None else self._sealer.seal(message)
         news = self._news
         with self._lock:
             if keep:
-                subject = said_by(self.host, key, self._secret)
+                subject = said_by(self.host, key)
                 self._waiting.pop(subject, None)
-                self._waiting[subject] = _Kept(subject, data)
+                self._waiting[subject] = _Kept(subject, message)
             elif news is not None:
-                self._passing.append((live(self.host, to or EVERYONE), data))
+                self._passing.append((live(self.host, to or EVERYONE), message))
         if news is not None:
             self._connection.soon(news.set)
 
@@ -204,8 +193,7 @@ class NatsEnd(RelayEnd):
         whole = self._joiner.add(way, message.data, message.headers)
         if whole is None:
             return False
-        opened = self._unsealer.open(whole)
-        await asyncio.get_running_loop().run_in_executor(self._workers, self._take, opened)
+        await asyncio.get_running_loop().run_in_executor(self._workers, self._take, whole)
         return True
 
     async def _queue(self, client: Client) -> None:

@@ -30,14 +30,13 @@ from agentwatch.remote.nats_names import (
 )
 from agentwatch.remote.nats_parts import Joiner, cut
 from agentwatch.remote.nats_pull import ConsumerGoneError, follow
-from agentwatch.remote.seal import SealedError, Sealer, Unsealer
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
     from nats.js import JetStreamContext
 
-    from agentwatch.decisions.envelope import PublicKey, SigningKey
+    from agentwatch.decisions.envelope import PublicKey
 
 _ACK_SECONDS: Final = 5.0
 """When a decision comes again that a host has taken and not acknowledged."""
@@ -57,7 +56,6 @@ class _Outgoing(NamedTuple):
     host: str
     data: bytes
     keep: bool
-    name: str
 
 
 class NatsLink(Link):
@@ -69,36 +67,27 @@ class NatsLink(Link):
         self.host: Final = host_of(host_key)
         self.screen = hub.screen
         self._hub = hub
-        self._host_key = host_key
-        self._sealer: Sealer | None = None
         self.take: Take
         self.change: Change
 
     def start(self, take: Take, change: Change) -> None:
         self.take, self.change = take, change
-        self._sealer = Sealer([self._host_key])
         self._hub.join(self)
 
     def send(self, message: bytes, *, keep: bool = False) -> None:
-        if self._sealer is not None:
-            name = hashlib.sha256(message).hexdigest()
-            self._hub.send(_Outgoing(self.host, self._sealer.seal(message), keep, name))
+        self._hub.send(_Outgoing(self.host, message, keep))
 
     def stop(self) -> None:
         self._hub.leave(self)
 
 
 class NatsHub:
-    """A connection for the links to all hosts of a fleet, or to `host` alone. It is there while one of them is.
+    """A connection for the links to all hosts of a fleet, or to `host` alone. It is there while one of them is."""
 
-    `key` is the operator's, else that of the login: without one, what is sealed cannot be read.
-    """
-
-    def __init__(self, server: str, login: Login, *, host: str | None = None, key: SigningKey | None = None) -> None:
+    def __init__(self, server: str, login: Login, *, host: str | None = None) -> None:
         self.server: Final = server
         self.screen: Final = secrets.token_hex(8)
         self._login, self._host = login, host
-        self._unsealer = Unsealer(key or login.key)
         self._lock = threading.Lock()
         self._links: dict[str, NatsLink] = {}
         self._connection: Connection | None = None
@@ -197,8 +186,9 @@ class NatsHub:
                     headers = header
                     if message.keep:
                         # No receipt is waited for: it would only say that the server has it, and the host's counts.
+                        name = hashlib.sha256(message.data).hexdigest()
                         now = int(asyncio.get_running_loop().time() / _AGAIN_SECONDS)
-                        headers = {**(header or {}), "Nats-Msg-Id": f"{message.name}.{self.screen}.{now}.{at}"}
+                        headers = {**(header or {}), "Nats-Msg-Id": f"{name}.{self.screen}.{now}.{at}"}
                     await client.publish(subject, part, headers=headers)
 
     async def _read(self, client: Client, connection: Connection) -> None:
@@ -279,10 +269,7 @@ class NatsHub:
         try:
             whole = self._joiner.add(host, message.data, message.headers)
             if whole is not None:
-                link.take(self._unsealer.open(whole))
-        except SealedError as error:
-            self._up.add(host)
-            link.change(LinkState(False, f"what this host says cannot be read: {error}"))
+                link.take(whole)
         except ValueError:
             # Not of ours: who has put it there can do no more than that.
             return

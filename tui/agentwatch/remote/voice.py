@@ -65,5 +65,7 @@ class Voice:
         """Say it where a host that was not heard yet signs with another key than was noted."""
         with suppress(ValueError):
             if self.key is not None and not self._was_heard and parts_of(message)[1] != self.key.keyid:
-                right = f"`agentwatch keys distrust {self._label} --host`, then start again"
-                self.why = f"it signs with another key than it had before; if you know why: {right}"
+                self.why = (
+                    "it signs with another key than it had before, or its agentwatch is older; update agentwatch there,"
+                    f" or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then start again"
+                )
