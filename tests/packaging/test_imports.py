@@ -48,7 +48,13 @@ def test_a_first_frame_waits_for_no_tree_and_no_monitor() -> None:
 
 def test_what_follows_a_first_frame_waits_for_nothing_that_reads_documents_or_sessions() -> None:
     statements = "import agentwatch.monitor, agentwatch.app.run, agentwatch.app.screens.main"
-    names = ("contracts.drift", "contracts.reading", "sources.sessions.reader", "history.database", "decisions.ledger")
+    names = (
+        "contracts.dialect",
+        "contracts.reading",
+        "sources.sessions.reader",
+        "history.database",
+        "decisions.ledger",
+    )
     modules = [f"agentwatch.{name}" for name in names]
     assert loaded(f"{statements}\nassert 'json' not in sys.modules", *modules, "sqlite3", "pydantic") == set()
 

@@ -11,5 +11,5 @@ Why it is so:
 - What Markdown allows breaks no return and hides nothing of one. A fence or a quote is somebody else's words; a fence
   is read only if its section has nothing else. A state that is given twice in two ways is an error.
 - A status that nobody knows is never green. The list of stage words allows: what else ends in -ed has no end.
-- JSON is parsed by the standard library. A scanner of ours finds lines, and runs only for a finding.
+- JSON is parsed by the standard library. What finds lines, and closes what breaks off, runs only for a finding.
 """

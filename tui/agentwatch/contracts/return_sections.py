@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from agentwatch.contracts.markdown_source import (
+from agentwatch.contracts.markdown import (
     Heading,
     after_fence,
     after_front_matter,
@@ -56,12 +56,12 @@ _MAX_STATE: Final = 200
 
 
 class Section(NamedTuple):
-    """One of the four sections: its body is the lines `first` up to, not including, `behind` (indices from 0)."""
+    """One of the four sections: its body is the lines `first` up to, not including, `end` (indices from 0)."""
 
     header: str
     heading: Heading
     first: int
-    behind: int
+    end: int
 
 
 class Sections(NamedTuple):
@@ -79,7 +79,7 @@ class Sections(NamedTuple):
         found = self.by_header.get(header)
         if found is None:
             return []
-        return [(each.first, each.behind) for each in (found, *self.repeated) if each.header == header]
+        return [(each.first, each.end) for each in (found, *self.repeated) if each.header == header]
 
     @property
     def first(self) -> int:
@@ -130,20 +130,20 @@ def open_returns(lines: list[str]) -> list[int]:
     first = next((header for each in found if (header := header_of(each.text)) is not None), None)
     if first is None:
         return []
-    behind = (*(each.line for each in found[1:]), len(lines))
+    end = (*(each.line for each in found[1:]), len(lines))
     starts = [
         each.line
-        for each, end in zip(found, behind, strict=True)
+        for each, end in zip(found, end, strict=True)
         if header_of(each.text) == STATUS and _state(lines, each.line + 1, end) is not None
     ]
     return starts if starts and first == STATUS else [0, *starts[1:]]
 
 
-def tail_of(lines: list[str], first: int, behind: int) -> int:
-    """Index of the last header of the return in these lines; `behind` where output may be quoted below it."""
-    headed = [(header, each.line) for each in headings(lines[first:behind]) if (header := header_of(each.text))]
+def tail_of(lines: list[str], first: int, end: int) -> int:
+    """Index of the last header of the return in these lines; `end` where output may be quoted below it."""
+    headed = [(header, each.line) for each in headings(lines[first:end]) if (header := header_of(each.text))]
     header, line = headed[-1] if headed else (None, 0)
-    return first + line if header in (STATUS, ATTESTATION) else behind
+    return first + line if header in (STATUS, ATTESTATION) else end
 
 
 def find_sections(
@@ -164,7 +164,7 @@ def find_sections(
     if embedded:
         sections = _without_frame(lines, sections)
     status = sections.by_header.get(STATUS)
-    state = None if status is None else _state(lines, status.first, status.behind)
+    state = None if status is None else _state(lines, status.first, status.end)
     if state and not (embedded or named) and _is_template(state):
         return None
     return sections if _is_return(lines, headed, sections, state, embedded=embedded or named) else None
@@ -178,9 +178,9 @@ def _headed(lines: list[str]) -> list[tuple[str | None, Heading]]:
     for index, (header, each) in enumerate(headed):
         if each.level > LEVEL and header in known:
             # What is called so inside a section is a part of it, unless it has the keys of the other.
-            behind = found[index + 1].line if index + 1 < len(found) else len(lines)
-            stated = header == STATUS and _state(lines, each.line, behind) is not None
-            if not stated and not (header == ATTESTATION and _has_attestation_key(lines, each.line, behind)):
+            end = found[index + 1].line if index + 1 < len(found) else len(lines)
+            stated = header == STATUS and _state(lines, each.line, end) is not None
+            if not stated and not (header == ATTESTATION and _has_attestation_key(lines, each.line, end)):
                 headed[index] = (None, each)
     return headed
 
@@ -192,12 +192,12 @@ def _arranged(lines: list[str], headed: list[tuple[str | None, Heading]]) -> Sec
     for index, (header, marked) in enumerate(headed):
         if header is None:
             continue
-        behind = len(lines)
+        end = len(lines)
         for known, other in headed[index + 1 :]:
             if known is not None or other.level <= marked.level:
-                behind = other.line
+                end = other.line
                 break
-        section = Section(header, marked, marked.line + 1, behind)
+        section = Section(header, marked, marked.line + 1, end)
         if by_header.setdefault(header, section) is not section:
             repeated.append(section)
     while start < len(lines) - 1 and not lines[start].strip():
@@ -208,26 +208,26 @@ def _arranged(lines: list[str], headed: list[tuple[str | None, Heading]]) -> Sec
 
 
 def _without_frame(lines: list[str], sections: Sections) -> Sections:
-    """The sections without what an agent's program wrote behind them: closing tags, and a remark after a gap."""
+    """The sections without what an agent's program wrote end them: closing tags, and a remark after a gap."""
     last = max(sections.by_header.values(), key=lambda section: section.first)
-    behind = last.behind
+    end = last.end
     if last.header == ATTESTATION:
-        keys = (index for index in range(last.first, last.behind) if is_attestation_key(lines[index]))
+        keys = (index for index in range(last.first, last.end) if is_attestation_key(lines[index]))
         after_blank = False
-        for index in range(max(keys, default=last.first), last.behind):
+        for index in range(max(keys, default=last.first), last.end):
             line = lines[index]
             remark = after_blank and bullet(line) is None and not _is_key(line) and heading(line, 0) is None
-            # A list goes on behind a tag only where no gap is.
-            below = takewhile(str.strip, lines[index + 1 : last.behind])
+            # A list goes on end a tag only where no gap is.
+            below = takewhile(str.strip, lines[index + 1 : last.end])
             tagged = _TAG.match(line) and not any(map(bullet, below))
             if tagged or (line.strip() and remark):
-                behind = index
+                end = index
                 break
             after_blank = not line.strip()
     else:
-        while behind > last.first and (not lines[behind - 1].strip() or _TAG.match(lines[behind - 1])):
-            behind -= 1
-    return sections._replace(by_header={**sections.by_header, last.header: last._replace(behind=behind)})
+        while end > last.first and (not lines[end - 1].strip() or _TAG.match(lines[end - 1])):
+            end -= 1
+    return sections._replace(by_header={**sections.by_header, last.header: last._replace(end=end)})
 
 
 def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
@@ -247,10 +247,10 @@ def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
             indent = line[: len(line) - len(line.lstrip(" "))]
             if next((each for each in lines[index + 1 :] if each.strip()), indent)[: len(indent)] != indent:
                 break
-            behind = index
-            while behind < len(lines) and (lines[behind].startswith(indent) or not lines[behind].strip()):
-                behind += 1
-            return lines[:index] + [each.removeprefix(indent) for each in lines[index:behind]]
+            end = index
+            while end < len(lines) and (lines[end].startswith(indent) or not lines[end].strip()):
+                end += 1
+            return lines[:index] + [each.removeprefix(indent) for each in lines[index:end]]
     return lines
 
 
@@ -269,7 +269,7 @@ def _is_return(
     if in_its_place and (len(by_header) > 1 or _tells_a_state(state or "", lines, by_header[STATUS])):
         return True
     attestation = by_header.get(ATTESTATION)
-    attested = attestation is not None and _has_attestation_key(lines, attestation.first, attestation.behind)
+    attested = attestation is not None and _has_attestation_key(lines, attestation.first, attestation.end)
     if begins and len(by_header) >= 3:
         return state is not None or attested or _has_attestation_key(lines, first, len(lines))
     # Without `## Status`, or with one whose name nobody would recognise, the state stands before the others.
@@ -281,26 +281,23 @@ def _is_template(state: str) -> bool:
     return state not in STATES and _ANY_STATE.search(state[:_MAX_STATE]) is not None
 
 
-def _state(lines: list[str], first: int, behind: int) -> str | None:
+def _state(lines: list[str], first: int, end: int) -> str | None:
     """The value of a `state` key among these lines, None where there is none."""
-    for line in lines[first:behind]:
-        told = entry(line) if "state" in line.lower() else None
-        if told is not None and told.name == "state":
-            return told.value
-    return None
+    told = (entry(line) for line in lines[first:end] if "state" in line.lower())
+    return next((each.value for each in told if each is not None and each.name == "state"), None)
 
 
 def _tells_a_state(state: str, lines: list[str], status: Section) -> bool:
     """With no other section there, `state` must be one of ours, or cut off in one, or have a summary beside it."""
     word = folded(state)
-    if any(folded(known).startswith(word) for known in STATES) and (word or status.behind == len(lines)):
+    if any(folded(known).startswith(word) for known in STATES) and (word or status.end == len(lines)):
         return True
-    entries = (entry(lines[index]) for index in range(status.first, status.behind))
+    entries = (entry(lines[index]) for index in range(status.first, status.end))
     return any(found is not None and found.key.lower() == "summary" for found in entries)
 
 
-def _has_attestation_key(lines: list[str], first: int, behind: int) -> bool:
-    return any(is_attestation_key(lines[index]) for index in range(first, behind))
+def _has_attestation_key(lines: list[str], first: int, end: int) -> bool:
+    return any(is_attestation_key(lines[index]) for index in range(first, end))
 
 
 def _is_key(line: str) -> bool:

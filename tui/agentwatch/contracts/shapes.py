@@ -1,17 +1,17 @@
 """What reading a handoff or a return gives: small immutable values that the whole program passes around.
 
 They are summaries. The full model of a document is parsed again, by `reading.read_and_open`, only while somebody
-looks at it: a workspace may hold a hundred thousand of them.
+looks at it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentwatch.contracts.validation import Contracted
+    from agentwatch.contracts.fields import Model
 
 
 class Contract(StrEnum):
@@ -154,12 +154,14 @@ class Reading:
 
     `complete` is False where the text does not parse, ends in the middle or holds nothing of what its name says: it
     may still be being written.
-    `document` has what could be read all the same. Findings are in the order of their lines.
+    `document` has what could be read all the same. Findings are in the order of their lines. `model` is its full typed
+    model, where it was asked for: a workspace may hold a hundred thousand documents.
     """
 
     document: Document
     findings: tuple[Finding, ...] = ()
     complete: bool = True
+    model: Model | None = field(default=None, compare=False, repr=False)
 
     @property
     def contract(self) -> Contract:
@@ -169,9 +171,5 @@ class Reading:
     def has_error(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
-
-class Opened(NamedTuple):
-    """A recognised document: its reading, and its full model."""
-
-    reading: Reading
-    model: Contracted
+    def without_model(self) -> Reading:
+        return Reading(self.document, self.findings, self.complete)

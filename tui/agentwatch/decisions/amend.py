@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from agentwatch.contracts.checks import why_not_relative
 from agentwatch.contracts.json_text import Node
-from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.recognise import WRAPPER, contract_of, leading_contract_of, unwrapped
 from agentwatch.contracts.shapes import Contract
-from agentwatch.contracts.signatures import WRAPPER, contract_of, leading_contract_of, unwrapped
 from agentwatch.decisions.errors import DecisionError
 
 _OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)

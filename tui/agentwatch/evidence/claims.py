@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import asked
 from agentwatch.evidence.commands.statements import statements_in, tells_result
@@ -18,12 +18,12 @@ from agentwatch.text import folded
 
 if TYPE_CHECKING:
     # Each takes a while to load, and few workspaces hold all of them.
+    from agentwatch.contracts.fields import Model
     from agentwatch.contracts.handoff import HandoffPacket
     from agentwatch.contracts.report import Report
     from agentwatch.contracts.return_format import ReturnFormat
     from agentwatch.contracts.return_meta import ReturnMeta
     from agentwatch.contracts.subagent_return import SubagentReturn
-    from agentwatch.contracts.validation import Contracted
 
 MAX_ASSERTIONS: Final = 1_000
 """Assertions of one return that are checked; one more says that there were more."""
@@ -58,17 +58,17 @@ class Told(NamedTuple):
     demands: asked.Demands | None = None
 
 
-def told_by(opened: Opened | None, *, logged: bool = False) -> Told:
+def told_by(opened: Reading | None, *, logged: bool = False) -> Told:
     """What a document says, by its full model: most of that is needed for nothing else, and large. `logged`: also what
     it says of commands and tests."""
     if opened is None:
         return Told()
-    document, model = opened.reading.document, opened.model
+    document, model = opened.document, opened.model
     if isinstance(document, Return):
         is_cited = document.contract is Contract.RETURN_FORMAT
         cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None
         return Told(document, tuple(_stated(document, model, logged=logged)), cited)
-    is_packet = opened.reading.contract is Contract.HANDOFF_PACKET
+    is_packet = opened.contract is Contract.HANDOFF_PACKET
     return Told(demands=asked.demands_of(cast("HandoffPacket", model)) if is_packet else None)
 
 
@@ -138,7 +138,7 @@ def _all(told: Told, summary: Return, text: str, demands: asked.Demands | None, 
         yield from asked.assertions_of(demands, told.cited, summary.outcome, text, made, logged=logged)
 
 
-def _stated(summary: Return, model: Contracted, *, logged: bool) -> Iterator[Assertion]:
+def _stated(summary: Return, model: Model | None, *, logged: bool) -> Iterator[Assertion]:
     """The claims of a return, by its full model, in the order of the document."""
     unfinished = summary.outcome is Outcome.WORKING
     if logged and not unfinished:

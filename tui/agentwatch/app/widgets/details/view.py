@@ -14,7 +14,7 @@ from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
-    from agentwatch.contracts.validation import Contracted
+    from agentwatch.contracts.fields import Model
     from agentwatch.delegation.attempt import Attempt
     from agentwatch.delegation.run import Run
     from agentwatch.delegation.task import Task, Version
@@ -33,7 +33,7 @@ class Opened(NamedTuple):
     """A document that was read: its text, None if that is gone, and its model, None if it follows no contract."""
 
     text: str | None
-    model: Contracted | None
+    model: Model | None
 
     def __bool__(self) -> bool:
         return self.text is not None
@@ -84,7 +84,7 @@ class View(NamedTuple):
                 return Opened(source, None)
             over = version.stored and isinstance(version.document, Handoff)
             document = read_and_open(source, path, embedded=version.stored, handed_over=over)
-            is_known = document is not None and document.reading.document.recognised
+            is_known = document is not None and document.document.recognised
             return Opened(source, document.model if document is not None and is_known else None)
 
         return self.reads.later((path, version.digest), read)

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FRONT_MATTER_LINES: Final = 200
-_MARKS: Final = frozenset("#`~")
-_MARKS_OR_SPACE: Final = _MARKS | {" "}
 _DECORATIONS: Final = ("*", "_", "`")
-_DEEPEST: Final = 6
-_INDENT: Final = 3
-_TOO_FAR: Final = " " * 4
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
 _KEY: Final = re.compile(
     r"[ \t]*(?:(?P<bullet>[-*+])[ \t]+)?(?P<open>\*\*|__|[*_`])?(?P<key>[A-Za-z](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?)"
@@ -28,18 +24,16 @@ _KEY: Final = re.compile(
 )
 _BULLET: Final = re.compile(r"([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)\Z", re.DOTALL)
 _RULE: Final = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")
-_TITLE: Final = re.compile(r"##+[ \t]")
 _COMMENT: Final = "<!--"
 # A whole comment, or a code span: what is quoted there opens none.
 _CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
 _LONGEST: Final = 2_000
 """Characters of a line in which comments are looked for."""
-_SHORT: Final = 40
-_KEPT: Final = 500
-"""Short lines that are known for the next document: nearly all returns have the same headers and keys."""
 _LOOK_AHEAD: Final = 50
 """Lines that a comment behind words may run on."""
-
+_SHORT: Final = 40
+_CACHED: Final = 500
+"""Short lines that are known for the next document: nearly all returns have the same headers and keys."""
 
 Spans = list[tuple[int, int]]
 """Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
@@ -54,19 +48,16 @@ class Heading(NamedTuple):
 
 
 class Fence(NamedTuple):
-    """A fenced block: its lines are `first` up to, not including, `behind`; `closed` says that its end was found."""
+    """A fenced block: its lines are `first` up to, not including, `end`; `closed` says that its end was found."""
 
     first: int
-    behind: int
+    end: int
     language: str
     closed: bool
 
 
 class KeyLine(NamedTuple):
-    """A `key: value` line. `name` is the key as a contract would spell it.
-
-    `bullet` and `decorated` say how the key was dressed up; `plain` is a `:` separator.
-    """
+    """A `key: value` line. `name` is the key as a contract would spell it; `plain` is a `:` separator."""
 
     key: str
     name: str
@@ -94,37 +85,34 @@ def lines_of(text: str) -> list[str]:
 def after_front_matter(lines: list[str]) -> int:
     """Index of the first line behind YAML front matter, 0 where there is none: a rule above a heading is none."""
     if lines[0].rstrip() == "---":
-        for index in range(1, min(len(lines), _FRONT_MATTER_LINES)):
-            if _TITLE.match(lines[index]):
+        for index, line in enumerate(lines[1:_FRONT_MATTER_LINES], 1):
+            if re.match(r"##+[ \t]", line):
                 break
-            if lines[index].rstrip() in ("---", "..."):
+            if line.rstrip() in ("---", "..."):
                 return index + 1
     return 0
-
-
-def headings(lines: list[str], start: int = 0) -> list[Heading]:
-    """The headings outside of fences, in order."""
-    if "#" not in "".join(lines):
-        return []
-    return [
-        made
-        for index, before, after in _marked(lines, start)
-        if not before and not after and (made := heading(lines[index], index)) is not None
-    ]
 
 
 def _marked(lines: list[str], start: int) -> Iterator[tuple[int, str, str]]:
     """(index, fence open before it, fence open behind it) of each line that begins as a heading or a fence does."""
     fence = ""
     for index, line in enumerate(lines):
-        if line[:1] in _MARKS_OR_SPACE and line[:4] != _TOO_FAR and index >= start:
+        if line[:1] in (" ", "#", "`", "~") and line[:4] != "    " and index >= start:
             mark = line.lstrip(" ")[:1]
-            if mark in _MARKS:
+            if mark in ("#", "`", "~"):
                 before, fence = fence, fence if mark == "#" else after_fence(line, fence)
                 yield index, before, fence
 
 
-def heading(line: str, index: int) -> Heading | None:
+def headings(lines: list[str], start: int = 0) -> list[Heading]:
+    """The headings outside of fences, in order."""
+    if "#" not in "".join(lines):
+        return []
+    outside = (index for index, before, after in _marked(lines, start) if not before and not after)
+    return [made for index in outside if (made := heading(lines[index], index)) is not None]
+
+
+def heading(line: str, index: int = 0) -> Heading | None:
     """The heading that a line is, or None."""
     found = _short_title(line) if len(line) <= _SHORT else _title(line)
     return None if found is None else Heading(index, *found)
@@ -135,18 +123,15 @@ def _title(line: str) -> tuple[int, str] | None:
     marked = line.lstrip(" ")
     rest = marked.lstrip("#")
     level = len(marked) - len(rest)
-    if not 1 <= level <= _DEEPEST or len(line) - len(marked) > _INDENT or (rest and rest[0] not in " \t"):
+    if not 1 <= level <= 6 or len(line) - len(marked) > 3 or (rest and rest[0] not in " \t"):
         return None
     text = rest.strip()
-    if text.endswith("#"):
-        # A closing sequence, only if a space stands before it: `## Status ##`, not `## C#`.
-        opened = text.rstrip("#")
-        if not opened or opened[-1] in " \t":
-            text = opened.rstrip()
-    return level, text
+    opened = text.rstrip("#")
+    # A closing sequence, only if a space stands before it: `## Status ##`, not `## C#`.
+    return level, opened.rstrip() if not opened or opened[-1] in " \t" else text
 
 
-_short_title: Final = lru_cache(_KEPT)(_title)
+_short_title: Final = lru_cache(_CACHED)(_title)
 
 
 def after_fence(line: str, fence: str) -> str:
@@ -157,8 +142,7 @@ def after_fence(line: str, fence: str) -> str:
     marker = match[1]
     if not fence:
         return marker
-    closes = marker[0] == fence[0] and len(marker) >= len(fence) and not match[2]
-    return "" if closes else fence
+    return "" if marker[0] == fence[0] and len(marker) >= len(fence) and not match[2] else fence
 
 
 def _may_fence(lines: list[str]) -> bool:
@@ -169,24 +153,20 @@ def _may_fence(lines: list[str]) -> bool:
 
 def fences(lines: list[str], start: int = 0, limit: int = 200) -> list[Fence]:
     """The first `limit` fenced blocks."""
-    if not _may_fence(lines):
-        return []
-    found: list[Fence] = []
-    opening = -1
+    return list(islice(_fences(lines, start), limit)) if _may_fence(lines) else []
+
+
+def _fences(lines: list[str], start: int) -> Iterator[Fence]:
+    opening, language = -1, ""
     for index, before, after in _marked(lines, start):
         if after and not before:
-            opening = index
+            match = _FENCE.match(lines[index])
+            opening, language = index, match[2].lower() if match else ""
         elif before and not after:
-            found.append(_fence(lines, opening, index, closed=True))
+            yield Fence(opening + 1, index, language, closed=True)
             opening = -1
-            if len(found) == limit:
-                break
-    return found if opening < 0 else [*found, _fence(lines, opening, len(lines), closed=False)]
-
-
-def _fence(lines: list[str], opening: int, behind: int, *, closed: bool) -> Fence:
-    match = _FENCE.match(lines[opening])
-    return Fence(opening + 1, behind, match[2].lower() if match else "", closed)
+    if opening >= 0:
+        yield Fence(opening + 1, len(lines), language, closed=False)
 
 
 def entry(line: str) -> KeyLine | None:
@@ -204,18 +184,16 @@ def _entry(line: str) -> KeyLine | None:
     match = _KEY.match(line)
     if match is None:
         return None
-    value = match["value"].strip()
-    opened = match["open"]
-    closed = match["close"] or match["late"]
-    if opened and not closed and value.endswith(opened):
+    value, opened = match["value"].strip(), match["open"]
+    if opened and not (match["close"] or match["late"]) and value.endswith(opened):
         # The whole line is emphasised: **state: SUCCESS**
         value = value[: -len(opened)].rstrip()
-    key = match["key"]
-    name = key.lower().replace(" ", "_").replace("-", "_")
-    return KeyLine(key, name, value, match["bullet"] is not None, opened is not None, match["separator"] == ":")
+    name = match["key"].lower().replace(" ", "_").replace("-", "_")
+    is_plain = match["separator"] == ":"
+    return KeyLine(match["key"], name, value, match["bullet"] is not None, opened is not None, is_plain)
 
 
-_short_entry: Final = lru_cache(_KEPT)(_entry)
+_short_entry: Final = lru_cache(_CACHED)(_entry)
 
 
 def bullet(line: str) -> Bullet | None:
@@ -237,19 +215,18 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
 
     Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
     """
-    indices = [index for first, behind in spans for index in range(first, behind)]
+    indices = [index for first, end in spans for index in range(first, end)]
     if not _may_fence([lines[index] for index in indices]):
         return indices, indices
     outside: list[int] = []
     both: list[int] = []
-    for first, behind in spans:
+    for first, end in spans:
         fence = ""
-        for index in range(first, behind):
+        for index in range(first, end):
             after = after_fence(lines[index].lstrip(), fence)
             if after == fence:
                 both.append(index)
-                if not fence:
-                    outside.append(index)
+                outside += [] if fence else [index]
             fence = after
     return outside, both
 
@@ -270,8 +247,7 @@ def uncommented(lines: list[str]) -> list[str]:
             fence = after_fence(line, fence)
             if not fence and _COMMENT in line and len(line) < _LONGEST:
                 line = _CLOSED.sub(lambda match: match[0] if match[1] else "", line)
-                shown = _CLOSED.sub(lambda match: " " * len(match[0]), line)
-                at = shown.find(_COMMENT)
+                at = _CLOSED.sub(lambda match: " " * len(match[0]), line).find(_COMMENT)
                 in_comment = at >= 0 and (not line[:at].strip() or _is_closed_below(lines, index))
                 line = line[:at] if in_comment else line
         seen.append(line)
@@ -281,8 +257,6 @@ def uncommented(lines: list[str]) -> list[str]:
 def _is_closed_below(lines: list[str], index: int) -> bool:
     """Whether a comment that begins behind words of this line ends in its paragraph."""
     for line in lines[index + 1 : index + _LOOK_AHEAD]:
-        if not line.strip():
-            return False
-        if "-->" in line:
-            return True
+        if not line.strip() or "-->" in line:
+            return bool(line.strip())
     return False
