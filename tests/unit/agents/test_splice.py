@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.setup.splice import JsonEntry, JsonMember, added, removed
-from agentwatch.contracts.json_text import BrokenError, commented
+from agentwatch.agents.setup.splice import BrokenError, JsonEntry, JsonMember, added, commented, removed
 
 MEMBER = JsonMember(("mcp", "agentwatch"), {"command": ["agentwatch", "mcp"], "enabled": True})
 ENTRY = JsonEntry(("hooks", "Stop"), {"ours": 1}, lambda entry: isinstance(entry, dict) and "ours" in entry)

@@ -33,8 +33,6 @@ MAX_PARTS: Final = 20_000
 TEXT_BEHIND: Final = "text behind the object"
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
-_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*"|[\[{]\s*,)|,(?=\s*[}\]])', re.DOTALL)
 # What stands before a part (white space, the comma of the one before), and its key; behind the last there is none.
 _PART: Final = re.compile(
     r'([ \t\n\r]*+(?:,[ \t\n\r]*+)?)(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+)?(?=[^\]}])', re.DOTALL
@@ -164,33 +162,8 @@ class Node:
             yield from part.walk((*location, part.step))
 
 
-class BrokenError(ValueError):
-    """The text is no JSON, even with comments. The message says where."""
-
-
-def commented(text: str) -> Node:
-    """JSON with the comments and trailing commas that some programs allow. Raises BrokenError."""
-    bare = f" {text[1:]}" if text.startswith("\ufeff") else text
-    plain = _LAST_COMMA.sub(_blanked, _COMMENT.sub(_blanked, bare))
-    try:
-        json.loads(plain, parse_constant=_refused)
-    except JSONDecodeError as error:
-        raise BrokenError(f"line {error.lineno}: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
-        raise BrokenError(f"it cannot be read: {error}") from error
-    return Node(plain, _behind_space(plain, 0))
-
-
-def _blanked(match: re.Match[str]) -> str:
-    # The same length and the same lines, so that every offset stays true.
-    return match[1] or re.sub(r"[^\n]", " ", match[0])
-
-
-def _refused(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _behind_space(text: str, at: int) -> int:
+def behind_space(text: str, at: int = 0) -> int:
+    """The offset behind white space."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
@@ -211,7 +184,7 @@ def _break_of(error: JSONDecodeError) -> Break:
     if ends or error.msg.startswith("Unterminated"):
         return Break(end, "the text ends", at_end=True)
     if error.msg.startswith("Illegal trailing comma"):
-        at = _behind_space(text, at + 1)
+        at = behind_space(text, at + 1)
         return Break(at, "a key in double quotes is missing" if text[at] == "}" else "a value is missing")
     start = at
     is_in_word = error.msg.startswith("Ex") and _WORD_AT.match(text, at) is not None
@@ -339,7 +312,7 @@ class JsonSource:
 
     @cached_property
     def _node(self) -> Node:
-        return Node(self._sound, _behind_space(self._sound, 0), MAX_PARTS)
+        return Node(self._sound, behind_space(self._sound, 0), MAX_PARTS)
 
     def _line(self, offset: int) -> int:
         # Most questions come in the order of the text: counting on from the last one keeps many of them linear.

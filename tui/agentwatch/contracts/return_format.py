@@ -34,6 +34,8 @@ from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
 from agentwatch.text import folded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentwatch.contracts.json_text import Location
 
 _MISSING: Final = {STATUS: "RET001", DELIVERABLES: "RET002", EVIDENCE: "RET003", ATTESTATION: "RET004"}
@@ -149,12 +151,10 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
     _judge_headers(sections, findings, embedded=embedded)
 
     raw: dict[str, Any] = {}
-    keys = _read_status(
-        lines,
-        sections.spans(STATUS) or [(sections.start, sections.first)],
-        findings if STATUS in found else Findings(),
-        swallowed=STATUS in found and DELIVERABLES not in found,
-    )
+    # What was found without its header is read, and not judged: the missing header says it all.
+    spans = sections.spans(STATUS) or [(sections.start, sections.first)]
+    swallowed = STATUS in found and DELIVERABLES not in found
+    keys = _read_status(lines, spans, findings if STATUS in found else Findings(), swallowed=swallowed)
     evidence, attestation = sections.spans(EVIDENCE), sections.spans(ATTESTATION)
     if evidence and not attestation:
         # The keys of an attestation whose header is missing end the evidence.
@@ -163,20 +163,14 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         evidence, attestation = [(first, cut)], [(cut, end)]
     attested = _read_attestation(lines, attestation, findings if ATTESTATION in found else Findings())
     unjudged: dict[str, Any] = {}
-    # What was found without its header is read, and not judged: the missing header says it all.
     (raw if STATUS in found else unjudged)["status"] = _status_values(keys, findings)
     (raw if ATTESTATION in found else unjudged)["attestation"] = attested.values | attested.lists
 
-    if (section := found.get(DELIVERABLES)) is not None:
-        raw["deliverables"], some = _read_deliverables(
-            lines, sections.spans(DELIVERABLES), findings, swallowed=EVIDENCE not in found
-        )
-        if not some:
-            findings.add_in("RET030", section.heading.line)
-    if (section := found.get(EVIDENCE)) is not None:
-        raw["evidence"], some = _read_evidence(lines, evidence, findings)
-        if not some:
-            findings.add_in("RET040", section.heading.line)
+    if DELIVERABLES in found:
+        spans = sections.spans(DELIVERABLES)
+        raw["deliverables"] = _read_deliverables(lines, spans, findings, swallowed=EVIDENCE not in found)
+    if EVIDENCE in found:
+        raw["evidence"] = _read_evidence(lines, evidence, findings)
 
     model = TABLE.read(ReturnFormat, raw, findings)
     if STATUS in found:
@@ -217,14 +211,11 @@ def _judge_headers(sections: Sections, findings: Findings, *, embedded: bool) ->
 
 
 def _status_values(keys: Keys, findings: Findings) -> dict[str, Any]:
-    values: dict[str, Any] = dict(keys.values)
-    attempt = values.pop("attempt", None)
-    if attempt is not None:
-        if _INTEGER.match(attempt):
-            values["attempt"] = int(attempt)
-        else:
-            findings.add_in("RET022", keys.lines["attempt"], value=shown(attempt))
-    return values
+    attempt = keys.values.get("attempt")
+    is_number = attempt is not None and _INTEGER.match(attempt)
+    if attempt is not None and not is_number:
+        findings.add_in("RET022", keys.lines["attempt"], value=shown(attempt))
+    return {**keys.values, "attempt": int(attempt) if attempt and is_number else None}
 
 
 def _judge_status(keys: Keys, attested: Keys, model: ReturnFormat, findings: Findings, *, whole: bool) -> None:
@@ -233,7 +224,7 @@ def _judge_status(keys: Keys, attested: Keys, model: ReturnFormat, findings: Fin
     summary = values.get("summary")
     if summary and (count := sentences(summary)) > 1:
         findings.add("RET015", ("status", "summary"), count=count)
-    code = values.get("error_code")
+    code, hint = values.get("error_code"), values.get("retry_hint")
     if code and any(character.isspace() for character in code):
         findings.add("ERR006", ("status", "error_code"), value=shown(code))
     if status.state == "ERROR":
@@ -242,19 +233,17 @@ def _judge_status(keys: Keys, attested: Keys, model: ReturnFormat, findings: Fin
         if not code:
             findings.add("ERR005", ("status", "error_code"))
     elif status.state == "SUCCESS":
-        speaking = [key for key in ("error_code", "retry_hint") if values.get(key)]
-        if status.retry_recommended == "yes":
-            speaking.append("retry_recommended")
-        if speaking:
-            first = min(speaking, key=lambda key: keys.lines[key])
+        speaking = {"error_code": code, "retry_hint": hint, "retry_recommended": status.retry_recommended == "yes"}
+        first = next((key for key in values if speaking.get(key)), None)
+        if first is not None:
             findings.add("ERR007", ("status", first), key=first)
     elif status.state == "PARTIAL" and whole:
         limitations = attested.lists.get("limitations")
         if not limitations:
             findings.add("RET063", ("attestation",))
-        elif not values.get("retry_hint") and not tells_a_next_step(" ".join((summary or "", *limitations))):
+        elif not hint and not tells_a_next_step(" ".join((summary or "", *limitations))):
             findings.add("RET064", ("attestation", "limitations"))
-    if status.retry_recommended == "yes" and status.state != "SUCCESS" and not values.get("retry_hint"):
+    if status.retry_recommended == "yes" and status.state != "SUCCESS" and not hint:
         findings.add("ERR004", ("status", "retry_hint"))
 
 
@@ -317,11 +306,11 @@ class Keys:
 def _read_status(lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool = False) -> Keys:
     """The keys of `## Status`.
 
-    `swallowed`: the header of the next section is missing, so what stands end an empty line is not of the status.
+    `swallowed`: the header of the next section is missing, so what stands behind an empty line is not of the status.
     """
     keys = Keys()
     after_blank = False
-    for index in _with_keys(lines, spans, STATUS_KEYS):
+    for index in _visible(lines, spans, lambda line: _known(line, STATUS_KEYS)):
         text = lines[index]
         if not text.strip():
             after_blank = bool(keys.values)
@@ -343,21 +332,15 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _with_keys(lines: list[str], spans: Spans, known: tuple[str, ...]) -> list[int]:
-    """The lines of a section outside of fences; inside, too, where none of its keys stands outside."""
+def _visible(lines: list[str], spans: Spans, counts: Callable[[str], object] = str.strip) -> list[int]:
+    """The lines of a section outside of fences; inside, too, where nothing that counts stands outside."""
     outside, both = unfenced(lines, spans)
-    return both if len(outside) < len(both) and not any(_known(lines[index], known) for index in outside) else outside
-
-
-def _with_bullets(lines: list[str], spans: Spans) -> list[int]:
-    """The lines of a section outside of fences; inside, too, where nothing stands outside."""
-    outside, both = unfenced(lines, spans)
-    return outside if len(outside) == len(both) or any(lines[index].strip() for index in outside) else both
+    return outside if len(outside) == len(both) or any(counts(lines[index]) for index in outside) else both
 
 
 def _is_no_text(line: str) -> bool:
     """Whether a line only structures a section."""
-    return is_rule(line) or heading(line, 0) is not None
+    return is_rule(line) or heading(line) is not None
 
 
 def _item(line: str) -> Bullet | None:
@@ -400,14 +383,12 @@ def _put_split(keys: Keys, name: str, value: str, index: int, findings: Findings
         name, value = match[1], value[match.end() :].strip()
 
 
-def _read_deliverables(
-    lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool = False
-) -> tuple[list[dict[str, str]], bool]:
-    """(deliverables with `path` and `description`, whether there was any bullet at all)."""
+def _read_deliverables(lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool) -> list[dict[str, str]]:
+    """Deliverables with `path` and `description`. `swallowed` as for the status."""
     found: list[dict[str, str]] = []
     any_bullet = False
     indent: int | None = None
-    for index in _with_bullets(lines, spans):
+    for index in _visible(lines, spans):
         text = lines[index]
         if not text.strip():
             if swallowed and any_bullet:
@@ -436,25 +417,27 @@ def _read_deliverables(
                 findings.add_in("RET033", index, value=shown(path))
             elif not description:
                 findings.add_in("RET032", index)
-            if len(found) < MAX_ENTRIES:
-                found.append({"path": path, "description": description} if description else {"path": path})
-    return found, any_bullet
+            found.append({"path": path, "description": description} if description else {"path": path})
+    if not any_bullet:
+        findings.add_in("RET030", spans[0][0] - 1)
+    return found[:MAX_ENTRIES]
 
 
-def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> tuple[list[str], bool]:
-    """(evidence pointers, whether there was any bullet at all). Indented lines belong to their bullet."""
+def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> list[str]:
+    """Evidence pointers. Indented lines belong to their bullet."""
     found: list[str] = []
     any_bullet = False
-    for index in _with_bullets(lines, spans):
+    for index in _visible(lines, spans):
         text = lines[index]
         item = _item(text)
         if item is not None:
             any_bullet = True
-            if folded(item.text) not in LIKE_NONE and len(found) < MAX_ENTRIES:
-                found.append(item.text)
+            found += [] if folded(item.text) in LIKE_NONE else [item.text]
         elif text.strip() and not _is_no_text(text) and not (text[:1] in " \t" and found):
             findings.add_in("RET041", index)
-    return found, any_bullet
+    if not any_bullet:
+        findings.add_in("RET040", spans[0][0] - 1)
+    return found[:MAX_ENTRIES]
 
 
 def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Keys:
@@ -486,7 +469,7 @@ def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Key
             elif current in FILE_KEYS:
                 _put_path(attested.lists[current], current, item, index, findings)
             elif current in attested.lists and not below and folded(item.text) not in LIKE_NONE:
-                append(attested.lists[current], item.text)
+                attested.lists[current].append(item.text)
         elif _is_no_text(text) or _LABEL.match(text):
             apart = apart or not is_rule(text)
         elif item is None and _ANY_KEY.match(text):
@@ -495,7 +478,7 @@ def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Key
             current = "" if text.rstrip().endswith(":") else current
         elif current in FILE_KEYS and BARE_PATH.match(text) and not (after_blank and attested.lists[current]):
             findings.add_in("RET024", index, value=shown(text.strip()))
-            append(attested.lists[current], text.strip().strip("`"))
+            attested.lists[current].append(text.strip().strip("`"))
         else:
             if current in FILE_KEYS and not attested.lists[current]:
                 texts.setdefault(current, (text.strip(), index))
@@ -516,7 +499,7 @@ def _judge_lists(attested: Keys, texts: dict[str, tuple[str, int]], findings: Fi
             else:
                 findings.add_in("RET057", attested.lines[key], key=key)
     for entries in attested.lists.values():
-        entries[:] = filter(None, entries)
+        entries[:] = list(filter(None, entries))[:MAX_ENTRIES]
 
 
 def _with_lists(lines: list[str], spans: Spans) -> list[int]:
@@ -524,7 +507,7 @@ def _with_lists(lines: list[str], spans: Spans) -> list[int]:
     outside, both = unfenced(lines, spans)
     if len(outside) == len(both):
         return outside
-    chosen = _with_keys(lines, spans, _ATTESTED)
+    chosen = _visible(lines, spans, lambda line: _known(line, _ATTESTED))
     kept = set(chosen)
     bare: int | None = None
     for index in [*chosen, len(lines)]:
@@ -551,11 +534,11 @@ def _put_attested(attested: Keys, name: str, value: str, index: int, findings: F
         if name in FILE_KEYS:
             findings.add_in("RET056", index, key=name)
             if folded(value) not in LIKE_NONE:
-                for part in re.split(r"\s*[,;]\s*", value.strip("[]")):
-                    append(attested.lists[name], part.strip("`'\" "))
+                parts = re.split(r"\s*[,;]\s*", value.strip("[]"))
+                attested.lists[name] += [part.strip("`'\" ") for part in parts]
         else:
             findings.add_in("RET062", index)
-            append(attested.lists[name], value)
+            attested.lists[name].append(value)
     return name
 
 
@@ -611,7 +594,7 @@ def _put_path(entries: list[str], key: str, item: Bullet, index: int, findings: 
             findings.add_in("RET060", index, key=key)
         return
     if item.marker == "-" and _PLAIN_PATH.match(text) and not why_not_relative(text):
-        append(entries, text)
+        entries.append(text)
         return
     path = _undressed(text)
     marked = _marked_path(path)
@@ -628,10 +611,4 @@ def _put_path(entries: list[str], key: str, item: Bullet, index: int, findings: 
     reason = why_not_relative(path)
     if reason is not None:
         findings.add_in("RET059", index, key=key, value=shown(path), reason=reason)
-    append(entries, path)
-
-
-def append(entries: list[str], text: str) -> None:
-    """Put an entry, while they are not too many."""
-    if len(entries) < MAX_ENTRIES:
-        entries.append(text)
+    entries.append(path)

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.agents.setup.programs import ByHand, Program
-from agentwatch.agents.setup.splice import JsonEntry, Wish, added, removed
-from agentwatch.contracts.json_text import BrokenError
+from agentwatch.agents.setup.splice import BrokenError, JsonEntry, Wish, added, removed
 from agentwatch.disk import Directory, NotRegularError
 
 BACKUP: Final = ".agentwatch.bak"

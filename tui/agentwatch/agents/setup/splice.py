@@ -6,13 +6,42 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, Final, NamedTuple
+from json import JSONDecodeError
+from typing import Any, Final, NamedTuple, NoReturn
 
-from agentwatch.contracts.json_text import BrokenError, Node, commented
+from agentwatch.contracts.json_text import Node, behind_space
 
 _UNIT: Final = "  "
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*"|[\[{]\s*,)|,(?=\s*[}\]])', re.DOTALL)
 _BREAK: Final = re.compile(r"[ \t]*\r?\n")
+
+
+class BrokenError(ValueError):
+    """The text is no JSON, even with comments. The message says where."""
+
+
+def commented(text: str) -> Node:
+    """JSON with the comments and trailing commas that some programs allow. Raises BrokenError."""
+    bare = f" {text[1:]}" if text.startswith("\ufeff") else text
+    plain = _LAST_COMMA.sub(_blanked, _COMMENT.sub(_blanked, bare))
+    try:
+        json.loads(plain, parse_constant=_refused)
+    except JSONDecodeError as error:
+        raise BrokenError(f"line {error.lineno}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise BrokenError(f"it cannot be read: {error}") from error
+    return Node(plain, behind_space(plain))
+
+
+def _blanked(match: re.Match[str]) -> str:
+    # The same length and the same lines, so that every offset stays true.
+    return match[1] or re.sub(r"[^\n]", " ", match[0])
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 class JsonMember(NamedTuple):

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.agents.setup.programs import NAME, programs
+from agentwatch.agents.setup.splice import commented
 from agentwatch.checkup import Result, bad, good, note
 from agentwatch.config import Settings
-from agentwatch.contracts.json_text import commented
 from agentwatch.disk import Directory
 from agentwatch.place import state_directory
 from agentwatch.shell import command_line, launcher
