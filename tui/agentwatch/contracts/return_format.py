@@ -180,7 +180,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
     places: dict[Location, int] = {(): sections.start}
     for header, name, read in ((STATUS, "status", keys), (ATTESTATION, "attestation", attested)):
         if header in found:
-            places[name,] = found[header].heading.line
+            places[name,] = found[header].line
         places |= {(name, key): line for key, line in read.lines.items()}
 
     def line_of(place: Location) -> int:
@@ -197,15 +197,15 @@ def _judge_headers(sections: Sections, findings: Findings, *, embedded: bool) ->
         if header not in found:
             findings.add(_MISSING[header], ())
     for section in sections.repeated:
-        findings.add_in("RET008", section.heading.line, header=f"## {section.header}")
+        findings.add_in("RET008", section.line, header=f"## {section.header}")
     for header, section in found.items():
-        line = section.heading.line
-        text = section.heading.text
-        if section.heading.level != LEVEL:
-            findings.add_in("RET005", line, header=header, level=section.heading.level)
+        line = section.line
+        text = section.text
+        if section.level != LEVEL:
+            findings.add_in("RET005", line, header=header, level=section.level)
         if text != header:
             rule = "RET006" if folded(text) == folded(header) else "RET007"
-            findings.add_in(rule, line, value=shown("#" * section.heading.level + " " + text), header=f"## {header}")
+            findings.add_in(rule, line, value=shown("#" * section.level + " " + text), header=f"## {header}")
     if sections.preamble and not embedded and STATUS in found:
         findings.add_in("RET009", sections.start)
 
@@ -255,8 +255,8 @@ def _is_cut(sections: Sections, attested: Keys) -> bool:
     required = [key in attested.values for key in (*TEXT_KEYS, *FILE_KEYS)]
     if all(required) or any(required[required.index(False) :]):
         return False
-    last = max(section.heading.line for section in sections.by_header.values())
-    return sections.by_header[ATTESTATION].heading.line == last
+    last = max(section.line for section in sections.by_header.values())
+    return sections.by_header[ATTESTATION].line == last
 
 
 def _summary_of(model: ReturnFormat, keys: Keys) -> Return:

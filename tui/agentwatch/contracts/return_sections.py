@@ -7,7 +7,6 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.markdown import (
-    Heading,
     after_fence,
     after_front_matter,
     bullet,
@@ -56,35 +55,41 @@ _MAX_STATE: Final = 200
 
 
 class Section(NamedTuple):
-    """One of the four sections: its body is the lines `first` up to, not including, `end` (indices from 0)."""
+    """A heading outside of fences, which of the headers it means, and the index behind the last line below it."""
 
-    header: str
-    heading: Heading
-    first: int
+    header: str | None
+    line: int
+    level: int
+    text: str
     end: int
+
+    @property
+    def first(self) -> int:
+        """Index of the first line below the heading."""
+        return self.line + 1
+
+    def body(self, lines: list[str]) -> list[str]:
+        return lines[self.first : self.end]
 
 
 class Sections(NamedTuple):
     """The sections of a text, in their order. `start` is the index of the first line of the return; `repeated` are
-    further ones."""
+    further ones. `preamble`: text or other headings stand before the first."""
 
     start: int
     by_header: dict[str, Section]
     repeated: tuple[Section, ...]
     preamble: bool
-    """Text or other headings stand before the first section."""
 
     def spans(self, header: str) -> list[tuple[int, int]]:
         """The lines of a section that is there, and of its repetitions."""
-        found = self.by_header.get(header)
-        if found is None:
-            return []
-        return [(each.first, each.end) for each in (found, *self.repeated) if each.header == header]
+        sections = (*self.by_header.values(), *self.repeated)
+        return [(each.first, each.end) for each in sections if each.header == header]
 
     @property
     def first(self) -> int:
         """Index of the first header; there must be one."""
-        return next(iter(self.by_header.values())).heading.line
+        return next(iter(self.by_header.values())).line
 
 
 def header_of(text: str) -> str | None:
@@ -115,10 +120,17 @@ def may_be_return(text: str) -> bool:
         if mark != "#":
             fenced = after_fence(line, fenced)
         elif not fenced:
-            found = heading(line, 0)
+            found = heading(line)
             if found is not None and (found.level > 1 or header_of(found.text) is not None):
                 return header_of(found.text) is not None
     return False
+
+
+def _headings(lines: list[str], start: int = 0) -> list[Section]:
+    """All headings, each of which ends at the next."""
+    found = headings(lines, start)
+    ends = (*(each.line for each in found[1:]), len(lines))
+    return [Section(header_of(each.text), *each, end) for each, end in zip(found, ends, strict=False)]
 
 
 def open_returns(lines: list[str]) -> list[int]:
@@ -126,24 +138,17 @@ def open_returns(lines: list[str]) -> list[int]:
 
     One that begins with another section, or tells no state, begins with the text. Nothing where there is no section.
     """
-    found = headings(lines, after_front_matter(lines))
-    first = next((header for each in found if (header := header_of(each.text)) is not None), None)
-    if first is None:
+    headed = [each for each in _headings(lines, after_front_matter(lines)) if each.header]
+    if not headed:
         return []
-    end = (*(each.line for each in found[1:]), len(lines))
-    starts = [
-        each.line
-        for each, end in zip(found, end, strict=True)
-        if header_of(each.text) == STATUS and _state(lines, each.line + 1, end) is not None
-    ]
-    return starts if starts and first == STATUS else [0, *starts[1:]]
+    starts = [each.line for each in headed if each.header == STATUS and _state(each.body(lines)) is not None]
+    return starts if starts and headed[0].header == STATUS else [0, *starts[1:]]
 
 
 def tail_of(lines: list[str], first: int, end: int) -> int:
     """Index of the last header of the return in these lines; `end` where output may be quoted below it."""
-    headed = [(header, each.line) for each in headings(lines[first:end]) if (header := header_of(each.text))]
-    header, line = headed[-1] if headed else (None, 0)
-    return first + line if header in (STATUS, ATTESTATION) else end
+    last = next((each for each in reversed(_headings(lines[first:end])) if each.header), None)
+    return first + last.line if last and last.header in (STATUS, ATTESTATION) else end
 
 
 def find_sections(
@@ -155,8 +160,16 @@ def find_sections(
     return is, anything may stand before. In any other a state that stands for all is that of a document about the
     format. `by_name`: one section is enough, for the name says that the file is a return.
     """
-    headed = _headed(lines)
-    if not any(header for header, _ in headed):
+    found = _headings(lines, after_front_matter(lines))
+    known = {each.header for each in found if each.level == LEVEL}
+    # What is called so inside a section is a part of it, unless it has the keys of the other.
+    headed = [
+        each
+        if each.level <= LEVEL or each.header not in known or _has_its_keys(lines, each)
+        else each._replace(header=None)
+        for each in found
+    ]
+    if not any(each.header for each in headed):
         return None
     sections = _arranged(lines, headed)
     if by_name:
@@ -164,51 +177,39 @@ def find_sections(
     if embedded:
         sections = _without_frame(lines, sections)
     status = sections.by_header.get(STATUS)
-    state = None if status is None else _state(lines, status.first, status.end)
-    if state and not (embedded or named) and _is_template(state):
+    state = None if status is None else _state(status.body(lines))
+    # As `SUCCESS | ERROR | PARTIAL`, or `<state>`, no return has it.
+    is_template = state and state not in STATES and _ANY_STATE.search(state[:_MAX_STATE])
+    if is_template and not (embedded or named):
         return None
     return sections if _is_return(lines, headed, sections, state, embedded=embedded or named) else None
 
 
-def _headed(lines: list[str]) -> list[tuple[str | None, Heading]]:
-    """The headings of a text with the header that each of them means."""
-    found = headings(lines, after_front_matter(lines))
-    headed = [(header_of(each.text), each) for each in found]
-    known = {header for header, each in headed if each.level == LEVEL}
-    for index, (header, each) in enumerate(headed):
-        if each.level > LEVEL and header in known:
-            # What is called so inside a section is a part of it, unless it has the keys of the other.
-            end = found[index + 1].line if index + 1 < len(found) else len(lines)
-            stated = header == STATUS and _state(lines, each.line, end) is not None
-            if not stated and not (header == ATTESTATION and _has_attestation_key(lines, each.line, end)):
-                headed[index] = (None, each)
-    return headed
+def _has_its_keys(lines: list[str], section: Section) -> bool:
+    if section.header == STATUS:
+        return _state(section.body(lines)) is not None
+    return section.header == ATTESTATION and any(map(is_attestation_key, section.body(lines)))
 
 
-def _arranged(lines: list[str], headed: list[tuple[str | None, Heading]]) -> Sections:
-    start = after_front_matter(lines)
+def _arranged(lines: list[str], headed: list[Section]) -> Sections:
     by_header: dict[str, Section] = {}
     repeated: list[Section] = []
-    for index, (header, marked) in enumerate(headed):
-        if header is None:
-            continue
-        end = len(lines)
-        for known, other in headed[index + 1 :]:
-            if known is not None or other.level <= marked.level:
-                end = other.line
-                break
-        section = Section(header, marked, marked.line + 1, end)
-        if by_header.setdefault(header, section) is not section:
-            repeated.append(section)
+    for index, each in enumerate(headed):
+        if each.header is not None:
+            others = (other for other in headed[index + 1 :] if other.header is not None or other.level <= each.level)
+            section = each._replace(end=next((other.line for other in others), len(lines)))
+            if by_header.setdefault(each.header, section) is not section:
+                repeated.append(section)
+    start = after_front_matter(lines)
     while start < len(lines) - 1 and not lines[start].strip():
         start += 1
-    sections = Sections(start, by_header, tuple(repeated), preamble=False)
-    titles = [line.startswith("# ") for line in lines[start : sections.first] if line.strip()]
-    return sections._replace(preamble=True) if len(titles) > 1 or not all(titles) else sections
+    first = next(iter(by_header.values())).line
+    titles = [line.startswith("# ") for line in lines[start:first] if line.strip()]
+    return Sections(start, by_header, tuple(repeated), preamble=len(titles) > 1 or not all(titles))
 
 
 def _without_frame(lines: list[str], sections: Sections) -> Sections:
-    """The sections without what an agent's program wrote end them: closing tags, and a remark after a gap."""
+    """The sections without what an agent's program wrote behind them: closing tags, and a remark after a gap."""
     last = max(sections.by_header.values(), key=lambda section: section.first)
     end = last.end
     if last.header == ATTESTATION:
@@ -216,8 +217,8 @@ def _without_frame(lines: list[str], sections: Sections) -> Sections:
         after_blank = False
         for index in range(max(keys, default=last.first), last.end):
             line = lines[index]
-            remark = after_blank and bullet(line) is None and not _is_key(line) and heading(line, 0) is None
-            # A list goes on end a tag only where no gap is.
+            remark = after_blank and bullet(line) is None and not _is_key(line) and heading(line) is None
+            # A list goes on behind a tag only where no gap is.
             below = takewhile(str.strip, lines[index + 1 : last.end])
             tagged = _TAG.match(line) and not any(map(bullet, below))
             if tagged or (line.strip() and remark):
@@ -227,7 +228,7 @@ def _without_frame(lines: list[str], sections: Sections) -> Sections:
     else:
         while end > last.first and (not lines[end - 1].strip() or _TAG.match(lines[end - 1])):
             end -= 1
-    return sections._replace(by_header={**sections.by_header, last.header: last._replace(end=end)})
+    return sections._replace(by_header=sections.by_header | {str(last.header): last._replace(end=end)})
 
 
 def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
@@ -255,49 +256,36 @@ def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
 
 
 def _is_return(
-    lines: list[str],
-    headed: list[tuple[str | None, Heading]],
-    sections: Sections,
-    state: str | None,
-    *,
-    embedded: bool,
+    lines: list[str], headed: list[Section], sections: Sections, state: str | None, *, embedded: bool
 ) -> bool:
-    by_header = sections.by_header
-    first = sections.first
-    begins = embedded or not any(not header and other.level > 1 and other.line < first for header, other in headed)
-    in_its_place = begins and state is not None and (embedded or by_header[STATUS].heading.line == first)
-    if in_its_place and (len(by_header) > 1 or _tells_a_state(state or "", lines, by_header[STATUS])):
+    by_header, first = sections.by_header, sections.first
+    begins = embedded or not any(not each.header and each.level > 1 and each.line < first for each in headed)
+    in_its_place = begins and state is not None and (embedded or by_header[STATUS].line == first)
+    if in_its_place and (
+        len(by_header) > 1
+        or _tells_a_state(state or "", by_header[STATUS].body(lines), by_header[STATUS].end == len(lines))
+    ):
         return True
     attestation = by_header.get(ATTESTATION)
-    attested = attestation is not None and _has_attestation_key(lines, attestation.first, attestation.end)
+    attested = attestation is not None and any(map(is_attestation_key, attestation.body(lines)))
     if begins and len(by_header) >= 3:
-        return state is not None or attested or _has_attestation_key(lines, first, len(lines))
+        return state is not None or attested or any(map(is_attestation_key, lines[first:]))
     # Without `## Status`, or with one whose name nobody would recognise, the state stands before the others.
-    return attested and len(by_header) >= 2 and (begins or _state(lines, sections.start, first) is not None)
+    return attested and len(by_header) >= 2 and (begins or _state(lines[sections.start : first]) is not None)
 
 
-def _is_template(state: str) -> bool:
-    """Whether `state` is `SUCCESS | ERROR | PARTIAL`, or `<state>`, as no return has it."""
-    return state not in STATES and _ANY_STATE.search(state[:_MAX_STATE]) is not None
-
-
-def _state(lines: list[str], first: int, end: int) -> str | None:
-    """The value of a `state` key among these lines, None where there is none."""
-    told = (entry(line) for line in lines[first:end] if "state" in line.lower())
+def _state(lines: list[str]) -> str | None:
+    """The value of a `state` key, None where there is none."""
+    told = (entry(line) for line in lines if "state" in line.lower())
     return next((each.value for each in told if each is not None and each.name == "state"), None)
 
 
-def _tells_a_state(state: str, lines: list[str], status: Section) -> bool:
+def _tells_a_state(state: str, status: list[str], is_last: bool) -> bool:
     """With no other section there, `state` must be one of ours, or cut off in one, or have a summary beside it."""
     word = folded(state)
-    if any(folded(known).startswith(word) for known in STATES) and (word or status.end == len(lines)):
+    if any(folded(known).startswith(word) for known in STATES) and (word or is_last):
         return True
-    entries = (entry(lines[index]) for index in range(status.first, status.end))
-    return any(found is not None and found.key.lower() == "summary" for found in entries)
-
-
-def _has_attestation_key(lines: list[str], first: int, end: int) -> bool:
-    return any(is_attestation_key(lines[index]) for index in range(first, end))
+    return any(found is not None and found.key.lower() == "summary" for found in map(entry, status))
 
 
 def _is_key(line: str) -> bool:
