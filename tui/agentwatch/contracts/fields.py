@@ -408,7 +408,7 @@ def _bounded(raw: dict[str, Any], findings: Findings, at: Pattern = ()) -> dict[
         if isinstance(value, list) and len(value) > MAX_ENTRIES:
             findings.add("DOC009", (*at, key), key=shown(key), limit=MAX_ENTRIES)
             bounded = value[:MAX_ENTRIES]
-        elif isinstance(value, dict) and not at:
+        elif not at and isinstance(value, dict):
             bounded = _bounded(value, findings, (key,))
         if bounded is not value:
             raw = {**raw, key: bounded}

@@ -112,7 +112,7 @@ class HandoffPacket(Model):
 TABLE: Final = Table(Contract.HANDOFF_PACKET, HandoffPacket, ("Required fields (MVP)", "Optional fields"))
 
 
-def judge(top: dict[str, Any], findings: Findings) -> tuple[HandoffPacket, Handoff]:
+def judge(top: dict[str, Any], findings: Findings, _name: str = "") -> tuple[HandoffPacket, Handoff]:
     """The typed packet and its summary; every rule it breaks is noted."""
     inner = unwrapped(top)
     if inner is not top:

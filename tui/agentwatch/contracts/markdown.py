@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FRONT_MATTER_LINES: Final = 200
+_MARKS: Final = frozenset("#`~")
+_BEGINS: Final = _MARKS | {" "}
 _DECORATIONS: Final = ("*", "_", "`")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
 _KEY: Final = re.compile(
@@ -97,9 +99,9 @@ def _marked(lines: list[str], start: int) -> Iterator[tuple[int, str, str]]:
     """(index, fence open before it, fence open behind it) of each line that begins as a heading or a fence does."""
     fence = ""
     for index, line in enumerate(lines):
-        if line[:1] in (" ", "#", "`", "~") and line[:4] != "    " and index >= start:
+        if line[:1] in _BEGINS and line[:4] != "    " and index >= start:
             mark = line.lstrip(" ")[:1]
-            if mark in ("#", "`", "~"):
+            if mark in _MARKS:
                 before, fence = fence, fence if mark == "#" else after_fence(line, fence)
                 yield index, before, fence
 

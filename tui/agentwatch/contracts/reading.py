@@ -25,7 +25,6 @@ from agentwatch.contracts.todos import first_item, opened, read_checklist
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agentwatch.contracts.fields import Model
 
 MAX_LINES: Final = 5_000
 """Lines of a return or a checklist that are read: about 30 ms. A long one has a hundred."""
@@ -64,8 +63,10 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     a `HandoffPacket` that has only `todos`. What broke a rule is left out of the model.
     """
     text = text.removeprefix("\ufeff")
-    if not text.isascii():
-        # Halves of surrogate pairs cannot be written by any encoding.
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair cannot be written by any encoding.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if handed_over:
         return _packet(lines_of(text), name)
@@ -80,9 +81,9 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
         found = (None if called_json else _read_unfenced_packet(text, name)) or _read_json(text, name)
     elif not called_json:
         found = _read_markdown(text, name, head)
-        holds_more = any(mark in text for mark in ("\n```", "\n~~~", "\n{"))
-        if found is not None and found.contract is Contract.RETURN_FORMAT and holds_more:
-            found = _read_correction(text, name) or found
+        if found is not None and found.contract is Contract.RETURN_FORMAT:
+            holds_more = any(mark in text for mark in ("\n```", "\n~~~", "\n{"))
+            found = (_read_correction(text, name) if holds_more else None) or found
     contract = contract_by_name(name) if found is None else None
     if contract is None:
         return found
@@ -117,7 +118,7 @@ def _judged(source: JsonSource, contract: Contract, name: str) -> Reading:
         if len({outcome for word in said if isinstance(word, str) and (outcome := meaning(word))}) > 1:
             findings.add("DOC015", ("status",), value=shown(said[0]), other=shown(said[1]))
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
-    model, document = _judge(contract, source.value, findings if source.whole else Findings(), name)
+    model, document = module_of(contract).judge(source.value, findings if source.whole else Findings(), name)
     return Reading(document, findings.made(source.line_of), source.complete, model)
 
 
@@ -138,15 +139,9 @@ def _read_json_by_name(text: str, name: str, contract: Contract) -> Reading | No
         findings.add("DOC012", (), contract=contract)
     elif source.whole:
         findings.add("DOC008", (), value=shown(source.value))
-    model, document = _judge(contract, top, findings if sound else Findings(), name)
+    model, document = module_of(contract).judge(top, findings if sound else Findings(), name)
     document = document if dialect else replace(document, recognised=False)
     return Reading(document, findings.made(source.line_of), source.complete and dialect, model)
-
-
-def _judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str) -> tuple[Model, Document]:
-    named = {"name": name} if contract is Contract.RETURN_META else {}
-    made: tuple[Model, Document] = module_of(contract).judge(top, findings, **named)
-    return made
 
 
 # Markdown

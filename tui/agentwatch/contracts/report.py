@@ -111,7 +111,7 @@ class Report(Model):
 TABLE: Final = Table(Contract.REPORT_CONTRACT, Report)
 
 
-def judge(top: dict[str, Any], findings: Findings) -> tuple[Report, Return]:
+def judge(top: dict[str, Any], findings: Findings, _name: str) -> tuple[Report, Return]:
     """The typed report and its summary; every rule it breaks is noted."""
     raw = {key: value for key, value in top.items() if key != "context_map"} if "context_map" in top else top
     report = TABLE.read(Report, raw, findings)

@@ -177,16 +177,16 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         _judge_status(keys, attested, model, findings, whole=ATTESTATION in found)
     if unjudged:
         model = TABLE.read(ReturnFormat, {**raw, **unjudged}, Findings())
-    places: dict[Location, int] = {(): sections.start}
-    for header, name, read in ((STATUS, "status", keys), (ATTESTATION, "attestation", attested)):
-        if header in found:
-            places[name,] = found[header].line
-        places |= {(name, key): line for key, line in read.lines.items()}
 
     def line_of(place: Location) -> int:
-        return findings.first_line + next(
-            places[place[:end]] for end in range(len(place), -1, -1) if place[:end] in places
-        )
+        """The line of a place, or of what encloses it."""
+        places: dict[Location, int] = {(): sections.start}
+        for header, name, read in ((STATUS, "status", keys), (ATTESTATION, "attestation", attested)):
+            if header in found:
+                places[name,] = found[header].line
+            places |= {(name, key): line for key, line in read.lines.items()}
+        around = (place[:end] for end in range(len(place), -1, -1))
+        return findings.first_line + next(places[each] for each in around if each in places)
 
     return Reading(_summary_of(model, keys), findings.made(line_of), not _is_cut(sections, attested), model)
 

@@ -106,7 +106,7 @@ _AT_TOP: Final = Table(Contract.RETURN_META, MetaMetadata)
 """The fields of `metadata`, which may stand at the top level."""
 
 
-def judge(top: dict[str, Any], findings: Findings, name: str = "") -> tuple[ReturnMeta, Return]:
+def judge(top: dict[str, Any], findings: Findings, name: str) -> tuple[ReturnMeta, Return]:
     """The typed return and its summary; every rule it breaks is noted."""
     outcome = judge_status(top.get("status"), findings)
     raw = {**top, "more": None, "blockers": blockers(top, findings)}

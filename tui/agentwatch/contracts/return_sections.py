@@ -196,8 +196,12 @@ def _arranged(lines: list[str], headed: list[Section]) -> Sections:
     repeated: list[Section] = []
     for index, each in enumerate(headed):
         if each.header is not None:
-            others = (other for other in headed[index + 1 :] if other.header is not None or other.level <= each.level)
-            section = each._replace(end=next((other.line for other in others), len(lines)))
+            end = len(lines)
+            for other in headed[index + 1 :]:
+                if other.header is not None or other.level <= each.level:
+                    end = other.line
+                    break
+            section = each if end == each.end else each._replace(end=end)
             if by_header.setdefault(each.header, section) is not section:
                 repeated.append(section)
     start = after_front_matter(lines)

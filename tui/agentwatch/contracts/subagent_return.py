@@ -104,7 +104,7 @@ class SubagentReturn(Model):
 TABLE: Final = Table(Contract.SUBAGENT_RETURN, SubagentReturn, ("{key} (required)", "{key} (optional)"))
 
 
-def judge(top: dict[str, Any], findings: Findings) -> tuple[SubagentReturn, Return]:
+def judge(top: dict[str, Any], findings: Findings, _name: str) -> tuple[SubagentReturn, Return]:
     """The typed return and its summary; every rule it breaks is noted."""
     returned = TABLE.read(SubagentReturn, top, findings)
     status, summary = returned.status, returned.summary or ""
