@@ -57,9 +57,8 @@ _FAULTS: Final = frozenset({"blocker", "blockers", "conflict", "conflicts", "err
 
 BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
 _BLOCKER_TEXTS: Final = (
-    *("description", "message", "issue", "reason", "summary", "blocker", "title"),
-    "text",
-    "why_it_failed",
+    *("description", "message", "issue", "reason", "summary"),
+    *("blocker", "title", "text", "why_it_failed"),
 )
 _OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
 _ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
