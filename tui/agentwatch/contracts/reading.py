@@ -19,7 +19,7 @@ from agentwatch.contracts.markdown import Fence, after_front_matter, fences, lin
 from agentwatch.contracts.recognise import contract_by_name, contract_of, is_json, leading_contract_of, may_follow
 from agentwatch.contracts.return_sections import find_sections, may_be_return, open_returns, tail_of, unframed
 from agentwatch.contracts.rules import module_of
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Reading, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
 from agentwatch.contracts.todos import first_item, opened, read_checklist
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     `handed_over` is for one that a subagent was asked: its first packet counts, and nothing else. Never raises.
     """
     found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
-    return None if found is None else found.without_model()
+    return None if found is None else found.reading
 
 
-def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
+def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Opened | None:
     """The same with the full typed model; the contract of the reading says which one it is.
 
     A `HandoffPacket`, `ReturnFormat`, `SubagentReturn`, `ReturnMeta` or `Report`; a checklist in a file of its own is
@@ -75,7 +75,7 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     head = text[:_GAP].lstrip()[:1] or text.lstrip()[:1]
     if head == "{" and _LINES_OF_JSON.search(name):
         return None
-    found: Reading | None = None
+    found: Opened | None = None
     called_json = is_json(name)
     if head == "{":
         found = (None if called_json else _read_unfenced_packet(text, name)) or _read_json(text, name)
@@ -95,7 +95,7 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
 # JSON
 
 
-def _read_json(text: str, name: str, first_line: int = 1, *, embedded: bool = False) -> Reading | None:
+def _read_json(text: str, name: str, first_line: int = 1, *, embedded: bool = False) -> Opened | None:
     """Read a text that begins with `{`; None where it is none of ours. `first_line` is its place in its file.
 
     `embedded`: it stands in what a subagent returned.
@@ -107,7 +107,7 @@ def _read_json(text: str, name: str, first_line: int = 1, *, embedded: bool = Fa
     return None if contract is None else _judged(source, contract, name)
 
 
-def _judged(source: JsonSource, contract: Contract, name: str) -> Reading:
+def _judged(source: JsonSource, contract: Contract, name: str) -> Opened:
     """Judge an object by its contract."""
     findings = Findings()
     source.judge(findings)
@@ -119,10 +119,10 @@ def _judged(source: JsonSource, contract: Contract, name: str) -> Reading:
             findings.add("DOC015", ("status",), value=shown(said[0]), other=shown(said[1]))
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
     model, document = module_of(contract).judge(source.value, findings if source.whole else Findings(), name)
-    return Reading(document, findings.made(source.line_of), source.complete, model)
+    return Opened(document, findings.made(source.line_of), source.complete, model)
 
 
-def _read_json_by_name(text: str, name: str, contract: Contract) -> Reading | None:
+def _read_json_by_name(text: str, name: str, contract: Contract) -> Opened | None:
     """Judge a text that has no signature by the contract that its file's name says.
 
     None for a sound object that is called as those of the dialect are: its name is no contract's.
@@ -141,13 +141,13 @@ def _read_json_by_name(text: str, name: str, contract: Contract) -> Reading | No
         findings.add("DOC008", (), value=shown(source.value))
     model, document = module_of(contract).judge(top, findings if sound else Findings(), name)
     document = document if dialect else replace(document, recognised=False)
-    return Reading(document, findings.made(source.line_of), source.complete and dialect, model)
+    return Opened(document, findings.made(source.line_of), source.complete and dialect, model)
 
 
 # Markdown
 
 
-def _read_markdown(text: str, name: str, head: str) -> Reading | None:
+def _read_markdown(text: str, name: str, head: str) -> Opened | None:
     """Read a Markdown text; None where it is none of ours. `head` is its first character that is no space."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _may_lead_with_packet(text, head):
@@ -169,13 +169,13 @@ def _may_lead_with_packet(text: str, head: str) -> bool:
     return head in ("`", "~", "-")
 
 
-def _read_markdown_by_name(text: str, name: str, contract: Contract) -> Reading:
+def _read_markdown_by_name(text: str, name: str, contract: Contract) -> Opened:
     """What is said of a file that holds nothing, or too little, of the contract that its name says."""
     findings = Findings()
     if contract is Contract.RETURN_FORMAT:
         part = _read_return(lines_of(text), by_name=True)
         if part is not None:
-            return replace(part, document=replace(part.document, recognised=False))
+            return part._replace(document=replace(part.document, recognised=False))
         findings.add("DOC012", 1, contract=contract)
         document: Document = Return(contract, None, None, recognised=False)
     else:
@@ -187,12 +187,12 @@ def _read_markdown_by_name(text: str, name: str, contract: Contract) -> Reading:
     from agentwatch.contracts.return_format import ReturnFormat
 
     model = ReturnFormat() if contract is Contract.RETURN_FORMAT else HandoffPacket()
-    return Reading(document, findings.made(), complete=False, model=model)
+    return Opened(document, findings.made(), complete=False, model=model)
 
 
 def _read_return(
     lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False, first_line: int = 1
-) -> Reading | None:
+) -> Opened | None:
     """Read the lines of a return-format text. `first_line` is the number of `lines[0]` in its file.
 
     `named`: it is called a return. `by_name`: and by nothing but that, and one of its headers, it is known as one.
@@ -208,7 +208,7 @@ def _read_return(
     return return_format.judge(lines, sections, findings, embedded=embedded)
 
 
-def _read_todos(lines: list[str], *, of_a_task: bool) -> Reading | None:
+def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:
     start = after_front_matter(lines)
     lines = opened(lines[start:])
     if first_item(lines, alone=of_a_task) is None:
@@ -219,7 +219,7 @@ def _read_todos(lines: list[str], *, of_a_task: bool) -> Reading | None:
     lines = _bounded(lines, findings)
     _judge_characters(lines, findings)
     items = read_checklist(lines, findings, alone=True)
-    return Reading(TodoList(items), findings.made(), model=HandoffPacket(todos=items))
+    return Opened(TodoList(items), findings.made(), model=HandoffPacket(todos=items))
 
 
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
@@ -236,7 +236,7 @@ def _judge_characters(lines: list[str], findings: Findings) -> None:
 # Packets
 
 
-def _read_leading_packet(lines: list[str], name: str, *, embedded: bool = False) -> Reading | None:
+def _read_leading_packet(lines: list[str], name: str, *, embedded: bool = False) -> Opened | None:
     """Read the packet of a text whose first block, behind front matter and one title, is a fenced JSON object.
 
     `embedded`: the text is no file but what a child was asked.
@@ -255,7 +255,7 @@ def _read_leading_packet(lines: list[str], name: str, *, embedded: bool = False)
 
 def _read_fenced_packet(
     lines: list[str], fence: Fence, name: str, signature: Callable[[dict[str, Any], str], Contract | None] = contract_of
-) -> Reading | None:
+) -> Opened | None:
     """Read a fenced packet, as `signature` knows it, and the checklist behind it; None where it is something else."""
     text = "\n".join(lines[fence.first : fence.end])
     if fence.language not in ("", "json", "jsonc", "json5") or not text.lstrip().startswith("{"):
@@ -269,7 +269,7 @@ def _read_fenced_packet(
     return _with_todos(source, lines[fence.end + 1 :], fence.end + 2, findings, closed=fence.closed)
 
 
-def _read_unfenced_packet(text: str, name: str) -> Reading | None:
+def _read_unfenced_packet(text: str, name: str) -> Opened | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
     end = JsonSource(text).text_behind
     if end is None:
@@ -282,7 +282,7 @@ def _read_unfenced_packet(text: str, name: str) -> Reading | None:
     return _with_todos(source, lines_of(text[end:]), 1 + text.count("\n", 0, end), findings, closed=True)
 
 
-def _with_todos(source: JsonSource, after: list[str], first_line: int, findings: Findings, *, closed: bool) -> Reading:
+def _with_todos(source: JsonSource, after: list[str], first_line: int, findings: Findings, *, closed: bool) -> Opened:
     """A packet and the checklist in the lines behind it, the first of which has the number `first_line`."""
     from agentwatch.contracts import handoff
 
@@ -294,10 +294,10 @@ def _with_todos(source: JsonSource, after: list[str], first_line: int, findings:
         findings.first_line = first_line + item
         todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
         model, document = model.model_copy(update={"todos": todos}), replace(document, todos=todos)
-    return Reading(document, findings.made(source.line_of), source.complete and closed, model)
+    return Opened(document, findings.made(source.line_of), source.complete and closed, model)
 
 
-def _packet(lines: list[str], name: str) -> Reading | None:
+def _packet(lines: list[str], name: str) -> Opened | None:
     """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
     text = "\n".join(lines)
     bare = text.lstrip()[:1] == "{"
@@ -311,7 +311,7 @@ def _packet(lines: list[str], name: str) -> Reading | None:
     return next((made for _, made in _objects(text, name) if isinstance(made.document, Handoff)), None)
 
 
-def _leading_object(text: str, name: str) -> Reading | None:
+def _leading_object(text: str, name: str) -> Opened | None:
     start = text.index("{")
     end, part = _object_at(text, start)
     contract = leading_contract_of(part, name) if isinstance(part, dict) else None
@@ -331,10 +331,10 @@ class _Placed(NamedTuple):
 
     first: int
     end: int
-    read: Reading
+    read: Opened
     tail: int | None = None
 
-    def is_corrected_by(self, other: Reading) -> bool:
+    def is_corrected_by(self, other: Opened) -> bool:
         """Whether a return that stands in its tail is another: whole, with another state, and no success."""
         said, own = other.document, self.read.document
         if not (other.complete and isinstance(said, Return) and isinstance(own, Return)):
@@ -343,7 +343,7 @@ class _Placed(NamedTuple):
         return said.outcome not in (None, Outcome.COMPLETED, own.outcome)
 
 
-def _read_inside(text: str, name: str) -> Reading | None:
+def _read_inside(text: str, name: str) -> Opened | None:
     """Read what a text hands back: its last return, else its first packet; None where there is neither.
 
     Templates and drafts stand before the return that is meant, corrections behind it. Lines are those of the text.
@@ -358,14 +358,14 @@ def _read_inside(text: str, name: str) -> Reading | None:
     return _noted(meant.read, "DOC011", meant.first + 1, count=len(found))
 
 
-def _noted(read: Reading, rule: str, line: int, **facts: object) -> Reading:
+def _noted(read: Opened, rule: str, line: int, **facts: object) -> Opened:
     """The same with one more finding, in front of the others."""
     findings = Findings()
     findings.add(rule, line, **facts)
-    return replace(read, findings=(*findings.made(), *read.findings))
+    return read._replace(findings=(*findings.made(), *read.findings))
 
 
-def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
+def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
     """Read a Markdown file whose name says its contract and that holds it in a fence, a wrapper or behind other words.
 
     None where it holds none.
@@ -378,7 +378,7 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
     return _noted(found, "DOC014", 1)
 
 
-def _read_correction(text: str, name: str) -> Reading | None:
+def _read_correction(text: str, name: str) -> Opened | None:
     """Read the last return of a file that begins with an open one, where it stands in a fence or an object behind it.
 
     None where none does.
@@ -431,7 +431,7 @@ def _in_sections(lines: list[str]) -> Iterator[_Placed]:
             yield _Placed(first, end, made, tail_of(lines, first, end))
 
 
-def _read_fence(lines: list[str], fence: Fence, name: str) -> Reading | None:
+def _read_fence(lines: list[str], fence: Fence, name: str) -> Opened | None:
     inner = lines[fence.first : fence.end]
     text = "\n".join(inner)
     if text.lstrip()[:1] == "{":
@@ -439,7 +439,7 @@ def _read_fence(lines: list[str], fence: Fence, name: str) -> Reading | None:
     return _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
 
 
-def _objects(text: str, name: str) -> Iterator[tuple[int, Reading]]:
+def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
     """Each object among prose that is one of ours, with the index of its first line."""
     if not may_follow(text, name):
         return

@@ -30,7 +30,7 @@ from agentwatch.contracts.return_sections import (
     Sections,
     is_attestation_key,
 )
-from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
+from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
 from agentwatch.text import folded
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class ReturnFormat(Model):
 TABLE: Final = Table(Contract.RETURN_FORMAT, ReturnFormat, lines=True)
 
 
-def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded: bool = False) -> Reading:
+def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded: bool = False) -> Opened:
     """Read the sections; every rule they break is a finding."""
     found = sections.by_header
     _judge_headers(sections, findings, embedded=embedded)
@@ -188,7 +188,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         around = (place[:end] for end in range(len(place), -1, -1))
         return findings.first_line + next(places[each] for each in around if each in places)
 
-    return Reading(_summary_of(model, keys), findings.made(line_of), not _is_cut(sections, attested), model)
+    return Opened(_summary_of(model, keys), findings.made(line_of), not _is_cut(sections, attested), model)
 
 
 def _judge_headers(sections: Sections, findings: Findings, *, embedded: bool) -> None:

@@ -6,9 +6,9 @@ looks at it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
@@ -154,14 +154,12 @@ class Reading:
 
     `complete` is False where the text does not parse, ends in the middle or holds nothing of what its name says: it
     may still be being written.
-    `document` has what could be read all the same. Findings are in the order of their lines. `model` is its full typed
-    model, where it was asked for: a workspace may hold a hundred thousand documents.
+    `document` has what could be read all the same. Findings are in the order of their lines.
     """
 
     document: Document
     findings: tuple[Finding, ...] = ()
     complete: bool = True
-    model: Model | None = field(default=None, compare=False, repr=False)
 
     @property
     def contract(self) -> Contract:
@@ -171,5 +169,19 @@ class Reading:
     def has_error(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
-    def without_model(self) -> Reading:
+
+class Opened(NamedTuple):
+    """A reading with the full typed model of the document, which stays only while somebody looks at it."""
+
+    document: Document
+    findings: tuple[Finding, ...] = ()
+    complete: bool = True
+    model: Model | None = None
+
+    @property
+    def contract(self) -> Contract:
+        return self.document.contract
+
+    @property
+    def reading(self) -> Reading:
         return Reading(self.document, self.findings, self.complete)

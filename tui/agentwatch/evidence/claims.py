@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
+from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import asked
 from agentwatch.evidence.commands.statements import statements_in, tells_result
@@ -58,7 +58,7 @@ class Told(NamedTuple):
     demands: asked.Demands | None = None
 
 
-def told_by(opened: Reading | None, *, logged: bool = False) -> Told:
+def told_by(opened: Opened | None, *, logged: bool = False) -> Told:
     """What a document says, by its full model: most of that is needed for nothing else, and large. `logged`: also what
     it says of commands and tests."""
     if opened is None:

@@ -27,7 +27,7 @@ class OneLook:
         self._room -= len(text)
         if self._room > 0:
             self._parsed[name] = text, told_by(opened)
-        return opened.without_model()
+        return opened.reading
 
     def tell(self, text: str, name: str) -> Told:
         """What the text of a file says, by what was parsed where it was."""
