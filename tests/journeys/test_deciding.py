@@ -142,6 +142,21 @@ async def test_what_changes_under_the_dialog_is_not_recorded(screen: Screen) -> 
     assert not decisions(screen.workspace)
 
 
+@journey(SHOP)
+async def test_a_handoff_that_changes_under_the_dialog_is_told(screen: Screen) -> None:
+    await screen.shows("3 need you")
+    await screen.find("shop.ui", "ui")
+    await screen.press("x")
+    await screen.shows("Abort", "“shop.ui”", "not yet: say yes")
+    await screen.press("right")
+    await screen.shows(READY)
+    screen.write("ui.handoff.json", handoff("shop.ui", "Build another form", parent_task_id="shop", mode="design"))
+    await screen.shows("The handoff has changed since you opened this.")
+    await screen.press("ctrl+s")
+    await screen.shows("Leave with escape")
+    assert not decisions(screen.workspace)
+
+
 @journey({**FAILED, **MODES})
 async def test_another_action_is_taken_instead(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")

@@ -68,8 +68,11 @@ async def test_s_goes_on_and_back_through_the_states(screen: Screen) -> None:
     await screen.shows("3 need you")
     await screen.press("s")
     await screen.shows("/ is:needs-you", "3 found")
-    await screen.press("s")
-    await screen.hides("/ is:needs-you")
+    for state in ("failed", "blocked"):
+        await screen.press("s")
+        await screen.shows(f"/ state:{state}", "1 found")
+    await screen.press("S")
+    await screen.shows("/ state:failed")
     await screen.press("S")
     await screen.shows("/ is:needs-you")
     await screen.press("S")

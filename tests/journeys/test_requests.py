@@ -16,7 +16,7 @@ OPTIONS = [{"label": "SQLite", "description": "One file."}, {"label": "Redis", "
 QUESTIONS = {"questions": [{"question": "Which store?", "header": "Store", "multiSelect": False, "options": OPTIONS}]}
 
 
-async def ask(screen: Screen, tool: str, given: dict[str, Any]) -> Process:
+async def ask(screen: Screen, tool: str, given: dict[str, Any], **more: object) -> Process:
     """A session whose program asks: the hook, as the program starts it."""
     path, text = session(screen.workspace)
     write(path, text + called(0, SESSION, str(screen.workspace), tool, given))
@@ -28,6 +28,7 @@ async def ask(screen: Screen, tool: str, given: dict[str, Any]) -> Process:
         "hook_event_name": "PermissionRequest",
         "tool_name": tool,
         "tool_input": given,
+        **more,
     }
     hook = await asyncio.create_subprocess_exec(sys.executable, "-m", "agentwatch", "hook", stdin=PIPE, stdout=PIPE)
     assert hook.stdin is not None
@@ -57,6 +58,22 @@ async def test_a_permission_is_allowed_once(screen: Screen) -> None:
     await screen.press("ctrl+s")
     assert (await answered(hook))["behavior"] == "allow"
     await screen.shows("Allowed for claude")
+
+
+@journey({})
+async def test_a_permission_is_allowed_for_the_session_by_a_rule(screen: Screen) -> None:
+    await screen.shows("● live")
+    rules = [{"toolName": "Bash"}, {"toolName": "Bash", "ruleContent": "make:*"}]
+    suggested = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}
+    hook = await ask(screen, "Bash", BASH, permission_suggestions=[suggested])
+    await screen.shows("allow? Bash make seeds")
+    await screen.press("a")
+    await screen.shows("rule 1 for the rest of its session, without asking: “Bash(make:*)”", "○ allow by rule 1")
+    await screen.press("space", "right", "right")
+    await screen.shows("● allow by rule 1", "◆ ctrl+s")
+    await screen.press("ctrl+s")
+    (kept,) = (await answered(hook))["updatedPermissions"]
+    assert (kept["destination"], kept["rules"]) == ("session", [rules[1]])
 
 
 @journey({})
