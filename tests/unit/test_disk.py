@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.disk import Directory, Disk, LockedError, NotRegularError
+from agentwatch.disk import TEMPORARY, Directory, Disk, LockedError, NotRegularError
 from agentwatch.private_directory import PrivateDirectory
 
 
@@ -195,3 +195,13 @@ def test_a_file_that_cannot_be_given_its_name_is_held_by_nobody(tmp_path: Path) 
             directory.replace_held("a.json", b"{}")
         assert list((tmp_path / "place").iterdir()) == []
         assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_a_sweep_leaves_the_temporary_file_of_a_writer_at_work(tmp_path: Path) -> None:
+    young, old = (tmp_path / f"{TEMPORARY}{name}" for name in ("young", "old"))
+    for path in (young, old):
+        path.touch()
+    os.utime(old, (0, 0))
+    with Directory.open(tmp_path) as directory:
+        directory.sweep()
+    assert list(tmp_path.iterdir()) == [young]
