@@ -96,7 +96,7 @@ def test_sessions(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, g
     shown = []
     for step in case.steps:
         change(machine, case, step)
-        shown.append(machine.shown("tree", "--json", f"{{root}}/{workspace}"))
+        shown.append(machine.shown("tree", "--json", f"ROOT_DIR/{workspace}"))
         machine.now += 1.0
-    shown.append(machine.shown("log", "--activity", f"{{root}}/{workspace}"))
+    shown.append(machine.shown("log", "--activity", f"ROOT_DIR/{workspace}"))
     golden.check(f"sessions/{case.program}/{case.topic}.json", shown, case.name)

@@ -41,7 +41,7 @@ class Machine:
             patch.setenv(variable, value)
 
     def write(self, path: str, data: bytes, *, append: bool = False, at: float | None = None) -> None:
-        """Write a file, as of now or another time. What stands in braces is filled in: {root}, {slug}, {pid}."""
+        """Write a file, as of now or another time. Placeholders are filled in, as `filled` has them."""
         place = self.root / self.filled(path.encode()).decode()
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("ab" if append else "wb") as file:
@@ -53,9 +53,13 @@ class Machine:
         os.utime(place, (self.now if at is None else at,) * 2)
 
     def filled(self, data: bytes) -> bytes:
-        """What stands in braces is filled in."""
+        """Fill in the placeholders; AGENTS_ROOT is how Codex names its first agent."""
         root = os.fsencode(self.root)
-        data = data.replace(b"{root}", root).replace(b"{pid}", str(os.getpid()).encode())
+        data = (
+            data.replace(b"ROOT_DIR", root)
+            .replace(b"AGENTS_ROOT", b"/root")
+            .replace(b"{pid}", str(os.getpid()).encode())
+        )
         return data.replace(b"{slug}", slug(str(self.root)).encode())
 
     def clock(self) -> time_machine.travel:
@@ -65,7 +69,7 @@ class Machine:
     def run(self, *words: str) -> adapter.Ran:
         """Run a command now."""
         with self.clock():
-            return adapter.run([one.replace("{root}", str(self.root)) for one in words])
+            return adapter.run([one.replace("ROOT_DIR", str(self.root)) for one in words])
 
     def watch(self, workspace: str) -> None:
         """A screen that is opened now, and closed when it has seen all."""
@@ -84,7 +88,7 @@ class Machine:
     def scrubbed(self, text: str) -> str:
         """A text without the places of this machine."""
         for place in {str(self.root), os.path.realpath(self.root)}:
-            text = text.replace(place, "{root}").replace(slug(place), "{slug}")
+            text = text.replace(place, "ROOT_DIR").replace(slug(place), "{slug}")
         # Where it is not on the path, a command that is to be pasted names the interpreter.
         return re.sub(r"[^\s\"]*/python[\d.]* -I -S \S+/__main__\.py \S+", "agentwatch", text)
 

@@ -26,7 +26,7 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 BEGIN = 2_000_000_000.0
 """In 2033. Later than any time that a file system gives to a file by itself."""
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-WORK = "{root}/work"
+WORK = "ROOT_DIR/work"
 ARTIFACT = {"type": "plan", "path": "README.md", "summary": "Why."}
 COMMANDS = {"tree": ["tree", "--json"], "log": ["log"], "pending": ["pending", "--json"], "text": ["tree"]}
 
@@ -175,7 +175,7 @@ class Play:
     def run_command(self, word: str, *rest: str) -> None:
         """Any other word is a command of agentwatch, about the workspace where none is named."""
         words = [*COMMANDS.get(word, [word]), *rest]
-        if word != "keys" and not any("{root}" in one for one in rest):
+        if word != "keys" and not any("ROOT_DIR" in one for one in rest):
             words.append(WORK)
         self.shown.append({"$ " + " ".join(words).removesuffix(" " + WORK): anonymous(self.machine.shown(*words))})
 
