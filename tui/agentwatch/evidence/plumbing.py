@@ -104,8 +104,9 @@ class Plumbing(NamedTuple):
 
 def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS) -> Plumbing:
     """git on a repository; each question may take `seconds`. Raises GitFailedError."""
-    # Never a git in the workspace: an agent may have put it there.
-    inside = workspace.rstrip("/") + "/"
+    # Never a git in the workspace or elsewhere in its repository: an agent may have put it there.
+    places = (workspace, repository.top, os.path.dirname(repository.common_directory))  # noqa: PTH120
+    inside = tuple(os.path.realpath(place).rstrip("/") + "/" for place in places)
     entries = (entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if entry.startswith("/"))
     path = os.pathsep.join(entry for entry in entries if not f"{os.path.realpath(entry)}/".startswith(inside))
     program = shutil.which("git", path=path)
