@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Lost
+from agentwatch.delegation.events import Lost
 from agentwatch.demo.script import Player, Script
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, Place

@@ -19,7 +19,7 @@ from agentwatch.contracts.shapes import (
     TodoStatus,
 )
 from agentwatch.delegation.claims import Change, Claim, Deed
-from agentwatch.delegation.observation import Checked, Gone, Observation, Ran, Seen, Unreadable
+from agentwatch.delegation.events import Checked, Event, Gone, Ran, Seen, Unreadable
 from agentwatch.delegation.run import Doing, DoingKind, Message, Run, RunState
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Batch, Health
@@ -36,7 +36,7 @@ class Scene:
     """Collects observations; each call is one file of a task."""
 
     def __init__(self) -> None:
-        self.observations: list[Observation] = []
+        self.events: list[Event] = []
         self.digests: dict[str, str] = {}
         """The digest of each file's last content."""
         self._seq = 0
@@ -48,7 +48,7 @@ class Scene:
     def _see(self, path: str, document: Handoff | Return, ago: float, findings: Iterable[Finding] = ()) -> None:
         digest = sha256(f"{path}{document}".encode("utf-8", "surrogatepass")).hexdigest()
         self.digests[path] = digest
-        self.observations.append(Seen(self._next(), NOW - ago, path, digest, document, tuple(findings)))
+        self.events.append(Seen(self._next(), NOW - ago, path, digest, document, tuple(findings)))
 
     def handoff(
         self,
@@ -102,16 +102,16 @@ class Scene:
     ) -> None:
         """What was found about the last content of a return; `changed` are files and how long ago they were written."""
         changes = None if changed is None else tuple(Change(name, NOW - ago) for name, ago in changed.items())
-        self.observations.append(Checked(self._next(), NOW, path, self.digests[path], claims, changes, unsaid))
+        self.events.append(Checked(self._next(), NOW, path, self.digests[path], claims, changes, unsaid))
 
     def gone(self, path: str) -> None:
         """A file that is no longer there."""
-        self.observations.append(Gone(self._next(), NOW, path))
+        self.events.append(Gone(self._next(), NOW, path))
 
     def unreadable(self, path: str, message: str) -> None:
         """A file that could not be read."""
         finding = Finding("SRC002", Severity.ERROR, message)
-        self.observations.append(Unreadable(self._next(), NOW, path, finding))
+        self.events.append(Unreadable(self._next(), NOW, path, finding))
 
     def ran(
         self,
@@ -140,19 +140,19 @@ class Scene:
             todos=tuple(Todo(f"step {n}", marks[mark], None, n) for n, mark in enumerate(done)) or None,
             said=None if said is None else Message(NOW - heard, "0" * 64, said),
         )  # fmt: skip
-        self.observations.append(Ran(self._next(), NOW - heard, f"{source}:{session}", run))
+        self.events.append(Ran(self._next(), NOW - heard, f"{source}:{session}", run))
 
-    def take(self) -> tuple[Observation, ...]:
+    def take(self) -> tuple[Event, ...]:
         """What was collected since the last call."""
-        taken = tuple(self.observations)
-        self.observations.clear()
+        taken = tuple(self.events)
+        self.events.clear()
         return taken
 
 
 class ToldSource(Source):
     """A source that sees what it is told."""
 
-    def __init__(self, first: Iterable[Observation] = (), health: Health = LIVE) -> None:
+    def __init__(self, first: Iterable[Event] = (), health: Health = LIVE) -> None:
         self.health = health
         self.texts: dict[str, str] = {}
         """The texts of some documents, by digest."""
@@ -175,15 +175,15 @@ class ToldSource(Source):
         begin = self.transcripts.get(run.session_id)
         return begin() if begin is not None else None
 
-    def push(self, observations: Iterable[Observation] = (), health: Health | None = None) -> None:
+    def push(self, events: Iterable[Event] = (), health: Health | None = None) -> None:
         """See more."""
         self.health = health or self.health
         assert self._emit is not None
-        self._emit(Batch(tuple(observations), self.health))
+        self._emit(Batch(tuple(events), self.health))
 
 
 def monitor_of(
-    observations: Iterable[Observation] = (),
+    events: Iterable[Event] = (),
     *,
     health: Health = LIVE,
     settings: Settings | None = None,
@@ -192,7 +192,7 @@ def monitor_of(
     open_shelf: Callable[[], Shelf] | None = None,
 ) -> tuple[Monitor, ToldSource]:
     """A monitor that has these observations to begin with, and its source. What is put aside is kept by nobody."""
-    source = ToldSource(observations, health)
+    source = ToldSource(events, health)
     monitor = Monitor(
         Path(workspace),
         settings or Settings(),

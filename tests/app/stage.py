@@ -17,7 +17,7 @@ from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.aside.shelf import Shelf
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.sources.health import Health
 
 _DEADLINE = 90.0
@@ -133,7 +133,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    observations: Iterable[Observation] | None = None,
+    events: Iterable[Event] | None = None,
     size: tuple[int, int] = (140, 40),
     *,
     scene: Scene | None = None,
@@ -150,7 +150,7 @@ async def stage(
     Unless `settled` is False, the first scan is over: nothing folds by itself while the test goes on.
     """
     scene = scene or shop()
-    first = scene.take() if observations is None else tuple(observations)
+    first = scene.take() if events is None else tuple(events)
     monitor, source = monitor_of(
         first, health=health, settings=settings, clock=clock, workspace=workspace, open_shelf=open_shelf
     )

@@ -345,8 +345,8 @@ async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], 
                     happen()
                 tree = s.app.monitor.tree
                 changed: set[str] = set()
-                for observation in scene.take():
-                    changed |= tree.apply(observation)
+                for event in scene.take():
+                    changed |= tree.apply(event)
                 s.tree.refresh_tasks(changed, settled=True)
                 s.tree.tick()
                 row = s.tree._cursor.row_id

@@ -19,7 +19,7 @@ from agentwatch.app import pager
 from agentwatch.app.screens.step import StepScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.widgets.details.live_log import LiveLog, Pose, _call, line_of
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.sessions.doing import EntryKind
 from agentwatch.sources.sessions.following import LinesTranscript

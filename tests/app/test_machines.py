@@ -17,7 +17,7 @@ from tests.app.stage import Stage
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.notifying import words
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Lost, Reached
+from agentwatch.delegation.events import Lost, Reached
 from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors

@@ -23,7 +23,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Alarm, State, Task

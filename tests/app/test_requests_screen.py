@@ -75,7 +75,7 @@ async def test_sessions_of_one_title_are_told_apart_where_they_ask(tmp_path: Pat
     for number, session in enumerate(("5f0c1111-a", "77aa2222-b"), 1):
         scene.ran(session, "export the invoices")
         asked = programs.request(number, session_id=session, asked_at=NOW - 20 * number)
-        scene.observations.append(programs.requested(asked, 100 + number))
+        scene.events.append(programs.requested(asked, 100 + number))
     async with stage(scene=scene, size=WIDE) as s:
         await s.until(lambda: "export the invoices · 5f0c1111" in s.text())
         assert "export the invoices · 77aa2222" in s.text()

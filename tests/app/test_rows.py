@@ -16,7 +16,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt
 from agentwatch.delegation.decision import Stage as DecisionStage
-from agentwatch.delegation.observation import Decided, Ran, Tick
+from agentwatch.delegation.events import Decided, Ran, Tick
 from agentwatch.delegation.run import Doing, DoingKind, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
@@ -224,8 +224,8 @@ async def test_the_header_says_how_many_tokens_are_used_in_a_minute() -> None:
 @pytest.mark.parametrize("width", range(30, 160, 5))
 def test_every_row_is_as_wide_as_the_tree(theme: str, width: int) -> None:
     tree = DelegationTree()
-    for observation in busy().take():
-        tree.apply(observation)
+    for event in busy().take():
+        tree.apply(event)
     palette = Palette.of(_variables(theme), ansi=theme.endswith("ansi"))
     for task in tree.tasks.values():
         for depth in (0, 1, 7, 40):
@@ -240,8 +240,8 @@ def test_a_chain_is_named_by_what_it_is_about_and_its_agent_stands_behind() -> N
     tree = DelegationTree()
     scene = Scene()
     scene.returned("lean-implementation-agent", agent="lean-implementation-agent")
-    for observation in scene.take():
-        tree.apply(observation)
+    for event in scene.take():
+        tree.apply(event)
     task = tree.tasks["lean-implementation-agent"]
     palette = Palette.of(_variables("agentwatch-dark"), ansi=False)
     lines = []
@@ -262,8 +262,8 @@ def test_an_aborted_task_is_as_old_as_the_abort() -> None:
     scene.handoff("a", ago=9_000)
     scene.returned("a", Outcome.FAILED, agent="code", ago=8_000)
     tree = DelegationTree()
-    for observation in scene.take():
-        tree.apply(observation)
+    for event in scene.take():
+        tree.apply(event)
     latest = tree.tasks["a"].latest
     assert latest is not None
     assert latest.returned is not None

@@ -12,17 +12,17 @@ from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 from agentwatch.app.widgets.timeline.activity import IDLE, Activity
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Observation, Ran, Tick
+from agentwatch.delegation.events import Decided, Event, Ran, Tick
 from agentwatch.delegation.run import Asker, Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.spans import Span, spans_of
 from agentwatch.view.times import ended_at
 
 
-def tree_of(observations: Iterable[Observation]) -> DelegationTree:
+def tree_of(events: Iterable[Event]) -> DelegationTree:
     tree = DelegationTree()
-    for observation in observations:
-        tree.apply(observation)
+    for event in events:
+        tree.apply(event)
     tree.apply(Tick(10_000, NOW))
     return tree
 
@@ -226,8 +226,8 @@ def test_kept_up_change_by_change_it_is_what_it_would_be_made_anew(steps: list[t
         else:
             scene.gone(f"{'handoffs' if ago % 2 else 'returns'}/{task_id}.{'handoff' if ago % 2 else 'return'}.md")
         changed: set[str] = set()
-        for observation in scene.take():
-            changed |= tree.apply(observation)
+        for event in scene.take():
+            changed |= tree.apply(event)
         activity.take(changed)
     activity.tidy()
     fresh = Activity(tree)
@@ -244,8 +244,8 @@ def test_what_is_not_tidied_covers_at_least_what_it_should() -> None:
     tree = tree_of(scene.take())
     activity = Activity(tree)
     scene.gone("handoffs/a.handoff.md")
-    for observation in scene.take():
-        activity.take(tree.apply(observation))
+    for event in scene.take():
+        activity.take(tree.apply(event))
     assert len(activity.stretches) == 2
     assert activity.tidy()
     assert activity.stretches == [(NOW - 100, NOW - 100)]

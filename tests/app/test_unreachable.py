@@ -9,8 +9,8 @@ from tests.app.test_rows import WIDTHS, row
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.theming import Palette
+from agentwatch.delegation.events import Lost, Reached, Tick
 from agentwatch.delegation.joined import JoinedTree
-from agentwatch.delegation.observation import Lost, Reached, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.groups import Group

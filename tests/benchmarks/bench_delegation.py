@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.tree import DelegationTree
 from tests.benchmarks.measuring import Row, interleaved
-from tests.benchmarks.workspaces import observations
+from tests.benchmarks.workspaces import events
 
 SIZES = (200, 10_000, 100_000)
 
@@ -16,8 +16,8 @@ SIZES = (200, 10_000, 100_000)
 def run() -> list[Row]:
     trees = {size: DelegationTree() for size in SIZES}
     for size, tree in trees.items():
-        for observation in observations(size):
-            tree.apply(observation)
+        for event in events(size):
+            tree.apply(event)
     numbers = itertools.count(10**6)
 
     def add(tree: DelegationTree, size: int) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
-from agentwatch.delegation.observation import Seen, Tick
+from agentwatch.delegation.events import Seen, Tick
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.groups import Group

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.task import State
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors
@@ -79,9 +79,9 @@ class Measured:
         self.lost: list[float] = []
         """How long keys waited while all hosts were lost at once."""
 
-    def tap(self, observation: Observation) -> None:
-        if isinstance(observation, Seen):
-            self.late.append((time.time() - observation.at) * 1_000)
+    def tap(self, event: Event) -> None:
+        if isinstance(event, Seen):
+            self.late.append((time.time() - event.at) * 1_000)
 
     async def watch(self, monitor: Monitor, begin: Callable[[], None], lose: Callable[[], None] | None = None) -> None:
         """Run it, and note how long the event loop lets a key wait; also while all hosts are lost."""

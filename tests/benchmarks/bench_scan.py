@@ -37,7 +37,7 @@ def _start(root: Path, state: Path) -> None:
     files = FilesSource(root)
     history = History.open(root, state)
     files.remember(history.files())
-    history.observations()
+    history.events()
     files.scan()
     history.close()
 
@@ -46,7 +46,7 @@ def _keep(root: Path, state: Path) -> None:
     time.sleep(0.1)  # a file that has just been written is not trusted to show its next change
     files = FilesSource(root)
     history = History.open(root, state)
-    history.record(files.scan().observations, files.content)
+    history.record(files.scan().events, files.content)
     history.keep_files(files.known())
     history.close()
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.delegation.events import Event, Seen
 from agentwatch.monitor import Monitor
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.stdio import StdioEnd
@@ -42,8 +42,8 @@ class Fed(Source):
         self._emit = emit
         emit(Batch(self.everything(), LIVE))
 
-    def everything(self) -> tuple[Observation, ...]:
-        seen: list[Observation] = []
+    def everything(self) -> tuple[Event, ...]:
+        seen: list[Event] = []
         for number in range(self._tasks):
             parent = f"t{number // 10}" if number >= 10 else None
             packet = Handoff(f"t{number}", f"count the seeds of field {number} and say how many there are", parent)

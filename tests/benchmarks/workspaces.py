@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
-from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.delegation.events import Event, Seen
 
 _RETURN = """\
 ## Status
@@ -45,9 +45,9 @@ def place(root: Path, number: int) -> Path:
     return root / f"group{number // 100}" / f"t{number}"
 
 
-def observations(count: int) -> list[Observation]:
+def events(count: int) -> list[Event]:
     """`count` tasks, ten to a parent, a third of them returned."""
-    seen: list[Observation] = []
+    seen: list[Event] = []
     for number in range(count):
         parent = f"t{(number - 1) // 10}" if number else None
         task_id = f"t{number}"

@@ -306,6 +306,6 @@ def test_an_agent_that_writes_hostile_files_all_the_time_does_not_hide_the_other
         shutil.rmtree(root / "swap", ignore_errors=True)
         (root / "link.return.md").unlink(missing_ok=True)
         receiver.until(lambda it: it.mode == "live")
-    assert not any("passwd" in repr(item) for item in receiver.observations)
+    assert not any("passwd" in repr(item) for item in receiver.events)
     places = {problem.place for batch in receiver.batches for problem in batch.health.problems}
     assert places <= {str(root / "link.return.md")}

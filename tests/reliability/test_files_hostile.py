@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.observation import Seen, Unreadable
+from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import FilesSource
 
@@ -72,11 +72,9 @@ def test_every_hostile_file_is_read_or_refused_and_none_ends_the_scan(tmp_path: 
         tracemalloc.stop()
     assert peak < 32_000_000
     assert peak > 0 or seed
-    assert len(batch.observations) > count / 10
-    assert len({item.path for item in batch.observations if isinstance(item, Seen | Unreadable)}) == len(
-        batch.observations
-    )
-    for item in batch.observations:
+    assert len(batch.events) > count / 10
+    assert len({item.path for item in batch.events if isinstance(item, Seen | Unreadable)}) == len(batch.events)
+    for item in batch.events:
         assert isinstance(item, Seen | Unreadable)
         assert item.path.encode()
         findings = item.findings if isinstance(item, Seen) else (item.finding,)

@@ -38,7 +38,7 @@ def check(state: Path) -> None:
         reading.close()
     history = History.open(state.parent, state)
     seen_in(history)
-    history.observations()
+    history.events()
     history.files()
     workspace = Workspace()
     last = workspace.seen("after.json", meta("blocked", "sess_after"))

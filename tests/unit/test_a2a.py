@@ -12,7 +12,7 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.view.a2a import a2a_state, a2a_status
 from agentwatch.view.document import task_document
 from agentwatch.view.documents.tasks import A2AEnum, A2AState
-from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
+from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
 
 
 @pytest.mark.parametrize("state", State)

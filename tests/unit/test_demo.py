@@ -18,7 +18,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity, TodoList, TodoStatus
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Seen, Tick
+from agentwatch.delegation.events import Seen, Tick
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.task import Basis, State
 from agentwatch.delegation.tree import DelegationTree

@@ -16,7 +16,7 @@ from agentwatch.manual import page, print_page, topics, unwrapped
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 from tests.generate import MANUAL, PAGES
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos, tree_of
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos, tree_of
 from tests.unit.history.test_story import ROOT as SESSION
 from tests.unit.history.test_story import ran
 

@@ -14,11 +14,11 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.aside import Aside
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.health import Batch, Health
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, meta, returned
 
 LIVE = Health("live", "")
 
@@ -55,8 +55,8 @@ async def next_update(updates: AsyncIterator[Update]) -> Update:
     return await asyncio.wait_for(anext(updates), 10)
 
 
-def batch(*observations: Observation, health: Health = LIVE) -> Batch:
-    return Batch(observations, health)
+def batch(*events: Event, health: Health = LIVE) -> Batch:
+    return Batch(events, health)
 
 
 async def test_what_the_source_emits_is_in_the_tree_with_the_update() -> None:
@@ -171,7 +171,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
     await next_update(updates)
     before = monitor.tree
     before.asides.note("b", Aside(seen="as it was"))
-    taken: list[Observation] = []
+    taken: list[Event] = []
     monitor.tap = taken.append
     seen = see("b.json", handoff("b")), *(see(f"{number}.json", handoff(f"t{number}")) for number in range(2_000))
     source.emit(Batch(seen, LIVE, anew=True))

@@ -16,7 +16,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Lost
+from agentwatch.delegation.events import Lost
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors
 from agentwatch.place import state_directory

@@ -13,7 +13,7 @@ from agentwatch.app.widgets.details.attempts import took as took_shown
 from agentwatch.app.widgets.task_line import age_of
 from agentwatch.commands.pending import task_document
 from agentwatch.decisions.desk import Desk
-from agentwatch.delegation.observation import Tick
+from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.report.account import account_of
@@ -23,13 +23,13 @@ from agentwatch.view.looks import LOOKS, look, look_of_attempt
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.times import duration, ended_at, iso, span, stands_since
 from agentwatch.view.words import is_on_its_way, on_their_way
-from tests.unit.delegation.test_interleaving import Step, applied, events, record
+from tests.unit.delegation.test_interleaving import Step, applied, drawn_steps, record
 
 NOW = 1_100.0
 
 
 @settings(max_examples=200)
-@given(st.lists(events, max_size=20), st.booleans())
+@given(st.lists(drawn_steps, max_size=20), st.booleans())
 def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], remembers: bool) -> None:
     tree = applied(record(steps), remembers=remembers)
     tree.apply(Tick(99, NOW))
@@ -77,7 +77,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     return Desk(place, state=place / "state", configuration=place / "keys")
 
 
-@given(st.lists(events, max_size=20))
+@given(st.lists(drawn_steps, max_size=20))
 def test_what_asks_asks_the_same_where_it_is_decided(desk: Desk, steps: list[Step]) -> None:
     tree = applied(record(steps))
     written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}
@@ -92,7 +92,7 @@ def test_what_asks_asks_the_same_where_it_is_decided(desk: Desk, steps: list[Ste
         assert one["suggested"] in (None, *one["commands"])
 
 
-@given(st.lists(events, max_size=20))
+@given(st.lists(drawn_steps, max_size=20))
 def test_what_is_on_its_way_is_so_everywhere(steps: list[Step]) -> None:
     tree = applied(record(steps))
     listed = {decision.decision_id for decision in on_their_way(tree)}

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
+from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
 from agentwatch.view.document import tree_document
-from tests.unit.delegation.observations import Recorder, handoff, meta, returned
-from tests.unit.delegation.test_interleaving import Step, events, record
+from tests.unit.delegation.events import Recorder, handoff, meta, returned
+from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
 
 STALE_AFTER = 3.0
 
@@ -40,9 +40,9 @@ def at_times(*times: float) -> list[Seen]:
     return [Seen(seq, at, f"{seq}.json", f"{seq:064x}", handoff(f"t{seq}")) for seq, at in enumerate(times)]
 
 
-def playback_of(observations: Sequence[Observation], speed: float = 1.0) -> tuple[Playback, Time]:
+def playback_of(events: Sequence[Event], speed: float = 1.0) -> tuple[Playback, Time]:
     time = Time()
-    return Playback(observations, lambda digest: f"text of {digest}", speed, monotonic=time), time
+    return Playback(events, lambda digest: f"text of {digest}", speed, monotonic=time), time
 
 
 def played(playback: Playback) -> tuple[int, float]:
@@ -158,8 +158,8 @@ def test_the_speed_has_bounds() -> None:
 class Screen:
     """A tree that takes what a playback emits, as the monitor does."""
 
-    def __init__(self, observations: Sequence[Observation]) -> None:
-        self.playback, self.time = playback_of(observations)
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.playback, self.time = playback_of(events)
         self.tree = DelegationTree(Rules(stale_after=STALE_AFTER), remembers=True)
         self.batches: SimpleQueue[Batch] = SimpleQueue()
         self.playback.play()
@@ -175,29 +175,29 @@ class Screen:
     def take(self) -> Health:
         batch = self.batches.get(timeout=10)
         assert batch.health.mode == "replay"
-        for observation in batch.observations:
-            self.tree.apply(observation)
+        for event in batch.events:
+            self.tree.apply(event)
         self.tree.apply(Tick(0, self.playback.clock()))
         return batch.health
 
 
-def tree_at(observations: Sequence[Observation], at: float) -> DelegationTree:
+def tree_at(events: Sequence[Event], at: float) -> DelegationTree:
     tree = DelegationTree(Rules(stale_after=STALE_AFTER), remembers=True)
-    for observation in [*observations, Tick(0, at)]:
-        tree.apply(observation)
+    for event in [*events, Tick(0, at)]:
+        tree.apply(event)
     return tree
 
 
-@given(st.lists(events, min_size=1, max_size=14), st.lists(st.integers(-14, 14), max_size=8))
+@given(st.lists(drawn_steps, min_size=1, max_size=14), st.lists(st.integers(-14, 14), max_size=8))
 def test_wherever_one_goes_the_tree_is_the_one_of_then(steps: list[Step], moves: list[int]) -> None:
-    observations = [one for one in record(steps) if isinstance(one, Seen | Gone)]
-    if not observations:
+    events = [one for one in record(steps) if isinstance(one, Seen | Gone)]
+    if not events:
         return
-    screen = Screen(observations)
+    screen = Screen(events)
     for move in moves:
         screen.go(lambda move=move: screen.playback.step(move))  # type: ignore[misc]
         number, at = played(screen.playback)
-        assert tree_document(screen.tree, "/w") == tree_document(tree_at(observations[:number], at), "/w")
+        assert tree_document(screen.tree, "/w") == tree_document(tree_at(events[:number], at), "/w")
     screen.playback.stop()
 
 
@@ -222,8 +222,8 @@ def test_a_session_is_what_it_was_then_too() -> None:
         ended_at=1_001.0,
     )
     file = at_times(900)[0]
-    observations = [file, Ran(1, 1_000.0, "agents:s1", began), Ran(2, 1_001.0, "agents:s1", ended)]
-    screen = Screen(observations)
+    events = [file, Ran(1, 1_000.0, "agents:s1", began), Ran(2, 1_001.0, "agents:s1", ended)]
+    screen = Screen(events)
     for number, states in ((3, {"t0": "submitted", "s1": "completed"}), (2, {"t0": "submitted", "s1": "working"})):
         screen.go(lambda number=number: screen.playback.step(number - screen.playback.position.number))  # type: ignore[misc]
         assert {task.task_id: task.state for task in screen.tree.tasks.values()} == states
@@ -252,7 +252,7 @@ def test_what_is_due_comes_by_itself() -> None:
     playback.start(batches.put)
     seen = 0
     while seen < 3:
-        seen += len(batches.get(timeout=10).observations)
+        seen += len(batches.get(timeout=10).events)
     playback.stop()
     assert seen == 3
 
@@ -272,15 +272,15 @@ def test_a_receiver_that_is_gone_ends_the_playback() -> None:
 
 def test_a_scan_is_the_whole_recording_and_texts_are_those_of_the_recording() -> None:
     playback, _ = playback_of([*at_times(1_000, 2_000), Gone(9, 3_000.0, "0.json")])
-    assert len(playback.scan().observations) == 3
+    assert len(playback.scan().events) == 3
     assert playback.content("ab") == "text of ab"
 
 
 def test_a_task_whose_files_were_deleted_stays_as_it_does_live() -> None:
     recorder = Recorder()
-    observations = [recorder.seen("a.handoff.json", handoff("a")), recorder.seen("b.handoff.json", handoff("b"))]
-    observations += [Gone(9, observations[-1].at + 1, "a.handoff.json")]
-    screen = Screen(observations)
+    events = [recorder.seen("a.handoff.json", handoff("a")), recorder.seen("b.handoff.json", handoff("b"))]
+    events += [Gone(9, events[-1].at + 1, "a.handoff.json")]
+    screen = Screen(events)
     screen.go(screen.playback.wind)
     assert {name: task.deleted for name, task in screen.tree.tasks.items()} == {"a": True, "b": False}
     screen.go(lambda: screen.playback.step(-1))
@@ -293,10 +293,10 @@ def test_a_task_whose_files_were_deleted_stays_as_it_does_live() -> None:
 @pytest.mark.parametrize("files", [200])
 def test_a_step_back_costs_the_file_and_not_the_recording(files: int) -> None:
     see = Recorder().seen
-    observations = [see(f"{n}.json", handoff(f"t{n}")) for n in range(files)]
-    observations.append(see("0.md", returned("completed", task_id="t0")))
-    screen = Screen(observations)
+    events = [see(f"{n}.json", handoff(f"t{n}")) for n in range(files)]
+    events.append(see("0.md", returned("completed", task_id="t0")))
+    screen = Screen(events)
     screen.go(screen.playback.wind)
     screen.playback.step(-1)
-    assert screen.batches.get(timeout=10).observations == (Gone(files + 1, observations[-1].at, "0.md", undone=True),)
+    assert screen.batches.get(timeout=10).events == (Gone(files + 1, events[-1].at, "0.md", undone=True),)
     screen.playback.stop()

@@ -25,8 +25,8 @@ from tests.app.scenes import NOW, Scene, monitor_of, shop
 
 def tree_of(scene: Scene) -> DelegationTree:
     tree = DelegationTree()
-    for observation in scene.take():
-        tree.apply(observation)
+    for event in scene.take():
+        tree.apply(event)
     return tree
 
 
@@ -167,8 +167,8 @@ def test_foreign_ids_with_colons_are_found(task_id: str) -> None:
     scene = Scene()
     scene.handoff(task_id)
     scene.handoff("other")
-    for observation in scene.take():
-        tree.apply(observation)
+    for event in scene.take():
+        tree.apply(event)
     for query in (task_id, f'"{task_id}"'):
         parsed = parse(query)
         assert not parsed.fault
@@ -250,8 +250,8 @@ def printed(
     capsys: pytest.CaptureFixture[str], query: str, *, as_json: bool = False, fail: bool = False
 ) -> tuple[str, int]:
     monitor, _source = monitor_of()
-    for observation in shop().take():
-        monitor.tree.apply(observation)
+    for event in shop().take():
+        monitor.tree.apply(event)
     code = print_tree(monitor, as_json=as_json, fail=fail, where=query)
     return capsys.readouterr().out, code
 

@@ -16,7 +16,7 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Reading
-from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.delegation.events import Event, Seen
 from agentwatch.history.keeper import Keeper, recall
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.documents import KnownFile
@@ -306,9 +306,9 @@ async def test_what_the_source_tells_last_is_recorded_before_it_counts_as_known_
     source.loop = asyncio.get_running_loop()
     keep, keep_files = Keeper.keep, Keeper.keep_files
 
-    def kept(keeper: Keeper, observations: Sequence[Observation]) -> None:
-        order.extend(one.path for one in observations if isinstance(one, Seen))
-        keep(keeper, observations)
+    def kept(keeper: Keeper, events: Sequence[Event]) -> None:
+        order.extend(one.path for one in events if isinstance(one, Seen))
+        keep(keeper, events)
 
     def known(keeper: Keeper, files: Mapping[str, KnownFile]) -> None:
         order.append("known")
@@ -321,4 +321,4 @@ async def test_what_the_source_tells_last_is_recorded_before_it_counts_as_known_
     await watch(monitor, lambda: True)
     assert order == ["late.return.json", "known"]
     recalled = recall(workspace)
-    assert [one.path for one in recalled.observations if isinstance(one, Seen)] == ["late.return.json"]
+    assert [one.path for one in recalled.events if isinstance(one, Seen)] == ["late.return.json"]

@@ -9,7 +9,7 @@ import pytest
 from agentwatch.cli import COMMANDS
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.delegation.request import Given, Request, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import Task
@@ -19,7 +19,7 @@ from agentwatch.view.looks import look
 from agentwatch.view.query import parse
 from agentwatch.view.requests import denial_words, standing_words, where
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
-from tests.unit.delegation.observations import Recorder, returned, tree_of
+from tests.unit.delegation.events import Recorder, returned, tree_of
 
 OPEN = RequestStage.OFFERED
 GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
@@ -27,8 +27,8 @@ GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
 LEFT = "nothing here waits for it any more; if its program still asks, answer it there"
 
 
-def task_of(*observations: Observation) -> Task:
-    return tree_of([ran(session()), *observations]).tasks["s1"]
+def task_of(*events: Event) -> Task:
+    return tree_of([ran(session()), *events]).tasks["s1"]
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def task_of(*observations: Observation) -> Task:
         ([requested(request()), ran(session(permit(None)), 5)], "answered by a hook, not with your answer"),
     ],
 )
-def test_each_stage_has_words_of_its_own(observations: list[Observation], words: str) -> None:
-    assert standing_words(task_of(*observations).requests[0], 1_130.0) == words
+def test_each_stage_has_words_of_its_own(events: list[Event], words: str) -> None:
+    assert standing_words(task_of(*events).requests[0], 1_130.0) == words
 
 
 def test_a_permission_is_told_apart_from_a_question() -> None:
@@ -139,8 +139,8 @@ def test_where_a_request_is_answered_is_said_by_its_holder_and_only_if_it_is_not
     assert where(task_of(requested(replace(one, why_not="")))) == "answer in its terminal"
 
 
-def document(*observations: Observation) -> dict[str, object]:
-    tree = tree_of([ran(session()), *observations])
+def document(*events: Event) -> dict[str, object]:
+    tree = tree_of([ran(session()), *events])
     [task] = tree_document(tree, "/w")["tasks"]
     [one] = task["requests"]
     assert isinstance(one, dict)
@@ -171,6 +171,6 @@ def test_the_json_has_the_request_as_it_was_asked() -> None:
         (GONE, [], LEFT),
     ],
 )
-def test_the_json_says_why_a_request_cannot_be_answered(one: Request, more: list[Observation], why_not: str) -> None:
+def test_the_json_says_why_a_request_cannot_be_answered(one: Request, more: list[Event], why_not: str) -> None:
     made = document(requested(one), *more)
     assert (made["answerable"], made["why_not"]) == (False, why_not)

@@ -31,8 +31,8 @@ from tests.generate import MANUAL
 from tests.schemas import SCHEMAS
 from tests.unit.agents.documents import packet, returned
 from tests.unit.decisions.made import NOON, Operator
-from tests.unit.delegation.observations import Recorder, handoff, tree_of
-from tests.unit.delegation.observations import returned as result
+from tests.unit.delegation.events import Recorder, handoff, tree_of
+from tests.unit.delegation.events import returned as result
 from tests.unit.history.recorded import Workspace
 from tests.unit.history.recorded import packet as handed
 from tests.unit.history.test_story import ROOT as SESSION
@@ -182,13 +182,13 @@ def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]
 
 def test_lines_of_the_log_and_of_a_recording_are_too(shop: Path) -> None:
     kept = Workspace()
-    observations = [kept.seen("a.handoff.json", handed("a")), kept.gone("a.handoff.json"), *ran(SESSION)]
-    changes = [*StateChanges(tree_of([]), tells_activity=True).tell(observations)]
+    events = [kept.seen("a.handoff.json", handed("a")), kept.gone("a.handoff.json"), *ran(SESSION)]
+    changes = [*StateChanges(tree_of([]), tells_activity=True).tell(events)]
     assert len(changes) >= 3
     for change in changes:
         check("log", logged(change))
-    recorded = [*lines("shop", observations, kept.text_of)]
-    assert len(recorded) == len(observations) + 1
+    recorded = [*lines("shop", events, kept.text_of)]
+    assert len(recorded) == len(events) + 1
     for line in recorded:
         check("recording", json.loads(line))
 

@@ -121,7 +121,7 @@ def test_a_submodule_has_none_and_is_no_trouble(shop: Path) -> None:
     git(shop, "submodule", "add", "-q", str(other), "part")
     assert worktrees_of(str(shop / "part")) == []
     assert not is_another(str(shop), str(shop / "part"))
-    assert [one.path for one in FilesSource(shop).scan().observations if one.path.startswith("part/")]
+    assert [one.path for one in FilesSource(shop).scan().events if one.path.startswith("part/")]
 
 
 @pytest.mark.parametrize(
@@ -215,12 +215,12 @@ def test_one_that_was_made_stays_so_when_something_is_committed_in_it(shop: Path
 def test_the_files_of_a_worktree_below_are_not_those_of_the_workspace(shop: Path) -> None:
     inner = add(shop, ".claude/worktrees/x")
     fill(inner, "form")
-    assert {one.path for one in FilesSource(shop).scan().observations} == {"api.handoff.json", "api.return.md"}
-    assert {one.path for one in FilesSource(inner).scan().observations} == {
+    assert {one.path for one in FilesSource(shop).scan().events} == {"api.handoff.json", "api.return.md"}
+    assert {one.path for one in FilesSource(inner).scan().events} == {
         "api.handoff.json", "api.return.md", "form.handoff.json", "form.return.md",
     }  # fmt: skip
     # Of a directory above them, nobody else would show it.
-    assert len(FilesSource(shop.parent).scan().observations) == 6
+    assert len(FilesSource(shop.parent).scan().events) == 6
 
 
 def session(home: Path, cwd: Path, session_id: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agentwatch.background import keys_first
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Observation, Requested, Tick
+from agentwatch.delegation.events import Event, Requested, Tick
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Inspector
 from agentwatch.evidence.targets import Checks
@@ -103,7 +103,7 @@ class Monitor(Watched):
             open_desk=open_desk,
             host=host,
         )
-        self.tap: Callable[[Observation], None] | None = None
+        self.tap: Callable[[Event], None] | None = None
         """Is called with every observation that the tree has taken."""
         self.tick_seconds = _TICK_SECONDS
         self.turn: AbstractAsyncContextManager[object] = nullcontext()
@@ -119,7 +119,7 @@ class Monitor(Watched):
         self._open_codex = open_codex
         self._since = self._left_out_since = since
         """None once that is done, and where nothing is left out."""
-        self._pending: deque[Sequence[Observation] | _Turn | Health] = deque()
+        self._pending: deque[Sequence[Event] | _Turn | Health] = deque()
         self._next: DelegationTree | None = None
         """The tree that is being made anew, to take the place of the other."""
         self._latest_seq = 0
@@ -156,18 +156,18 @@ class Monitor(Watched):
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
 
-        def queue(given: Sequence[Observation]) -> None:
+        def queue(given: Sequence[Event]) -> None:
             self._pending.extend(given[at : at + _FEW] for at in range(0, len(given), _FEW))
             arrived.set()
 
         def take(batch: Batch) -> None:
             self._pending.extend((_Turn.BEGIN,) if batch.anew else ())
-            queue(batch.observations)  # it is not live before that is in the tree
+            queue(batch.events)  # it is not live before that is in the tree
             self._pending.extend((_Turn.END, batch.health) if batch.anew else (batch.health,))
 
         def observed(batch: Batch) -> None:
             # In the source's thread: what it has told counts as known, whether the loop still takes it or not.
-            self._keep(batch.observations)
+            self._keep(batch.events)
             loop.call_soon_threadsafe(take, batch)
 
         def on_loop(taker: Callable[[T], None]) -> Callable[[T], None]:
@@ -217,8 +217,8 @@ class Monitor(Watched):
         past, self.health = self._new_tree(), self.health._replace(detail="reading the history")
         if recalled := await self._remember(past):
             if (tap := self.tap) is not None:
-                for observation in recalled:
-                    tap(observation)
+                for event in recalled:
+                    tap(event)
                     await asyncio.sleep(0)
             self._next = past
             self._pending.appendleft(_Turn.END)  # what was put aside meanwhile comes behind it
@@ -280,7 +280,7 @@ class Monitor(Watched):
             self._source.remember(recalled.files, recalled.looked_at)
             # Who is not to know of requests is not told of those that were, either.
             is_told = self._open_inbox is not None
-            self._take_all(one for one in recalled.observations if is_told or not isinstance(one, Requested))
+            self._take_all(one for one in recalled.events if is_told or not isinstance(one, Requested))
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
@@ -288,18 +288,18 @@ class Monitor(Watched):
         self.health = batch.health
         decisions = self.clerk.look(writes=False) if self.clerk is not None else []
         requests = self.inbox.look() if self.inbox is not None else []
-        self._take_all((*batch.observations, *decisions, *requests))
+        self._take_all((*batch.events, *decisions, *requests))
         self._leave_out()
         if self._inspector is not None:
             self._take_all(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))
-        self.tree.apply(Tick(len(batch.observations), self._clock()))
+        self.tree.apply(Tick(len(batch.events), self._clock()))
 
-    def _take_all(self, observations: Iterable[Observation]) -> None:
-        observations = tuple(observations)
-        (self._next or self.tree).take_all(observations)
+    def _take_all(self, events: Iterable[Event]) -> None:
+        events = tuple(events)
+        (self._next or self.tree).take_all(events)
         if self.tap is not None:
-            for observation in observations:
-                self.tap(observation)
+            for event in events:
+                self.tap(event)
 
     def _turn(self, turn: _Turn) -> set[str]:
         """Begin a tree anew, or let it take the place of the other. Returns the tasks that may be different then."""
@@ -352,5 +352,5 @@ class Monitor(Watched):
                 self._inspector.want(targets)
             self._unchecked.clear()
 
-    def _checked(self, checks: Sequence[Checks]) -> list[Observation]:
+    def _checked(self, checks: Sequence[Checks]) -> list[Event]:
         return [one.observed(self._latest_seq, self._clock()) for one in checks]

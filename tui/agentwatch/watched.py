@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Observation, Ran
+from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.rules import Limits, Rules
 from agentwatch.delegation.run import Message, Run
@@ -207,7 +207,7 @@ class Watched:
 
         return Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
 
-    async def _remember(self, tree: DelegationTree) -> Sequence[Observation]:
+    async def _remember(self, tree: DelegationTree) -> Sequence[Event]:
         """Have the tree take in the history, and the source know the files that were known. Returns what is in it."""
         import asyncio
 
@@ -215,7 +215,7 @@ class Watched:
         recalled = await asyncio.wrap_future(self._keeper.start(tree))
         self._source.remember(recalled.files, recalled.looked_at)
         self._has_recalled = True
-        return recalled.observations
+        return recalled.events
 
     def _make_clerk(self) -> Clerk | None:
         if self._open_desk is None:
@@ -224,12 +224,12 @@ class Watched:
 
         return Clerk(self._open_desk(), self._clock)
 
-    def _keep(self, observations: Iterable[Observation]) -> None:
+    def _keep(self, events: Iterable[Event]) -> None:
         """Have this recorded, but for sessions: they are not kept, and they go on all the time."""
         if self._keeper is None:
             return
-        kept = [one for one in observations if not isinstance(one, Ran)]
-        if kept or (observations and self._keeper.notice):
+        kept = [one for one in events if not isinstance(one, Ran)]
+        if kept or (events and self._keeper.notice):
             self._keeper.keep(kept)
 
     def _note(self, changed: Set[str]) -> None:

@@ -22,7 +22,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Answer, Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State

@@ -24,7 +24,7 @@ from agentwatch.aside import NAME
 from agentwatch.aside.records import Kind, read, written
 from agentwatch.aside.shelf import AsideError, Shelf
 from agentwatch.delegation.aside import Aside, Put
-from agentwatch.delegation.observation import Looked, Noted, Observation
+from agentwatch.delegation.events import Event, Looked, Noted
 from agentwatch.disk import Disk
 
 DAY = 86_400.0
@@ -48,8 +48,8 @@ class Tree:
         self.asides: dict[str, Aside] = {}
         self.looked_at: float | None = None
 
-    def take(self, observations: Iterator[Observation] | list[Observation]) -> None:
-        for one in observations:
+    def take(self, events: Iterator[Event] | list[Event]) -> None:
+        for one in events:
             if isinstance(one, Noted):
                 self.asides[one.path] = one.aside
             elif isinstance(one, Looked):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.observation import Ran, Tick
+from agentwatch.delegation.events import Ran, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.claude_code.claude_code_reader import wait_in
 from agentwatch.sources.sessions import processes as processes_module

@@ -196,7 +196,7 @@ def remember(workspace: Path) -> None:
     """What somebody who watched would have kept."""
     source = FilesSource(workspace)
     with closing(History.open(workspace)) as history:
-        history.record(source.scan().observations, source.content)
+        history.record(source.scan().events, source.content)
 
 
 @named(OF_OURS[:2])

@@ -27,7 +27,7 @@ from agentwatch.decisions.record import (
     written,
 )
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.observation import Decided
+from agentwatch.delegation.events import Decided
 from agentwatch.delegation.request import RequestKind
 from tests.unit.decisions.made import HANDOFF, NOON, record
 from tests.unit.decisions.test_record import KEYS

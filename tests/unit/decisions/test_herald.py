@@ -10,7 +10,7 @@ import pytest
 
 from agentwatch.decisions.herald import Announcer, AnnouncingError, Herald
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Ran
+from agentwatch.delegation.events import Decided, Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 
@@ -73,10 +73,10 @@ class Scene:
     def see(self, *seen: Run | Decision) -> None:
         for one in seen:
             if isinstance(one, Run):
-                observation: Ran | Decided = Ran(1, one.updated_at, one.session_id, one)
+                event: Ran | Decided = Ran(1, one.updated_at, one.session_id, one)
             else:
-                observation = Decided(2, one.at, one.decision_id, one)
-            self.herald.look(self.tree, self.tree.apply(observation))
+                event = Decided(2, one.at, one.decision_id, one)
+            self.herald.look(self.tree, self.tree.apply(event))
         for thread in threading.enumerate():
             if thread.name == "agentwatch-herald":
                 thread.join()

@@ -11,7 +11,7 @@ from agentwatch.decisions.policy import mode_of, options, refusal, suggested
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Tick
+from agentwatch.delegation.events import Checked, Decided, Event, Ran, Tick
 from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
@@ -42,9 +42,9 @@ class Told:
     def __init__(self) -> None:
         self.seen, self.tree = Workspace(), DelegationTree()
 
-    def tell(self, *observations: Observation) -> Task:
-        for observation in observations:
-            self.tree.apply(observation)
+    def tell(self, *events: Event) -> Task:
+        for event in events:
+            self.tree.apply(event)
         return self.tree.tasks["x"]
 
     def attempt(self, number: int, text: str | None = None) -> Task:
@@ -54,7 +54,7 @@ class Told:
             task = self.tell(self.seen.seen(f"x{number}.return.md", text))
         return task
 
-    def restoration(self, fitter_id: str = "fit") -> tuple[Observation, Observation]:
+    def restoration(self, fitter_id: str = "fit") -> tuple[Event, Event]:
         fitter = json.loads(packet(fitter_id)) | {"restores": "x"}
         return (
             self.seen.seen(f"{fitter_id}/fit.handoff.json", json.dumps(fitter)),
@@ -208,8 +208,8 @@ def test_a_restoration_replaces_the_retries_that_were_not_used() -> None:
 
 def test_attempts_that_nobody_saw_before_the_restoration_count_by_their_number() -> None:
     told = Told()
-    for observation in told.restoration():
-        told.tree.apply(observation)
+    for event in told.restoration():
+        told.tree.apply(event)
     task = told.attempt(3, returned(code="E_LINE_FAULT"))
     assert (task.retry.max_retries, task.retry.remaining) == (2, 0)
 

@@ -38,7 +38,7 @@ from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, is_statement, s
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import task_document
 from tests.unit.decisions.made import KIM, Operator
-from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
+from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(b"k" * 32))
 TRUST = Trust((TrustedKey(KEY.public),))

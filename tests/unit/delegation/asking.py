@@ -6,7 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Ran, Requested
+from agentwatch.delegation.events import Decided, Ran, Requested
 from agentwatch.delegation.request import Option, Query, Request, RequestKind
 from agentwatch.delegation.run import Permit, Permitter, Run, RunState
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import handoff, returned, tree_of
+from tests.unit.delegation.events import handoff, returned, tree_of
 from tests.unit.delegation.test_interleaving import interleaved
 from tests.unit.delegation.test_runs import ROOT, child, message, ran
 
@@ -17,7 +17,7 @@ from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.decisions import policy
 from agentwatch.delegation.aside import Aside, Put, mark_of
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Observation, Ran, Seen, Tick
+from agentwatch.delegation.events import Decided, Event, Ran, Seen, Tick
 from agentwatch.delegation.rules import Limits, Rules
 from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
 from agentwatch.delegation.task import Alarm, Task
@@ -263,8 +263,8 @@ def allowed(task: Task) -> set[Action]:
     return {action for action, option in policy.options(task).items() if option.allowed}
 
 
-def aside(task_id: str, put: Put) -> Observation:
-    from agentwatch.delegation.observation import Noted
+def aside(task_id: str, put: Put) -> Event:
+    from agentwatch.delegation.events import Noted
 
     return Noted(9, put.at, task_id, Aside(put))
 
@@ -300,14 +300,14 @@ runs = st.builds(
 LIMITS = Limits(minutes=1.0, tokens=20, subtree_tokens=40, repeats=3)
 
 
-def recorded(changes: list[Run]) -> list[Observation]:
+def recorded(changes: list[Run]) -> list[Event]:
     return [Ran(seq, run.updated_at, f"agents:{run.session_id}", run) for seq, run in enumerate(changes)]
 
 
-def grown(observations: list[Observation], ticks: list[float | None]) -> DelegationTree:
+def grown(events: list[Event], ticks: list[float | None]) -> DelegationTree:
     tree = DelegationTree(Rules(limits=LIMITS, history_before=1_005.0, stale_after=5.0))
-    for number, observation in enumerate(observations):
-        tree.apply(observation)
+    for number, event in enumerate(events):
+        tree.apply(event)
         if number < len(ticks) and (at := ticks[number]) is not None:
             tree.apply(Tick(99, at))
     tree.apply(Tick(99, 1_100.0))
@@ -321,8 +321,8 @@ times = st.lists(st.none() | st.floats(1_000.0, 1_200.0), max_size=10)
 def test_any_interleaving_and_any_time_gives_the_same_alarms(
     changes: list[Run], order: list[int], ticks: list[float | None]
 ) -> None:
-    observations = recorded(changes)
-    assert documents(grown(interleaved(observations, order), ticks)) == documents(grown(observations, []))
+    events = recorded(changes)
+    assert documents(grown(interleaved(events, order), ticks)) == documents(grown(events, []))
 
 
 @given(st.lists(runs, max_size=10), times)
@@ -366,8 +366,8 @@ def documents(tree: DelegationTree) -> list[dict[str, Any]]:
 def test_apply_names_every_task_whose_alarms_change(changes: list[Run]) -> None:
     tree = DelegationTree(Rules(limits=LIMITS, stale_after=5.0))
     before: dict[str, object] = {}
-    for observation in (*recorded(changes), Tick(99, 1_030.0), Tick(99, 1_100.0), Tick(99, 1_000.0)):
-        changed = tree.apply(observation)
+    for event in (*recorded(changes), Tick(99, 1_030.0), Tick(99, 1_100.0), Tick(99, 1_000.0)):
+        changed = tree.apply(event)
         after: dict[str, object] = {one["task_id"]: {**one, "depth": None, "why": None} for one in documents(tree)}
         assert {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)} <= changed
         before = after

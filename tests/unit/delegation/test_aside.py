@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
-from tests.unit.delegation.test_interleaving import Deciding, Step, decided, events, interleaved, record
+from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
+from tests.unit.delegation.test_interleaving import Deciding, Step, decided, drawn_steps, interleaved, record
 
 from agentwatch.contracts.shapes import Finding, Outcome, Severity
 from agentwatch.delegation.aside import Aside, Put, mark_of
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Decided, Looked, Noted, Observation, Ran, Tick, Unreadable
+from agentwatch.delegation.events import Decided, Event, Looked, Noted, Ran, Tick, Unreadable
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
@@ -35,7 +35,7 @@ def failing() -> tuple[Recorder, DelegationTree]:
     return record, tree_of(failure(record))
 
 
-def failure(record: Recorder) -> list[Observation]:
+def failure(record: Recorder) -> list[Event]:
     return [
         record.seen("lead.handoff.json", handoff("lead")),
         record.seen("a.handoff.json", handoff("a", parent_task_id="lead")),
@@ -152,8 +152,8 @@ def test_a_decision_that_has_expired_asks_again_whatever_was_acknowledged_before
     _, tree = failing()
     tree.apply(Tick(5, 2_000.0))
     tree.apply(acknowledged(tree))
-    observation = decide(tree, Action.RETRY)
-    tree.apply(observation._replace(decision=replace(observation.decision, expires_at=2_100.0)))
+    event = decide(tree, Action.RETRY)
+    tree.apply(event._replace(decision=replace(event.decision, expires_at=2_100.0)))
     assert tree.tasks["a"].question is None
     tree.apply(Tick(7, 2_100.0))
     assert stands(tree) == (True, False, False)
@@ -244,19 +244,19 @@ def test_what_the_operator_decided_is_not_new() -> None:
     assert list(tree.unseen) == []
 
 
-@given(st.lists(events, max_size=14), st.lists(st.integers(0, 12), max_size=14), st.data())
+@given(st.lists(drawn_steps, max_size=14), st.lists(st.integers(0, 12), max_size=14), st.data())
 def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int], data: st.DataObject) -> None:
-    observations = record(steps)
-    end = tree_of(observations)
+    events = record(steps)
+    end = tree_of(events)
     ids = sorted(end.tasks)
-    notes: list[Observation] = [
+    notes: list[Event] = [
         Noted(0, 2_000.0, task_id, Aside(data.draw(puts(mark_of(end.tasks[task_id]))), data.draw(looks(end, task_id))))
         for task_id in data.draw(st.lists(st.sampled_from(ids), unique=True) if ids else st.just([]))
     ]
     if data.draw(st.booleans()):
         notes.append(Looked(0, 1_004.0))
-    expected = tree_of([*observations, *notes])
-    assert tree_document(tree_of(interleaved([*notes, *observations], order)), "/w") == tree_document(expected, "/w")
+    expected = tree_of([*events, *notes])
+    assert tree_document(tree_of(interleaved([*notes, *events], order)), "/w") == tree_document(expected, "/w")
     assert list(expected.unseen) == sorted(
         (name for name, task in expected.tasks.items() if not task.seen),
         key=lambda name: (-max(expected.tasks[name].updated_at, expected.tasks[name].ended_at or 0.0), name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
+from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
 
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.tree import DelegationTree
@@ -22,13 +22,13 @@ def test_what_comes_after_a_handoff_is_of_its_attempt_whatever_was_remembered(
     attempts: list[list[tuple[str, str | None, bool]]], remembers: bool
 ) -> None:
     see = Recorder().seen
-    observations, expected = [], []
+    events, expected = [], []
     for number, returns in enumerate(attempts, 1):
-        observations.append(see("a.handoff.json", handoff("a", attempt=number)))
+        events.append(see("a.handoff.json", handoff("a", attempt=number)))
         for outcome, session, in_markdown in returns:
             contract = Contract.RETURN_FORMAT if in_markdown else Contract.SUBAGENT_RETURN
-            observations.append(see("a.return.json", returned(outcome, contract, session_id=session)))
+            events.append(see("a.return.json", returned(outcome, contract, session_id=session)))
         expected.append((number, returns[-1][0] if returns else "submitted"))
-    assert states(tree_of(observations, remembers=remembers), "a") == expected
-    handed, *answers = observations[-1 - len(attempts[-1]) :]
+    assert states(tree_of(events, remembers=remembers), "a") == expected
+    handed, *answers = events[-1 - len(attempts[-1]) :]
     assert states(tree_of([handed, *answers[-1:]]), "a")[-1] == expected[-1], "as who sees only what is there now"

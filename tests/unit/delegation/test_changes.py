@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import handoff, returned, tree_of
+from tests.unit.delegation.events import handoff, returned, tree_of
 
 from agentwatch.contracts.shapes import Document
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Change, Claim, Verdict
-from agentwatch.delegation.observation import Checked, Gone, Observation, Ran, Seen
+from agentwatch.delegation.events import Checked, Event, Gone, Ran, Seen
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
@@ -21,11 +21,11 @@ class Session:
     """Observations at times of one's own; a return is checked at once."""
 
     def __init__(self) -> None:
-        self.observations: list[Observation] = []
+        self.events: list[Event] = []
 
     def _see(self, path: str, at: float, document: Document) -> Seen:
-        seen = Seen(len(self.observations), at, path, f"{path} {at}", document)
-        self.observations.append(seen)
+        seen = Seen(len(self.events), at, path, f"{path} {at}", document)
+        self.events.append(seen)
         return seen
 
     def start(self, task_id: str, at: float) -> None:
@@ -45,10 +45,10 @@ class Session:
         seen = self._see(f"{task_id}.return.md", at, returned(outcome, task_id=task_id))
         made = tuple(Claim(kind, f"./{path}", Verdict.VERIFIED, "", file=path) for path in claims)
         changes = None if changed is None else tuple(Change(path, when) for path, when in changed.items())
-        self.observations.append(Checked(seen.seq + 1, at, seen.path, seen.digest, made, changes))
+        self.events.append(Checked(seen.seq + 1, at, seen.path, seen.digest, made, changes))
 
     def unclaimed(self, task_id: str) -> Unclaimed | None:
-        tree = tree_of(self.observations)
+        tree = tree_of(self.events)
         return tree.unclaimed(tree.tasks[task_id])
 
 
@@ -144,7 +144,7 @@ def test_a_task_that_goes_takes_its_claims_and_its_time_with_it(session: Session
     session.end("a", 10, {"x.py": 5, "y.py": 5})
     session.end("b", 10, {}, ("x.py",))
     assert session.unclaimed("a") == Unclaimed((), ("y.py",))
-    session.observations += [Gone(90, 90, "b.handoff.json"), Gone(91, 91, "b.return.md")]
+    session.events += [Gone(90, 90, "b.handoff.json"), Gone(91, 91, "b.return.md")]
     assert session.unclaimed("a") == Unclaimed(("x.py", "y.py"))
 
 
@@ -160,7 +160,7 @@ def test_runs_of_session_stores_count_and_the_sessions_of_humans_do_not(session:
         started_at=0.0,
         updated_at=100.0,
     )
-    session.observations.append(Ran(90, 0, "agents:human", human))
+    session.events.append(Ran(90, 0, "agents:human", human))
     assert session.unclaimed("a") == Unclaimed(("x.py", "y.py"))
     run = Run(
         source="agents",
@@ -172,14 +172,14 @@ def test_runs_of_session_stores_count_and_the_sessions_of_humans_do_not(session:
         updated_at=60.0,
         ended_at=60.0,
     )
-    session.observations.append(Ran(91, 0, "agents:child", run))
+    session.events.append(Ran(91, 0, "agents:child", run))
     assert session.unclaimed("a") == Unclaimed(("x.py",), ("y.py",))
 
 
 def test_an_answer_is_right_again_after_more_was_seen(session: Session) -> None:
     session.start("a", 0)
     session.end("a", 10, {"x.py": 5})
-    tree = tree_of(session.observations)
+    tree = tree_of(session.events)
     assert tree.unclaimed(tree.tasks["a"]) == Unclaimed(("x.py",))
     tree.apply(Seen(90, 4, "b.handoff.json", "b", handoff("b")))
     assert tree.unclaimed(tree.tasks["a"]) == Unclaimed((), ("x.py",))
@@ -191,7 +191,7 @@ def test_the_document_of_the_tree_names_them(session: Session) -> None:
     session.start("a", 0)
     session.start("b", 5)
     session.end("a", 10, {"x.py": 4, "y.py": 6})
-    a, b = tree_document(tree_of(session.observations), "/w")["tasks"]
+    a, b = tree_document(tree_of(session.events), "/w")["tasks"]
     assert (a["unclaimed_changes"], a["unattributed_changes"]) == (["x.py"], ["y.py"])
     assert (b["unclaimed_changes"], b["unattributed_changes"]) == (None, None)
 
@@ -208,16 +208,16 @@ def test_what_is_unclaimed_does_not_depend_on_the_order_of_arrival(
     for task_id, start, end, written in runs:
         session.start(task_id, start)
         session.end(task_id, end, {f"{number}.py": at for number, at in enumerate(written)}, ("0.py",))
-    by_file: dict[str, list[Observation]] = {}
-    for observation in session.observations:
-        by_file.setdefault(observation.path, []).append(observation)  # type: ignore[union-attr]
+    by_file: dict[str, list[Event]] = {}
+    for event in session.events:
+        by_file.setdefault(event.path, []).append(event)  # type: ignore[union-attr]
     queues = list(by_file.values())
     tree = DelegationTree()
     while queues:
         queue = chance.choice(queues)  # type: ignore[attr-defined]
         tree.apply(queue.pop(0))
         queues = [queue for queue in queues if queue]
-    assert tree_document(tree, "/w") == tree_document(tree_of(session.observations), "/w")
+    assert tree_document(tree, "/w") == tree_document(tree_of(session.events), "/w")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_the_reported_mode_is_held_against_the_one_asked_for(
 ) -> None:
     session._see("a.handoff.json", 0, handoff("a", mode=asked))
     session._see("a.return.md", 1, returned("completed", task_id="a", mode=reported))
-    (document,) = tree_document(tree_of(session.observations), "/w")["tasks"]
+    (document,) = tree_document(tree_of(session.events), "/w")["tasks"]
     assert document["runtime"]["mode"] == agreement.value
 
 

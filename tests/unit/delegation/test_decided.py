@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.aside import mark_of
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Checked, Decided, Observation, Tick
+from agentwatch.delegation.events import Checked, Decided, Event, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
 from agentwatch.view.times import stands_since
 
 
-def failed(outcome: str = "failed", *findings: Finding) -> tuple[Recorder, list[Observation], Decision]:
+def failed(outcome: str = "failed", *findings: Finding) -> tuple[Recorder, list[Event], Decision]:
     """A task that failed, and a retry of it."""
     record = Recorder()
     result = record.seen("a.return.md", returned(outcome), *findings)
-    observations: list[Observation] = [record.seen("a.handoff.json", handoff("a")), result]
+    events: list[Event] = [record.seen("a.handoff.json", handoff("a")), result]
     recorded = (Receipt(Stage.RECORDED, 1_010.0),)
     return (
         record,
-        observations,
+        events,
         Decision(
             decision_id="d1",
             task_id="a",
@@ -55,8 +55,8 @@ def decided(decision: Decision) -> Decided:
     ],
 )
 def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, state: State) -> None:
-    _, observations, decision = failed()
-    tree = tree_of([*observations, decided(replace(decision, action=action))])
+    _, events, decision = failed()
+    tree = tree_of([*events, decided(replace(decision, action=action))])
     task = tree.tasks["a"]
     assert (task.state, task.needs_operator, tree.asking()) == (state, False, [])
     assert task.attempts[0].state is State.FAILED
@@ -67,43 +67,43 @@ def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, s
 
 @pytest.mark.parametrize("action", [one for one in OF_ATTEMPTS if one is not Action.ACCEPT])
 def test_what_was_decided_is_so_since_then_and_not_since_the_attempt_ended(action: Action) -> None:
-    _, observations, decision = failed()
-    tree = tree_of([*observations, decided(replace(decision, action=action))])
+    _, events, decision = failed()
+    tree = tree_of([*events, decided(replace(decision, action=action))])
     assert tree.tasks["a"].ended_at != decision.at
     assert stands_since(tree.tasks["a"]) == decision.at
 
 
 def test_what_an_abort_above_ended_is_so_since_the_abort() -> None:
-    record, observations, decision = failed()
+    record, events, decision = failed()
     blocked = record.seen("b.return.md", returned("blocked", task_id="a.b"))
     retried = record.seen("c.return.md", returned("failed", task_id="a.c"))
     first = replace(decision, decision_id="d2", task_id="a.c", return_sha256=retried.digest)
     abort = replace(decision, action=Action.ABORT, at=1_050.0)
-    tree = tree_of([*observations, blocked, retried, decided(first), decided(abort)])
+    tree = tree_of([*events, blocked, retried, decided(first), decided(abort)])
     assert outline(tree) == ["a canceled", "  a.b canceled", "  a.c canceled"]
     assert {stands_since(task) for task in tree.tasks.values()} == {abort.at}
 
 
 def test_an_accepted_partial_return_stays_partial() -> None:
-    _, observations, decision = failed("partial", BROKEN)
-    tree = tree_of([*observations, decided(replace(decision, action=Action.ACCEPT))])
+    _, events, decision = failed("partial", BROKEN)
+    tree = tree_of([*events, decided(replace(decision, action=Action.ACCEPT))])
     assert tree.tasks["a"].state is State.PARTIAL
 
 
 def test_a_decision_binds_only_the_return_that_it_was_made_about() -> None:
-    record, observations, decision = failed()
-    tree = tree_of([*observations, decided(decision), record.seen("a.return.md", returned("blocked"))])
+    record, events, decision = failed()
+    tree = tree_of([*events, decided(decision), record.seen("a.return.md", returned("blocked"))])
     assert (tree.tasks["a"].state, tree.tasks["a"].decision) == (State.BLOCKED, None)
 
 
 def test_a_decision_may_be_known_before_the_files_are() -> None:
-    _, observations, decision = failed()
-    assert tree_of([decided(decision), *observations]).tasks["a"].state is State.RETRYING
+    _, events, decision = failed()
+    assert tree_of([decided(decision), *events]).tasks["a"].state is State.RETRYING
 
 
 def test_the_next_attempt_shows_that_the_agent_has_acted() -> None:
-    record, observations, decision = failed()
-    tree = tree_of([*observations, decided(decision), record.seen("a.handoff.json", handoff("a"))])
+    record, events, decision = failed()
+    tree = tree_of([*events, decided(decision), record.seen("a.handoff.json", handoff("a"))])
     first, second = tree.tasks["a"].attempts
     assert first.decision is not None
     assert first.decision.receipt.stage is Stage.ACTED
@@ -117,9 +117,9 @@ def test_the_next_attempt_shows_that_the_agent_has_acted() -> None:
 def test_a_decision_whose_time_is_over_binds_nobody_whoever_says_that_it_was_read(
     receipts: tuple[Receipt, ...], action: Action
 ) -> None:
-    _, observations, decision = failed("failed", BROKEN)
+    _, events, decision = failed("failed", BROKEN)
     made = replace(decision, action=action, expires_at=2_000.0, receipts=(*decision.receipts, *receipts))
-    tree = tree_of([*observations, decided(made), Tick(60, 1_999.0)])
+    tree = tree_of([*events, decided(made), Tick(60, 1_999.0)])
     assert tree.tasks["a"].binding == made
     assert tree.apply(Tick(61, 2_000.0)) == {"a"}
     task = tree.tasks["a"]
@@ -131,16 +131,16 @@ def test_a_decision_whose_time_is_over_binds_nobody_whoever_says_that_it_was_rea
 
 
 def test_a_decision_that_another_attempt_followed_is_told_also_when_its_time_is_over() -> None:
-    record, observations, decision = failed()
+    record, events, decision = failed()
     again = record.seen("a.handoff.json", handoff("a"))
-    tree = tree_of([*observations, decided(replace(decision, expires_at=2_000.0)), again, Tick(60, 3_000.0)])
+    tree = tree_of([*events, decided(replace(decision, expires_at=2_000.0)), again, Tick(60, 3_000.0)])
     (told,) = tree.tasks["a"].attempts[0].decisions
     assert (told.receipt.words, told.expired) == ("acted (an agent says so)", False)
 
 
 def test_each_of_several_decisions_expires_in_its_time() -> None:
-    record, observations, decision = failed()
-    tree = tree_of([*observations, decided(replace(decision, expires_at=2_000.0))])
+    record, events, decision = failed()
+    tree = tree_of([*events, decided(replace(decision, expires_at=2_000.0))])
     tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
     again = record.seen("a-2.return.md", returned("failed", task_id="a", attempt=2))
     tree.apply(again)
@@ -173,21 +173,21 @@ def test_each_of_several_decisions_expires_in_its_time() -> None:
     ],
 )
 def test_a_retry_counts_as_used_from_when_it_is_decided_on(outcome: str, action: Action, remaining: int) -> None:
-    record, observations, decision = failed(outcome)
-    tree = tree_of([*observations, decided(replace(decision, action=action))])
+    record, events, decision = failed(outcome)
+    tree = tree_of([*events, decided(replace(decision, action=action))])
     assert tree.tasks["a"].retry.remaining == remaining
-    tree = tree_of([*observations, decided(replace(decision, action=action))])
+    tree = tree_of([*events, decided(replace(decision, action=action))])
     tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
     assert tree.tasks["a"].retry.remaining == (0 if action is Action.ESCALATE else remaining)
 
 
 def test_a_retry_in_a_rewritten_return_is_used_up_once() -> None:
-    record, observations, decision = failed()
-    digest = observations[0].digest  # type: ignore[union-attr]  # the handoff
+    record, events, decision = failed()
+    digest = events[0].digest  # type: ignore[union-attr]  # the handoff
     once_more = record.seen("a.return.md", returned("failed"))
-    tree = tree_of([*observations, decided(read(decision, Action.RETRY, digest)), once_more])
+    tree = tree_of([*events, decided(read(decision, Action.RETRY, digest)), once_more])
     assert tree.tasks["a"].retry.remaining == 0
-    tree = tree_of([*observations, decided(read(decision, Action.RETRY, digest)), once_more], max_retries=3)
+    tree = tree_of([*events, decided(read(decision, Action.RETRY, digest)), once_more], max_retries=3)
     tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
     assert tree.tasks["a"].retry.remaining == 2
 
@@ -208,23 +208,23 @@ def stage_of(tree: DelegationTree, number: int = 1) -> Stage | None:
 def test_a_return_rewritten_after_a_decision_that_was_read_is_the_next_attempt(
     action: Action, stated: int | None
 ) -> None:
-    record, observations, decision = failed("blocked")
-    digest = observations[0].digest  # type: ignore[union-attr]  # the handoff
+    record, events, decision = failed("blocked")
+    digest = events[0].digest  # type: ignore[union-attr]  # the handoff
     done = record.seen("a.return.md", returned("completed", attempt=stated))
     answered = read(decision, action, digest)
-    tree = tree_of([*observations, decided(answered), done])
+    tree = tree_of([*events, decided(answered), done])
     task = tree.tasks["a"]
     assert [(one.number, one.state) for one in task.attempts] == [(1, State.BLOCKED), (2, State.COMPLETED)]
     assert (stage_of(tree), stage_of(tree, 2), task.decision) == (Stage.ACTED, None, None)
     assert task.retry.remaining == (0 if action is Action.RETRY else 1)
     rewritten = record.seen("a.return.md", returned("partial", attempt=stated))
-    assert [one.number for one in tree_of([*observations, decided(answered), done, rewritten]).tasks["a"].attempts] == [
+    assert [one.number for one in tree_of([*events, decided(answered), done, rewritten]).tasks["a"].attempts] == [
         1,
         2,
     ]
 
     for other in (replace(answered, handoff_sha256="f" * 64), replace(answered, receipts=decision.receipts)):
-        tree = tree_of([*observations, decided(other), done])
+        tree = tree_of([*events, decided(other), done])
         assert [one.state for one in tree.tasks["a"].attempts] == ([State.BLOCKED] if stated == 2 else []) + [
             State.COMPLETED
         ]
@@ -232,23 +232,23 @@ def test_a_return_rewritten_after_a_decision_that_was_read_is_the_next_attempt(
 
 @pytest.mark.parametrize("outcome", ["failed", "blocked"])
 def test_what_an_aborted_child_says_late_begins_nothing_anew(outcome: str) -> None:
-    record, observations, decision = failed()
-    aborted = read(decision, Action.ABORT, observations[0].digest)  # type: ignore[union-attr]
+    record, events, decision = failed()
+    aborted = read(decision, Action.ABORT, events[0].digest)  # type: ignore[union-attr]
     late = record.seen("a.return.md", returned(outcome))
-    tree = tree_of([*observations, decided(aborted), late])
+    tree = tree_of([*events, decided(aborted), late])
     assert (tree.tasks["a"].state, tree.tasks["a"].ask, stage_of(tree)) == (State.CANCELED, None, Stage.ACTED)
     unread = replace(aborted, receipts=decision.receipts)
-    assert tree_of([*observations, decided(unread), late]).tasks["a"].state is State.CANCELED
+    assert tree_of([*events, decided(unread), late]).tasks["a"].state is State.CANCELED
     # Its success is worth knowing.
-    tree = tree_of([*observations, decided(aborted), record.seen("a.return.md", returned("completed"))])
+    tree = tree_of([*events, decided(aborted), record.seen("a.return.md", returned("completed"))])
     assert tree.tasks["a"].state is State.COMPLETED
 
 
 def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
-    record, observations, decision = failed()
+    record, events, decision = failed()
     tree = tree_of(
         [
-            *observations,
+            *events,
             record.seen("b.handoff.json", handoff("a.b")),
             record.seen("c.handoff.json", handoff("a.b.c")),
             record.seen("d.return.md", returned("failed", task_id="a.d")),
@@ -295,9 +295,9 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
 def test_a_handoff_of_another_task_carries_out_only_a_call_for_the_fitter(
     decision: Decision, restores: str | None
 ) -> None:
-    record, observations, made = failed("partial", BROKEN)
+    record, events, made = failed("partial", BROKEN)
     decision = replace(decision, return_sha256=made.return_sha256)
-    tree = tree_of([*observations, decided(decision)])
+    tree = tree_of([*events, decided(decision)])
     tree.apply(record.seen("b.handoff.json", handoff("b", decision_id="d1", restores=restores)))
     tree.apply(record.seen("b.return.md", returned("completed", task_id="b")))
     assert (stage_of(tree), tree.tasks["a"].binding) == (Stage.RECORDED, decision)
@@ -306,18 +306,18 @@ def test_a_handoff_of_another_task_carries_out_only_a_call_for_the_fitter(
 
 @pytest.mark.parametrize("changes", [{"restores": "other"}, {"restores": None}, {"decision_id": "d2"}])
 def test_the_fitter_names_the_task_and_the_decision(changes: dict[str, str | None]) -> None:
-    record, observations, decision = failed()
-    tree = tree_of([*observations, decided(replace(decision, action=Action.ESCALATE, mode="fitter"))])
+    record, events, decision = failed()
+    tree = tree_of([*events, decided(replace(decision, action=Action.ESCALATE, mode="fitter"))])
     tree.apply(record.seen("f.handoff.json", handoff("f", **({"restores": "a", "decision_id": "d1"} | changes))))
     assert stage_of(tree) is Stage.RECORDED
 
 
 def test_a_fitter_whose_claim_is_false_restores_nothing_until_its_success_is_accepted() -> None:
-    record, observations, decision = failed()
+    record, events, decision = failed()
     called = replace(decision, action=Action.ESCALATE, mode="fitter")
     fitter = record.seen("f.handoff.json", handoff("f", restores="a", decision_id="d1"))
     done = record.seen("f.return.md", returned("completed"))
-    tree = tree_of([*observations, decided(called), fitter, done])
+    tree = tree_of([*events, decided(called), fitter, done])
     lie = Claim("created", "fixed.py", Verdict.CONTRADICTED, "there is no such file")
     tree.apply(Checked(60, 1_020.0, "f.return.md", done.digest, (lie,)))
     assert (tree.tasks["a"].state, tree.tasks["a"].retry.restored, tree.over("a")) == (State.ESCALATED, False, set())
@@ -345,9 +345,9 @@ def test_a_fitter_whose_claim_is_false_restores_nothing_until_its_success_is_acc
     ],
 )
 def test_a_station_can_be_decided_anew_once_its_fitter_has_ended(outcome: str, state: State, *, over: bool) -> None:
-    record, observations, decision = failed()
+    record, events, decision = failed()
     called = record.seen("f.handoff.json", handoff("f", restores="a", decision_id="d1"))
-    tree = tree_of([*observations, decided(replace(decision, action=Action.ESCALATE, mode="fitter")), called])
+    tree = tree_of([*events, decided(replace(decision, action=Action.ESCALATE, mode="fitter")), called])
     assert (tree.tasks["a"].state, stage_of(tree)) == (State.ESCALATED, Stage.ACTED)
     assert "carried out (an agent says so)" in tree.tasks["a"].why
     tree.apply(record.seen("f.return.md", returned(outcome)))
@@ -361,9 +361,9 @@ def test_a_station_can_be_decided_anew_once_its_fitter_has_ended(outcome: str, s
 
 
 def test_a_retry_is_used_up_though_the_return_was_rewritten_while_nobody_watched() -> None:
-    record, observations, decision = failed()
+    record, events, decision = failed()
     rewritten = record.seen("a.return.md", returned("failed"))
-    task = tree_of([observations[0], rewritten, decided(decision)]).tasks["a"]
+    task = tree_of([events[0], rewritten, decided(decision)]).tasks["a"]
     assert (task.needs_operator, task.retry.remaining) == (True, 0)
     assert task.ask is not None
     assert "no retry left" in task.ask
@@ -382,10 +382,10 @@ def test_an_answer_to_an_attempt_that_nothing_is_seen_of_any_more_is_no_retry(ac
 
 def test_what_was_accepted_and_rewritten_since_is_asked_about_anew() -> None:
     for outcome in ("completed", "partial"):
-        record, observations, decision = failed()
+        record, events, decision = failed()
         rewritten = record.seen("a.return.md", returned(outcome))
         accepted = decided(replace(decision, action=Action.ACCEPT))
-        task = tree_of([observations[0], rewritten, accepted]).tasks["a"]
+        task = tree_of([events[0], rewritten, accepted]).tasks["a"]
         assert task.ask == "the return changed since you accepted it: look at it again, then accept or retry"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.app.scenes import Scene
 
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.delegation.tree import DelegationTree
 
 
@@ -33,29 +33,29 @@ def lines_of(work: Callable[[], object]) -> int:
     return count
 
 
-def chain(depth: int) -> list[Observation]:
+def chain(depth: int) -> list[Event]:
     scene = Scene()
     for number in range(depth):
         scene.handoff(f"n{number}", parent=f"n{number - 1}" if number else None)
     return list(scene.take())
 
 
-def shuffled(observations: Sequence[Observation]) -> list[Observation]:
-    return Random(5).sample(observations, len(observations))
+def shuffled(events: Sequence[Event]) -> list[Event]:
+    return Random(5).sample(events, len(events))
 
 
 @pytest.mark.parametrize(
     "order", [list, lambda chain: chain[::-1], shuffled], ids=["root first", "leaf first", "mixed"]
 )
 def test_a_chain_costs_as_much_a_task_however_long_it_is(
-    order: Callable[[list[Observation]], list[Observation]],
+    order: Callable[[list[Event]], list[Event]],
 ) -> None:
     def load(depth: int) -> int:
-        tree, observations = DelegationTree(), order(chain(depth))
+        tree, events = DelegationTree(), order(chain(depth))
 
         def work() -> None:
-            for observation in observations:
-                tree.take(observation)
+            for event in events:
+                tree.take(event)
             tree.settle()
 
         count = lines_of(work)
@@ -71,8 +71,8 @@ def test_one_more_event_costs_a_few_lines_a_level() -> None:
     def event(depth: int) -> int:
         tree = DelegationTree()
         *above, last = chain(depth)
-        for observation in above:
-            tree.take(observation)
+        for event in above:
+            tree.take(event)
         tree.settle()
         return lines_of(lambda: tree.apply(last))
 
@@ -85,8 +85,8 @@ def test_a_chain_that_moves_as_a_whole_counts_once_at_its_new_place() -> None:
     for number in range(300):
         scene.handoff(f"n{number}", parent=f"n{number - 1}" if number else "nobody")
     tree = DelegationTree()
-    for observation in scene.take():
-        tree.take(observation)
+    for event in scene.take():
+        tree.take(event)
     tree.settle()
     scene.handoff("n0", parent="other")
     (moved,) = scene.take()

@@ -8,13 +8,13 @@ from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import Recorder, handoff, todos, tree_of
+from tests.unit.delegation.events import Recorder, handoff, todos, tree_of
 from tests.unit.delegation.test_alarms import LIMITS, SESSIONS, doings
 from tests.unit.delegation.test_runs import ROOT, child, message, ran
 
 from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation.events import Ran, Seen, Tick
 from agentwatch.delegation.joined import JoinedTree
-from agentwatch.delegation.observation import Ran, Seen, Tick
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
 from agentwatch.delegation.tree import DelegationTree
@@ -91,20 +91,20 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(steps: list[Any]) -> No
     short, long = (DelegationTree(Rules(limits=LIMITS, stale_after=5.0, history_before=125.0)) for _ in range(2))
     known: dict[str, Run] = {}
     for number, step in enumerate(steps):
-        observation: Any = Tick(number, step) if isinstance(step, float) else None
+        event: Any = Tick(number, step) if isinstance(step, float) else None
         if isinstance(step, Run):
             known[step.session_id] = step
-            observation = alive(step)
+            event = alive(step)
         elif isinstance(step, tuple) and step[0] in known:
             known[step[0]] = replace(known[step[0]], **step[1])
-            observation = alive(known[step[0]])
+            event = alive(known[step[0]])
         elif isinstance(step, tuple) and isinstance(step[1], tuple):
-            observation = Seen(number, 131.0, step[0], str(number), step[1])
-        if observation is None:
+            event = Seen(number, 131.0, step[0], str(number), step[1])
+        if event is None:
             continue
-        one = short.apply(observation)
+        one = short.apply(event)
         with patch.object(DelegationTree, "_goes_on", return_value=False):
-            other = long.apply(observation)
+            other = long.apply(event)
         assert one <= other
         assert tree_document(short, "/w") == tree_document(long, "/w")
         assert list(short.queue) == list(long.queue)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
 
 from agentwatch.contracts.shapes import Contract, Document, Outcome, Reading, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Requested, Seen, Tick
+from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState
@@ -143,7 +143,7 @@ runnings = st.builds(
 Live = Requesting | Answering | Running
 Step = tuple[str, Document | tuple[str, ...] | Deciding | Again | Live | None, bool]
 kinds = st.one_of(st.none(), st.just(Again()), handoffs, returns, returns, named, checklists, checks, decisions)
-events = st.tuples(st.sampled_from(PATHS), kinds, st.booleans())
+drawn_steps = st.tuples(st.sampled_from(PATHS), kinds, st.booleans())
 lives = st.one_of(requestings, answerings, runnings)
 histories = st.one_of(
     st.lists(st.tuples(st.sampled_from(PATHS), st.one_of(lives, kinds), st.booleans()), max_size=14),
@@ -151,39 +151,39 @@ histories = st.one_of(
 )
 
 
-def record(steps: list[Step]) -> list[Observation]:
+def record(steps: list[Step]) -> list[Event]:
     """None deletes the file, a tuple of verdicts checks what it held last (or something else, where `flag` is set). A
     decision is about what the file held last, whatever that was; with `flag` an agent has read it."""
     recorder = Recorder()
     digests: dict[str, str] = {}
     permits: dict[str, list[Permit]] = {}
     held: dict[str, Seen] = {}
-    observations: list[Observation] = []
+    events: list[Event] = []
     for path, step, flag in steps:
         if step is None:
-            observations.append(recorder.gone(path))
+            events.append(recorder.gone(path))
         elif isinstance(step, Again):
             if path in held and isinstance(held[path].document, Return):
                 recorder.seq += 1
                 held[path] = held[path]._replace(seq=recorder.seq, at=held[path].at if flag else 1_000.0 + recorder.seq)
-                observations.append(held[path])
+                events.append(held[path])
         elif isinstance(step, Requesting | Answering | Running):
             recorder.seq += 1
-            observations.append(lived(recorder.seq, step, permits))
+            events.append(lived(recorder.seq, step, permits))
         elif isinstance(step, Deciding):
             recorder.seq += 1
-            observations.append(decided(recorder.seq, step, digests.get(path), digests.get(HANDOFF), is_read=flag))
+            events.append(decided(recorder.seq, step, digests.get(path), digests.get(HANDOFF), is_read=flag))
         elif isinstance(step, tuple):
             digest = "another" if flag else digests.get(path, "none")
-            observations.append(recorder.checked(path, digest, *step))
+            events.append(recorder.checked(path, digest, *step))
         else:
             seen = recorder.seen(path, step, *([BROKEN] if flag else []))
             digests[path], held[path] = seen.digest, seen
-            observations.append(seen)
-    return observations
+            events.append(seen)
+    return events
 
 
-def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Observation:
+def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Event:
     at = 1_000.0 + seq
     if isinstance(step, Requesting):
         name, ended = f"r-{step.number}", step.stage not in (None, RequestStage.OFFERED, RequestStage.DECIDED)
@@ -260,51 +260,51 @@ def decided(seq: int, step: Deciding, returned: str | None, handed_off: str | No
     )
 
 
-def interleaved(observations: list[Observation], order: list[int]) -> list[Observation]:
+def interleaved(events: list[Event], order: list[int]) -> list[Event]:
     """Another order in which each file keeps its own: `order` says whose turn it is."""
-    queues: dict[str, list[Observation]] = {}
-    for observation in observations:
-        assert not isinstance(observation, Tick)
-        queues.setdefault(observation.path, []).append(observation)
+    queues: dict[str, list[Event]] = {}
+    for event in events:
+        assert not isinstance(event, Tick)
+        queues.setdefault(event.path, []).append(event)
     result = []
-    for turn in [*order, *([0] * len(observations))]:
+    for turn in [*order, *([0] * len(events))]:
         waiting = [queue for queue in queues.values() if queue]
         if waiting:
             result.append(waiting[turn % len(waiting)].pop(0))
     return result
 
 
-def applied(observations: list[Observation], *, remembers: bool = False) -> DelegationTree:
+def applied(events: list[Event], *, remembers: bool = False) -> DelegationTree:
     tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
-    for observation in observations:
-        tree.apply(observation)
+    for event in events:
+        tree.apply(event)
     return tree
 
 
 @given(histories, st.lists(st.integers(0, 12), max_size=14))
 def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int]) -> None:
-    observations = record(steps)
-    expected = tree_document(applied(observations), "/w")
-    assert tree_document(applied(interleaved(observations, order)), "/w") == expected
+    events = record(steps)
+    expected = tree_document(applied(events), "/w")
+    assert tree_document(applied(interleaved(events, order)), "/w") == expected
 
 
 @given(histories, st.booleans())
 def test_many_observations_taken_in_at_once_give_the_tree_that_they_give_one_by_one(
     steps: list[Step], remembers: bool
 ) -> None:
-    observations = record(steps)
+    events = record(steps)
     tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
-    tree.take_all(observations)
+    tree.take_all(events)
     tree.settle()
-    assert tree_document(tree, "/w") == tree_document(applied(observations, remembers=remembers), "/w")
+    assert tree_document(tree, "/w") == tree_document(applied(events, remembers=remembers), "/w")
 
 
 @given(histories, st.booleans(), st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
 def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, ticks: list[float | None]) -> None:
     tree = DelegationTree(Rules(history_before=LINE, stale_after=3.0), remembers=remembers)
-    for observation, tick in zip_longest(record(steps), ticks):
-        if observation is not None:
-            tree.apply(observation)
+    for event, tick in zip_longest(record(steps), ticks):
+        if event is not None:
+            tree.apply(event)
         if tick is not None:
             tree.apply(Tick(99, 1_000.0 + tick))
     seen = set()
@@ -348,8 +348,8 @@ def turn(tree: DelegationTree, task: Task) -> tuple[float, ...]:
 def test_apply_names_every_task_that_looks_different(steps: list[Step], remembers: bool) -> None:
     tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
     before: dict[str, object] = {}
-    for observation in record(steps):
-        changed = tree.apply(observation)
+    for event in record(steps):
+        changed = tree.apply(event)
         after: dict[str, object] = {
             document["task_id"]: (document, [*tree.tasks[document["task_id"]].children])
             for document in tree_document(tree, "/w")["tasks"]
@@ -366,32 +366,32 @@ def strip_depth(value: object) -> object:
     return {**document, "depth": None}, children
 
 
-@given(st.lists(events, max_size=14))
+@given(st.lists(drawn_steps, max_size=14))
 def test_when_every_file_is_gone_nothing_is_left(steps: list[Step]) -> None:
-    observations = record(steps)
+    events = record(steps)
     recorder = Recorder()
-    recorder.seq = len(observations)
-    tree = applied([*observations, *(recorder.gone(path) for path in PATHS)])
+    recorder.seq = len(events)
+    tree = applied([*events, *(recorder.gone(path) for path in PATHS)])
     assert tree.tasks == {}
     assert tree.roots == []
     assert (tree.totals.tasks, tree.totals.states, tree.totals.waiting) == (0, {}, {})
 
 
-@given(st.lists(events, max_size=14))
+@given(st.lists(drawn_steps, max_size=14))
 def test_a_tree_that_remembers_keeps_what_every_file_said(steps: list[Step]) -> None:
-    observations = record(steps)
+    events = record(steps)
     recorder = Recorder()
-    recorder.seq = len(observations)
-    tree = applied([*observations, *(recorder.gone(path) for path in PATHS)], remembers=True)
-    alive = applied(observations, remembers=True)
+    recorder.seq = len(events)
+    tree = applied([*events, *(recorder.gone(path) for path in PATHS)], remembers=True)
+    alive = applied(events, remembers=True)
     # A file without an id may find its handoff only when a rival is gone; what states its task stays there.
     assert {task_id for task_id in alive.tasks if task_id in IDS} <= tree.tasks.keys()
     assert bool(tree.tasks) == bool(alive.tasks)
     assert all(task.deleted for task in tree.tasks.values() if not task.inferred)
 
 
-@given(st.lists(events, max_size=14))
+@given(st.lists(drawn_steps, max_size=14))
 def test_files_that_are_not_touched_again_look_as_in_a_tree_that_forgets(steps: list[Step]) -> None:
-    observations = [one for one in record(steps) if not isinstance(one, Gone)]
-    expected = tree_document(applied(observations), "/w")
-    assert tree_document(applied(observations, remembers=True), "/w") == expected
+    events = [one for one in record(steps) if not isinstance(one, Gone)]
+    expected = tree_document(applied(events), "/w")
+    assert tree_document(applied(events, remembers=True), "/w") == expected

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.asking import decided, request, requested
-from tests.unit.delegation.observations import Recorder, handoff, meta, outline, returned, tree_of
+from tests.unit.delegation.events import Recorder, handoff, meta, outline, returned, tree_of
 from tests.unit.delegation.test_runs import ROOT, child, ran
 
+from agentwatch.delegation.events import Tick
 from agentwatch.delegation.joined import JoinedTree
-from agentwatch.delegation.observation import Tick
 from agentwatch.delegation.requests import Asked
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.task import State

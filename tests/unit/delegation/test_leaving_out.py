@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.unit.delegation.observations import Recorder, handoff, meta, outline, returned, tree_of
+from tests.unit.delegation.events import Recorder, handoff, meta, outline, returned, tree_of
 from tests.unit.delegation.test_runs import child, message
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.observation import Ran, Tick, Unreadable
+from agentwatch.delegation.events import Ran, Tick, Unreadable
 from agentwatch.delegation.tree import DelegationTree
 
 SINCE = 2_000.0
@@ -20,7 +20,7 @@ def late(record: Recorder) -> Recorder:
 
 def old_and_new() -> tuple[Recorder, DelegationTree]:
     record = Recorder()
-    observations = [
+    events = [
         record.seen("a.handoff.json", handoff("a")),
         record.seen("a.return.md", returned("failed", task_id="a")),
         record.seen("b.handoff.json", handoff("b")),
@@ -28,8 +28,8 @@ def old_and_new() -> tuple[Recorder, DelegationTree]:
         record.seen("b.two.handoff.json", handoff("b.two", parent_task_id="b")),
     ]
     late(record)
-    observations.append(record.seen("b.one.return.md", returned("failed", task_id="b.one")))
-    return record, tree_of([*observations, Tick(record.seq, 3_000.0)])
+    events.append(record.seen("b.one.return.md", returned("failed", task_id="b.one")))
+    return record, tree_of([*events, Tick(record.seq, 3_000.0)])
 
 
 def test_what_is_old_is_left_out_and_what_is_above_a_sign_of_life_stays() -> None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import Recorder, handoff, meta, outline, returned, todos, tree_of
+from tests.unit.delegation.events import Recorder, handoff, meta, outline, returned, todos, tree_of
 from tests.unit.delegation.test_interleaving import Step, histories, record
 from tests.unit.delegation.test_runs import ROOT, child, ran
 
-from agentwatch.delegation.observation import Lost, Observation, Reached, Ruled, Tick
+from agentwatch.delegation.events import Event, Lost, Reached, Ruled, Tick
 from agentwatch.delegation.rules import Limits, Rules
 from agentwatch.delegation.run import Doing, DoingKind, RunState
 from agentwatch.delegation.task import State
@@ -21,7 +21,7 @@ from agentwatch.view.times import stands_since, took_last
 from agentwatch.view.words import why_at
 
 
-def shop() -> list[Observation]:
+def shop() -> list[Event]:
     """A parent with a child at work, one handed off, one done and one that failed."""
     see = Recorder().seen
     return [
@@ -112,18 +112,18 @@ def test_what_is_only_named_follows_what_is_below_it() -> None:
 
 @given(histories, st.data())
 def test_once_it_is_reached_the_tree_is_as_if_it_had_never_been_lost(steps: list[Step], data: st.DataObject) -> None:
-    observations = record(steps)
-    at = sorted(data.draw(st.tuples(*[st.integers(0, len(observations))] * 2)))
-    lost = [*observations[: at[0]], Lost(0, 1_003.0), *observations[at[0] : at[1]], Reached(0, 1_004.0)]
-    end = Tick(len(observations) + 1, 1_100.0)
-    whole, cut = tree_of([*observations, end]), tree_of([*lost, *observations[at[1] :], end])
+    events = record(steps)
+    at = sorted(data.draw(st.tuples(*[st.integers(0, len(events))] * 2)))
+    lost = [*events[: at[0]], Lost(0, 1_003.0), *events[at[0] : at[1]], Reached(0, 1_004.0)]
+    end = Tick(len(events) + 1, 1_100.0)
+    whole, cut = tree_of([*events, end]), tree_of([*lost, *events[at[1] :], end])
     assert tree_document(cut, "/w") == tree_document(whole, "/w")
     assert cut.totals == whole.totals
 
 
 @given(histories, st.data())
 def test_rules_that_come_later_judge_all_that_came_before(steps: list[Step], data: st.DataObject) -> None:
-    observations = record(steps)
+    events = record(steps)
     rules = Rules(
         strict=data.draw(st.booleans()),
         stale_after=data.draw(st.sampled_from([1.0, 600.0])),
@@ -131,11 +131,11 @@ def test_rules_that_come_later_judge_all_that_came_before(steps: list[Step], dat
         history_before=data.draw(st.sampled_from([float("-inf"), 1_004.0])),
         limits=Limits(minutes=data.draw(st.sampled_from([0.0, 0.01]))),
     )
-    at = data.draw(st.integers(0, len(observations)))
-    end = Tick(len(observations) + 1, 1_100.0)
-    ruled = tree_of([*observations[:at], Ruled(0, 1_000.0, rules), *observations[at:], end])
+    at = data.draw(st.integers(0, len(events)))
+    end = Tick(len(events) + 1, 1_100.0)
+    ruled = tree_of([*events[:at], Ruled(0, 1_000.0, rules), *events[at:], end])
     meant = DelegationTree(rules)
-    for one in (*observations, end):
+    for one in (*events, end):
         meant.apply(one)
     assert tree_document(ruled, "/w") == tree_document(meant, "/w")
     assert ruled.totals == meant.totals

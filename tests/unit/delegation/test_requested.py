@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.delegation.asking import decided, forgotten, permit, question, ran, request, requested, session
-from tests.unit.delegation.observations import handoff, tree_of
+from tests.unit.delegation.events import handoff, tree_of
 from tests.unit.delegation.test_runs import message
 
 from agentwatch.delegation.aside import Aside, Put, mark_of
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.observation import Noted, Observation, Tick
+from agentwatch.delegation.events import Event, Noted, Tick
 from agentwatch.delegation.request import Given, RequestStage
 from agentwatch.delegation.run import MOST_PERMITS, Permitter, Round, RunState
 from agentwatch.delegation.task import State, Task
@@ -105,11 +105,11 @@ def test_a_decision_about_a_request_is_no_attempt_no_retry_and_no_decision_of_th
 
 def test_a_decided_request_asks_no_more_and_blocks_until_it_is_delivered() -> None:
     one = request()
-    observations: list[Observation] = [ran(session(waiting="a permission")), requested(one), decided(one)]
-    task = tree_of(observations).tasks["s1"]
+    events: list[Event] = [ran(session(waiting="a permission")), requested(one), decided(one)]
+    task = tree_of(events).tasks["s1"]
     assert (stages(task), task.state, task.ask) == ([RequestStage.DECIDED], State.BLOCKED, None)
     assert task.why == "its program has not got your answer yet"
-    task = tree_of([*observations, decided(one, stage=Stage.DELIVERED)]).tasks["s1"]
+    task = tree_of([*events, decided(one, stage=Stage.DELIVERED)]).tasks["s1"]
     # Its store still says that it waits: it has written nothing since.
     assert (stages(task), task.state, task.ask) == ([RequestStage.DELIVERED], State.WORKING, None)
 
@@ -148,10 +148,10 @@ def test_the_records_of_the_program_tell_whether_our_answer_was_carried_out(
     action: Action | None, stage: Stage | None, recorded: object, expected: RequestStage
 ) -> None:
     one = request()
-    observations: list[Observation] = [ran(session(recorded)), requested(one)]  # type: ignore[arg-type]
+    events: list[Event] = [ran(session(recorded)), requested(one)]  # type: ignore[arg-type]
     if action is not None and stage is not None:
-        observations.append(decided(one, action, stage, note="Use build/." if action is Action.DENY else ""))
-    task = tree_of(observations).tasks["s1"]
+        events.append(decided(one, action, stage, note="Use build/." if action is Action.DENY else ""))
+    task = tree_of(events).tasks["s1"]
     assert stages(task) == [expected]
 
 

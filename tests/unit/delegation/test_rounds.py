@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, tree_of
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, tree_of
 from tests.unit.delegation.test_runs import ROOT, message
 
 from agentwatch.contracts.shapes import Finding, Outcome
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Observation, Ran
+from agentwatch.delegation.events import Decided, Event, Ran
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
@@ -69,7 +69,7 @@ def decision(
     )
 
 
-def ran(*runs: Run) -> list[Observation]:
+def ran(*runs: Run) -> list[Event]:
     return [Ran(seq, 0.0, f"agents:{run.session_id}", run) for seq, run in enumerate((ROOT, *runs), 1)]
 
 
@@ -101,10 +101,10 @@ def test_a_retry_in_the_same_session_is_an_attempt_of_its_own(asker: Asker) -> N
 
 
 def test_a_retry_that_ends_in_the_very_same_bytes_asks_again_and_can_be_decided_anew() -> None:
-    observations = [*ran(child((PARENT, FAILED), (HOOK, FAILED))), decision(FAILED, 117.0)]
-    task = tree_of(observations).tasks["a"]
+    events = [*ran(child((PARENT, FAILED), (HOOK, FAILED))), decision(FAILED, 117.0)]
+    task = tree_of(events).tasks["a"]
     assert (task.attempt, task.state, task.binding, task.needs_operator) == (2, State.FAILED, None, True)
-    again = tree_of([*observations, decision(FAILED, 130.0, Action.ESCALATE, attempt=2)]).tasks["a"]
+    again = tree_of([*events, decision(FAILED, 130.0, Action.ESCALATE, attempt=2)]).tasks["a"]
     assert (again.state, again.needs_operator) == (State.ESCALATED, False)
 
 
@@ -126,7 +126,7 @@ def test_a_child_that_works_on_its_retry_works_on_its_second_attempt() -> None:
         [decision(FAILED, 117.0, attempt=2)],
     ],
 )
-def test_a_hook_that_holds_without_a_decision_begins_no_attempt(decided: list[Observation]) -> None:
+def test_a_hook_that_holds_without_a_decision_begins_no_attempt(decided: list[Event]) -> None:
     tree = tree_of([*ran(child((PARENT, FAILED), (HOOK, DONE))), *decided])
     assert [number for number, _ in attempts(tree)] == [1]
 
@@ -255,12 +255,12 @@ def test_attempts_do_not_depend_on_the_order_in_which_rounds_and_decisions_are_o
 ) -> None:
     runs = [child(*rounds, session=f"s{number}") for number, rounds in enumerate(sessions, 1)]
     made = {number: decision(about, float(at), action, number) for about, at, action, number in choices}
-    observations = [*ran(*runs), *made.values()]
-    expected = tree_document(tree_of(observations), "/w")
+    events = [*ran(*runs), *made.values()]
+    expected = tree_document(tree_of(events), "/w")
     early = [Ran(0, 0.0, f"agents:{run.session_id}", run.part(0, 1)) for run in runs]
-    dice.shuffle(observations)  # type: ignore[attr-defined]
-    assert tree_document(tree_of([*early, *observations]), "/w") == expected
-    numbers = [one.number for one in tree_of(observations).tasks["a"].attempts]
+    dice.shuffle(events)  # type: ignore[attr-defined]
+    assert tree_document(tree_of([*early, *events]), "/w") == expected
+    numbers = [one.number for one in tree_of(events).tasks["a"].attempts]
     assert numbers == list(range(1, len(numbers) + 1))
 
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import (
     Contract,
@@ -22,7 +22,7 @@ from agentwatch.contracts.shapes import (
     TodoStatus,
 )
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.observation import Checked, Observation, Ran, Tick
+from agentwatch.delegation.events import Checked, Event, Ran, Tick
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import Basis, State
 from agentwatch.view.document import tree_document
@@ -59,7 +59,7 @@ def child(session: str, state: RunState = RunState.WORKING, parent: str = "root"
     return replace(run, **more)  # type: ignore[arg-type]
 
 
-def ran(*runs: Run) -> list[Observation]:
+def ran(*runs: Run) -> list[Event]:
     return [Ran(seq, 0.0, f"agents:{run.session_id}", run) for seq, run in enumerate(runs, 1)]
 
 
@@ -229,9 +229,9 @@ def test_a_task_in_a_file_and_in_a_session_is_one_task() -> None:
 
 
 def test_words_without_a_contract_are_no_fault_unless_the_configuration_demands_one() -> None:
-    observations = ran(ROOT, child("one", RunState.ENDED, said=message(None)))
-    assert tree_of(observations).tasks["one"].state is State.COMPLETED
-    demanded = tree_of(observations, demands=True).tasks["one"]
+    events = ran(ROOT, child("one", RunState.ENDED, said=message(None)))
+    assert tree_of(events).tasks["one"].state is State.COMPLETED
+    demanded = tree_of(events, demands=True).tasks["one"]
     assert (demanded.state, demanded.needs_operator) == (State.INVALID, True)
 
 
@@ -296,7 +296,7 @@ def test_a_working_child_is_stale_when_silent_for_too_long_or_when_its_process_i
     assert "its process is gone" in gone.tasks["one"].why
 
 
-def newer(at: float) -> Observation:
+def newer(at: float) -> Event:
     """Another session of the workspace, and its last sign of life."""
     return Ran(9, at, "agents:newer", replace(ROOT, session_id="newer", updated_at=at))
 
@@ -346,8 +346,8 @@ def test_a_child_that_waits_for_a_human_is_blocked_and_says_where() -> None:
 
 
 def test_a_run_that_the_store_no_longer_has_leaves_the_tree() -> None:
-    observations = ran(ROOT, child("one"))
-    tree = tree_of([*observations, Ran(9, 0.0, "agents:one", None)])
+    events = ran(ROOT, child("one"))
+    tree = tree_of([*events, Ran(9, 0.0, "agents:one", None)])
     assert outline(tree) == ["root working"]
 
 
@@ -381,8 +381,8 @@ def test_only_the_last_state_of_each_run_counts_whatever_came_before_and_in_whic
     last = {run.session_id: run for run in [ROOT, *steps]}
     shuffled = list(last.values())
 
-    def looks(observations: list[Observation]) -> object:
-        return tree_document(tree_of(observations, history_before=FRIDAY + 2), "/w")
+    def looks(events: list[Event]) -> object:
+        return tree_document(tree_of(events, history_before=FRIDAY + 2), "/w")
 
     expected = looks(ran(*shuffled))
     assert looks([*ran(ROOT, *steps), *ran(*shuffled)]) == expected

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
-from tests.unit.delegation.observations import Recorder, handoff, returned
+from tests.unit.delegation.events import Recorder, handoff, returned
 
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
@@ -16,23 +16,23 @@ from agentwatch.delegation.tree import DelegationTree
 _TASKS = 400
 
 
-def workspace() -> list[Observation]:
+def workspace() -> list[Event]:
     """Tasks, each with a directory, a handoff and a return of its own that was found true."""
-    recorder, observations = Recorder(), list[Observation]()
+    recorder, events = Recorder(), list[Event]()
     for number in range(_TASKS):
-        observations.append(recorder.seen(f"jobs/t{number}/handoff.json", handoff(f"t{number}")))
+        events.append(recorder.seen(f"jobs/t{number}/handoff.json", handoff(f"t{number}")))
         document = returned("completed", Contract.RETURN_FORMAT, task_id=f"t{number}")
         seen = recorder.seen(f"jobs/t{number}/return.md", document)
-        observations += [seen, recorder.checked(seen.path, seen.digest, "verified")]
-    return observations
+        events += [seen, recorder.checked(seen.path, seen.digest, "verified")]
+    return events
 
 
 def test_a_task_weighs_little_beside_what_its_documents_say() -> None:
-    observations = workspace()
+    events = workspace()
     tracemalloc.start()
     try:
         tree = DelegationTree(Rules(), remembers=True)
-        tree.take_all(observations)
+        tree.take_all(events)
         tree.settle()
         gc.collect()
         weight, _ = tracemalloc.get_traced_memory()

@@ -167,7 +167,7 @@ def watched(root: Path) -> None:
     source = FilesSource(root)
     keeper = Keeper(root, source.content)
     keeper.start(DelegationTree()).result()
-    keeper.keep(source.scan().observations)
+    keeper.keep(source.scan().events)
     keeper.keep_files(source.known())
     keeper.stop()
 
@@ -204,7 +204,7 @@ def test_a_dead_marker_that_a_checkout_brings_back_while_nobody_watches_does_not
 
 
 def ages(receiver: Receiver) -> dict[str, float]:
-    return {one.path: one.at for one in receiver.observations}
+    return {one.path: one.at for one in receiver.events}
 
 
 def test_what_comes_while_somebody_watches_counts_from_when_it_was_seen(plain: Repository) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Reading, Severity
-from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files import catalogue as catalogue_module
 from agentwatch.sources.files import documents as documents_module
 from agentwatch.sources.files import read as read_module
@@ -76,23 +76,23 @@ class Look:
         self.catalogue.mark_due(self.clock.monotonic())
         return self.drained()
 
-    def observed(self) -> list[Observation]:
-        observations: list[Observation] = []
+    def observed(self) -> list[Event]:
+        events: list[Event] = []
         while self.catalogue.waiting:
-            observations += self.catalogue.drain(self.clock.monotonic() + 1)
-        return observations
+            events += self.catalogue.drain(self.clock.monotonic() + 1)
+        return events
 
     def drained(self) -> list[str]:
-        return [brief(observation) for observation in self.observed()]
+        return [brief(event) for event in self.observed()]
 
 
-def brief(observation: Observation) -> str:
-    if isinstance(observation, Seen):
-        return f"{'half ' if observation.incomplete else ''}{observation.path}"
-    if isinstance(observation, Unreadable):
-        return f"{observation.finding.rule} {observation.path}"
-    assert isinstance(observation, Gone)
-    return f"gone {observation.path}"
+def brief(event: Event) -> str:
+    if isinstance(event, Seen):
+        return f"{'half ' if event.incomplete else ''}{event.path}"
+    if isinstance(event, Unreadable):
+        return f"{event.finding.rule} {event.path}"
+    assert isinstance(event, Gone)
+    return f"gone {event.path}"
 
 
 @pytest.fixture
@@ -604,7 +604,7 @@ def test_draining_ends_at_its_deadline_and_goes_on_later(look: Look, tmp_path: P
     for number in range(5):
         write(tmp_path, f"{number}.json", packet(str(number)), mtime=100 + number)
     look.catalogue.scan()
-    drained: list[Iterable[Observation]] = []
+    drained: list[Iterable[Event]] = []
     while look.catalogue.waiting:
         drained.append(look.catalogue.drain(deadline=0.0))
     assert [[brief(item) for item in part] for part in drained] == [[f"{number}.json"] for number in range(5)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Reading
-from agentwatch.delegation.observation import Seen, Unreadable
+from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import FilesSource
@@ -21,7 +21,7 @@ def test_everything_that_is_there_is_observed(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text(OTHER)
     (tmp_path / "return.json").write_bytes(b"x" * 2_000_000)
     batch = FilesSource(tmp_path, QUICK, read_document=read_document).scan()
-    assert sorted((type(item).__name__, getattr(item, "path", "")) for item in batch.observations) == [
+    assert sorted((type(item).__name__, getattr(item, "path", "")) for item in batch.events) == [
         ("Seen", "a/x.json"),
         ("Unreadable", "return.json"),
     ]
@@ -45,14 +45,14 @@ def test_a_file_that_is_just_being_written_is_waited_for(tmp_path: Path) -> None
     writer.start()
     batch = FilesSource(tmp_path, FilesSettings(settle_seconds=PATIENCE), read_document=reader).scan()
     writer.join()
-    (seen,) = batch.observations
+    (seen,) = batch.events
     assert isinstance(seen, Seen)
     assert not seen.incomplete
 
 
 def test_a_file_that_stays_half_written_is_broken(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(HALF)
-    (seen,) = FilesSource(tmp_path, QUICK, read_document=read_document).scan().observations
+    (seen,) = FilesSource(tmp_path, QUICK, read_document=read_document).scan().events
     assert isinstance(seen, Seen)
     assert seen.incomplete
 
@@ -67,7 +67,7 @@ def test_what_is_no_directory_is_a_workspace_error(tmp_path: Path, name: str) ->
 def test_what_holds_nothing_of_its_name_is_said_of_the_file(tmp_path: Path) -> None:
     for name in ("a.handoff.json", "a.return.json", "b.todos.md"):
         (tmp_path / name).write_text("{}" if name.endswith("json") else "Go on.")
-    made = {one.path: one for one in FilesSource(tmp_path, FilesSettings(settle_seconds=0)).scan().observations}
+    made = {one.path: one for one in FilesSource(tmp_path, FilesSettings(settle_seconds=0)).scan().events}
     assert isinstance(made["a.handoff.json"], Unreadable)
     assert made["a.handoff.json"].finding.rule == "DOC012"
     assert isinstance(made["b.todos.md"], Unreadable)

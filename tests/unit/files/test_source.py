@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.background import Pace
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.events import Seen
 from agentwatch.sources.files import watcher as watcher_module
 from agentwatch.sources.files.inotify_backend import InotifyBackend
 from agentwatch.sources.files.scan import FolderListing, list_directory
@@ -103,7 +103,7 @@ def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, way: W
     with watching(root, QUICK, way) as receiver:
         write(root / "x.json", HALF)
         receiver.until_present("x.json")
-    (seen,) = receiver.observations
+    (seen,) = receiver.events
     assert isinstance(seen, Seen)
     assert seen.incomplete
 
@@ -189,7 +189,7 @@ def test_the_first_batch_is_empty_and_says_starting_and_the_last_of_the_scan_say
         write(root / f"{number}.json", packet(str(number)))
     with watching(root) as receiver:
         pass
-    assert (receiver.batches[0].health.mode, receiver.batches[0].observations) == ("starting", ())
+    assert (receiver.batches[0].health.mode, receiver.batches[0].events) == ("starting", ())
     health = receiver.batches[-1].health
     assert (health.mode, health.detail, health.directories, health.files) == (
         "live",
@@ -206,7 +206,7 @@ def test_a_restart_gives_the_same_observations_with_the_same_numbers(root: Path)
     runs = []
     for _ in range(2):
         with watching(root) as receiver:
-            runs.append([(item.seq, getattr(item, "path", "")) for item in receiver.observations])
+            runs.append([(item.seq, getattr(item, "path", "")) for item in receiver.events])
     assert len(runs[0]) == 30
     assert runs[0] == runs[1]
 
@@ -217,8 +217,8 @@ def test_the_numbers_go_on_without_gaps(root: Path) -> None:
         for number in range(20):
             write(root / f"{number}.json", packet(str(number)))
         (root / "a.json").unlink()
-        receiver.until(lambda it: len(it.observations) == 22)
-    assert [item.seq for item in receiver.observations] == list(range(1, 23))
+        receiver.until(lambda it: len(it.events) == 22)
+    assert [item.seq for item in receiver.events] == list(range(1, 23))
 
 
 def test_a_storm_is_rested_in_and_ends_with_what_the_files_hold(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_files_that_are_not_ours_give_no_observation(root: Path) -> None:
         write(root / "README.md", "# Read me")
         write(root / "x.json", packet("x"))
         receiver.until_present("x.json")
-    assert len(receiver.observations) == 1
+    assert len(receiver.events) == 1
 
 
 def test_where_events_cannot_be_had_polling_says_why(root: Path) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
-from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.names import pruning
 from agentwatch.sources.files.scan import FolderListing, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
@@ -61,7 +61,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
-        self.observations: list[Observation] = []
+        self.events: list[Event] = []
         self.present: dict[str, str] = {}
         """Path to digest."""
         self._changed = threading.Condition()
@@ -69,12 +69,12 @@ class Receiver:
     def __call__(self, batch: Batch) -> None:
         with self._changed:
             self.batches.append(batch)
-            for observation in batch.observations:
-                self.observations.append(observation)
-                if isinstance(observation, Seen):
-                    self.present[observation.path] = observation.digest
-                elif isinstance(observation, Gone | Unreadable):
-                    self.present.pop(observation.path, None)
+            for event in batch.events:
+                self.events.append(event)
+                if isinstance(event, Seen):
+                    self.present[event.path] = event.digest
+                elif isinstance(event, Gone | Unreadable):
+                    self.present.pop(event.path, None)
             self._changed.notify_all()
 
     @property
@@ -94,7 +94,7 @@ class Receiver:
         self.until(lambda receiver: set(receiver.present) == set(paths))
 
     def kinds(self, path: str) -> list[str]:
-        return [type(item).__name__ for item in self.observations if getattr(item, "path", None) == path]
+        return [type(item).__name__ for item in self.events if getattr(item, "path", None) == path]
 
 
 def descriptors() -> int:

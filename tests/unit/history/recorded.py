@@ -7,7 +7,7 @@ import json
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Finding
-from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.events import Event, Gone, Seen
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.store import History
 
@@ -72,16 +72,16 @@ def packet(task_id: str, objective: str = "build it", attempt: int | None = None
     return json.dumps(fields)
 
 
-def tree_of(observations: list[Observation]) -> DelegationTree:
+def tree_of(events: list[Event]) -> DelegationTree:
     tree = DelegationTree()
-    for observation in observations:
-        tree.apply(observation)
+    for event in events:
+        tree.apply(event)
     return tree
 
 
 def seen_in(history: History) -> list[Seen]:
     """The versions that a history holds, in the order recorded."""
-    return [one for one in history.observations() if isinstance(one, Seen)]
+    return [one for one in history.events() if isinstance(one, Seen)]
 
 
 def facts(versions: list[Seen]) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.observation import Checked
+from agentwatch.delegation.events import Checked
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.disk import Disk

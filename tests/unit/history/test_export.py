@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
+from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
 from agentwatch.delegation.run import Asker, Round, Run, RunState
 from agentwatch.errors import UsageError
 from agentwatch.history.export import lines, read, write
@@ -23,22 +23,22 @@ from tests.unit.history.recorded import META, Workspace, digest_of, meta, packet
 HOSTILE = "x\x1b]52;c;aGk=\x07\u202e\udcff[/red]"
 
 
-def session() -> tuple[Workspace, list[Observation]]:
+def session() -> tuple[Workspace, list[Event]]:
     workspace = Workspace()
-    observations: list[Observation] = [
+    events: list[Event] = [
         workspace.seen("x.handoff.json", packet("x")),
         Tick(9, 9.0),
         workspace.seen(META, meta("blocked")),
         workspace.gone("x.handoff.json"),
         workspace.seen(META, meta("implemented", "sess_2", HOSTILE)),
     ]
-    return workspace, observations
+    return workspace, events
 
 
 def exported(tmp_path: Path, text_of: Callable[[str], str | None] | None = None) -> Path:
-    workspace, observations = session()
+    workspace, events = session()
     path = tmp_path / "shop.jsonl"
-    assert write(path, lines("shop", observations, text_of or workspace.text_of)) == 4
+    assert write(path, lines("shop", events, text_of or workspace.text_of)) == 4
     return path
 
 
@@ -50,33 +50,33 @@ def changed(path: Path, number: int, line: str | bytes) -> Path:
     return path
 
 
-def without_seq(observations: list[Observation] | tuple[Observation, ...]) -> list[Observation]:
+def without_seq(events: list[Event] | tuple[Event, ...]) -> list[Event]:
     return [
         Gone(0, one.at, one.path)
         if isinstance(one, Gone)
         else Seen(0, one.at, one.path, one.digest, one.document, one.findings, one.incomplete)
-        for one in observations
+        for one in events
         if isinstance(one, Seen | Gone)
     ]
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
-    workspace, observations = session()
+    workspace, events = session()
     recording = read(exported(tmp_path))
     assert recording.workspace == "shop"
     assert recording.problems == ()
-    assert without_seq(recording.observations) == without_seq(observations)
-    assert [one.seq for one in recording.observations] == [0, 1, 2, 3]
+    assert without_seq(recording.events) == without_seq(events)
+    assert [one.seq for one in recording.events] == [0, 1, 2, 3]
     assert {digest: recording.text(digest) for digest in workspace.texts} == workspace.texts
     assert recording.text("0" * 64) is None
 
 
 def test_a_text_that_was_dropped_leaves_its_outline(tmp_path: Path) -> None:
-    _, observations = session()
+    _, events = session()
     recording = read(exported(tmp_path, lambda _: None))
-    kept = [one for one in observations if isinstance(one, Seen | Gone)]
-    assert tree_document(tree_of([*recording.observations]), "/w") == tree_document(tree_of([*kept]), "/w")
-    assert all(recording.text(one.digest) is None for one in recording.observations if isinstance(one, Seen))
+    kept = [one for one in events if isinstance(one, Seen | Gone)]
+    assert tree_document(tree_of([*recording.events]), "/w") == tree_document(tree_of([*kept]), "/w")
+    assert all(recording.text(one.digest) is None for one in recording.events if isinstance(one, Seen))
 
 
 def run_of(workspace: Workspace) -> Ran:
@@ -104,7 +104,7 @@ def test_a_session_is_written_and_read_again_with_the_texts_that_are_kept(tmp_pa
     ran = run_of(workspace)
     assert write(tmp_path / "r", lines("shop", [ran, Ran(2, 31.0, "agents:s2", None)], workspace.text_of)) == 1
     recording = read(tmp_path / "r")
-    assert (recording.observations, recording.problems) == ((ran._replace(seq=0),), ())
+    assert (recording.events, recording.problems) == ((ran._replace(seq=0),), ())
     assert ran.run is not None
     (prompt, said, earlier) = ran.run.prompt, ran.run.said, ran.run.earlier[0]
     assert prompt is not None
@@ -131,7 +131,7 @@ def test_a_session_that_cannot_be_is_left_out_and_told(tmp_path: Path, change: d
     whole = json.loads(line)
     path = changed(exported(tmp_path), 3, json.dumps({**whole, "run": {**whole["run"], **change}}))
     recording = read(path)
-    assert len(recording.observations) == 3
+    assert len(recording.events) == 3
     (problem,) = recording.problems
     assert problem.startswith(f"{path}:3: {words}")
 
@@ -141,7 +141,7 @@ def test_what_the_source_found_in_the_bytes_is_kept(tmp_path: Path) -> None:
     finding = Finding("SRC001", Severity.WARNING, "not UTF-8")
     seen = workspace.seen("x.handoff.json", packet("x"), finding)
     write(tmp_path / "r", lines("shop", [seen], workspace.text_of))
-    first = read(tmp_path / "r").observations[0]
+    first = read(tmp_path / "r").events[0]
     assert isinstance(first, Seen)
     assert finding in first.findings
 
@@ -207,7 +207,7 @@ def test_a_bad_line_is_told_with_its_place_and_costs_nothing_else(
 ) -> None:
     path = changed(exported(tmp_path), 3, line)
     recording = read(path)
-    assert len(recording.observations) == 3
+    assert len(recording.events) == 3
     (problem,) = recording.problems
     assert problem.startswith(f"{path}:3: ")
     assert problem.endswith("; the line is left out, export the recording again")
@@ -218,7 +218,7 @@ def test_a_recording_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) 
     path = exported(tmp_path)
     path.write_bytes(path.read_bytes()[:-40])
     recording = read(path)
-    assert len(recording.observations) == 3
+    assert len(recording.events) == 3
     assert len(recording.problems) == 1
 
 
@@ -226,7 +226,7 @@ def test_a_line_that_is_too_long_is_skipped_whole(tmp_path: Path, monkeypatch: p
     path = changed(exported(tmp_path), 3, json.dumps({**SEEN, "text": "x" * 100_000}))
     monkeypatch.setattr("agentwatch.history.export._LONGEST_LINE", 10_000)
     recording = read(path)
-    assert len(recording.observations) == 3
+    assert len(recording.events) == 3
     assert [problem.partition(": ")[0] for problem in recording.problems] == [f"{path}:3"]
 
 

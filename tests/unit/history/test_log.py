@@ -7,44 +7,44 @@ from dataclasses import replace
 
 import pytest
 
-from agentwatch.delegation.observation import Gone, Observation, Ran, Tick
+from agentwatch.delegation.events import Event, Gone, Ran, Tick
 from agentwatch.delegation.run import Doing, DoingKind, Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChange, StateChanges, changes, document, line
 from agentwatch.history.story import story
-from tests.unit.delegation.observations import Recorder, handoff, returned
+from tests.unit.delegation.events import Recorder, handoff, returned
 from tests.unit.history.recorded import META, Workspace, meta, packet
 
 ERROR = "## Status\nstate: ERROR\nsummary: no\n"
 
 
-def states(observations: list[Observation]) -> list[tuple[str, str | None, str | None, int]]:
-    return [(one.task_id, one.before, one.after, one.attempt) for one in changes(observations)]
+def states(events: list[Event]) -> list[tuple[str, str | None, str | None, int]]:
+    return [(one.task_id, one.before, one.after, one.attempt) for one in changes(events)]
 
 
 def test_a_task_comes_works_ends_and_is_tried_again() -> None:
     workspace = Workspace()
-    observations: list[Observation] = [
+    events: list[Event] = [
         workspace.seen("x.handoff.json", packet("x")),
         workspace.seen("x.return.md", "## Status\nstate: ERROR\nsummary: no\n"),
         workspace.seen("x.handoff.json", packet("x", "build it otherwise")),
     ]
-    found = states(observations)
+    found = states(events)
     assert found[0] == ("x", None, "submitted", 1)
     assert found[1][:2] == ("x", "submitted")
     assert found[2] == ("x", found[1][2], "submitted", 2)
-    assert [change.at for change in changes(observations)] == [one.at for one in observations]
+    assert [change.at for change in changes(events)] == [one.at for one in events]
 
 
 def test_what_changes_no_state_is_no_change() -> None:
     workspace = Workspace()
-    observations: list[Observation] = [
+    events: list[Event] = [
         workspace.seen("x.handoff.json", packet("x")),
         Tick(2, 2_000.0),
         workspace.seen("x.handoff.json", packet("x", "said better")),
     ]
-    assert len(states(observations)) == 1
+    assert len(states(events)) == 1
 
 
 def test_a_new_attempt_in_the_same_state_is_a_change() -> None:
@@ -65,42 +65,42 @@ def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
     assert log.after({"x", "never heard of"}, 8.0) == []
 
 
-def remembered(observations: list[Observation]) -> list[tuple[float, str, str | None, str | None]]:
+def remembered(events: list[Event]) -> list[tuple[float, str, str | None, str | None]]:
     tree = DelegationTree(remembers=True)
-    found = changes(story(observations, 0.0), tree)
+    found = changes(story(events, 0.0), tree)
     return [(one.at, one.task_id, one.before, one.after) for one in found]
 
 
 def test_a_task_whose_files_are_deleted_stays_and_none_of_them_becomes_a_task() -> None:
     workspace = Workspace()
-    observations: list[Observation] = [
+    events: list[Event] = [
         workspace.seen("one/a.handoff.json", packet("x")),
         workspace.seen("one/a.return.md", ERROR),
     ]
-    before = remembered(observations)
+    before = remembered(events)
     assert [one[1:] for one in before] == [("x", None, "submitted"), ("x", "submitted", "invalid")]
     for order in (("handoff.json", "return.md"), ("return.md", "handoff.json")):
-        assert remembered([*observations, *(workspace.gone(f"one/a.{name}") for name in order)]) == before
+        assert remembered([*events, *(workspace.gone(f"one/a.{name}") for name in order)]) == before
 
 
 def test_a_renamed_file_is_told_where_it_was_renamed_and_not_where_it_was_written() -> None:
     workspace = Workspace()
-    observations: list[Observation] = [
+    events: list[Event] = [
         workspace.seen("one/a.handoff.json", packet("x")),
         written := workspace.seen("one/a.return.md", ERROR),
     ]
-    before = remembered(observations)
-    observations.append(workspace.gone("one/a.return.md"))
-    observations.append(workspace.seen("one/other.return.md", ERROR, at=written.at))
-    assert remembered(observations) == before
-    observations.append(workspace.gone("one/other.return.md"))
-    assert remembered(observations) == before
+    before = remembered(events)
+    events.append(workspace.gone("one/a.return.md"))
+    events.append(workspace.seen("one/other.return.md", ERROR, at=written.at))
+    assert remembered(events) == before
+    events.append(workspace.gone("one/other.return.md"))
+    assert remembered(events) == before
 
 
 def test_a_renamed_directory_is_one_change_of_each_task() -> None:
     workspace = Workspace()
     nameless = packet("x").replace('"task_id": "x"', '"task_id": ""')
-    observations: list[Observation] = [
+    events: list[Event] = [
         workspace.seen("one/a.handoff.json", nameless),
         workspace.seen("one/a.return.md", ERROR),
         workspace.gone("one/a.handoff.json"),
@@ -109,7 +109,7 @@ def test_a_renamed_directory_is_one_change_of_each_task() -> None:
         workspace.seen("two/a.return.md", ERROR, at=1_002.0),
         workspace.seen("two/b.handoff.json", packet("b")),
     ]
-    assert [one[:4] for one in remembered(observations)[2:]] == [
+    assert [one[:4] for one in remembered(events)[2:]] == [
         (gone.at, "one/a", "invalid", None),
         (gone.at, "two/a", None, "invalid"),
         (1_007.0, "b", None, "submitted"),
@@ -118,12 +118,12 @@ def test_a_renamed_directory_is_one_change_of_each_task() -> None:
 
 def test_what_was_gone_at_a_start_makes_nothing_later_that_was_written_before() -> None:
     workspace = Workspace()
-    observations: list[Observation] = [
+    events: list[Event] = [
         workspace.seen("a.handoff.json", packet("a")),
         workspace.gone("a.handoff.json")._replace(at=9_000.0),
         workspace.seen("b.handoff.json", packet("b"), at=1_500.0),
     ]
-    assert remembered(observations) == [(1_001.0, "a", None, "submitted"), (1_500.0, "b", None, "submitted")]
+    assert remembered(events) == [(1_001.0, "a", None, "submitted"), (1_500.0, "b", None, "submitted")]
 
 
 def test_a_log_of_a_tree_that_stands_begins_with_what_changes_next() -> None:
@@ -195,19 +195,19 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         started_at=5.0,
         updated_at=5.0,
     )
-    observations: list[Observation] = [
+    events: list[Event] = [
         Ran(number, number * 10.0, "x:s", replace(run, doing=doing, updated_at=number * 10.0))
         for number, doing in enumerate(steps)
     ]
-    told = StateChanges(DelegationTree(), tells_activity=True).tell(observations)
+    told = StateChanges(DelegationTree(), tells_activity=True).tell(events)
     assert [line(change).partition("  s  ")[2] for change in told][1:] == [
         "· Bash make ␛[31m",
         "· Bash ×2 make ␛[31m",
         "· ◐ Test",
         "· ✓ Test",
     ]
-    assert len(list(changes(observations))) == 1
-    (first,) = (one for one in StateChanges(DelegationTree(), tells_activity=True).tell(observations[:2]) if one.at)
+    assert len(list(changes(events))) == 1
+    (first,) = (one for one in StateChanges(DelegationTree(), tells_activity=True).tell(events[:2]) if one.at)
     assert document(first)["activity"]["about"] == make.about
     assert json.dumps(document(first))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import RequestChange, StateChanges, document, line
 from agentwatch.history.story import story
@@ -11,10 +11,10 @@ from agentwatch.report.account import account_of
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
 from tests.unit.delegation.asking import decided, permit, ran, request, requested, session
-from tests.unit.delegation.observations import tree_of
+from tests.unit.delegation.events import tree_of
 
 ONE = request(command="rm \x1b[31m-r build")
-HISTORY: list[Observation] = [
+HISTORY: list[Event] = [
     ran(session()),
     requested(ONE),
     decided(ONE),

@@ -196,7 +196,7 @@ def test_a_damaged_value_costs_no_more_than_its_version(state: Path, damage: str
     other.close()
     history = History.open(state.parent, state)
     seen_in(history)
-    history.observations()
+    history.events()
     history.files()
     assert is_usable(history)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import State, Task
 from agentwatch.history.outline import content_of, outline_of
 from agentwatch.history.room import superseded
 from agentwatch.history.store import History
-from tests.unit.delegation.observations import Recorder, returned
+from tests.unit.delegation.events import Recorder, returned
 from tests.unit.history.recorded import META, Workspace, meta, packet, seen_in, tree_of
 
 _UNDECIDED = {State.FAILED, State.INVALID, State.BLOCKED}

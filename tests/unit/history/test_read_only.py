@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.events import Seen
 from agentwatch.history import database, read_only
 from agentwatch.history.schema import MIGRATIONS, NAME, SCHEMA_VERSION
 from agentwatch.history.store import History
@@ -94,7 +94,7 @@ def test_one_whose_writer_ends_between_the_look_at_its_files_and_the_opening(
     monkeypatch.setattr(read_only, "_connect", connect_late)
     reading = History.open_read_only(state.parent, state)
     assert reading.notice is None
-    assert [(seen.path, seen.digest) for seen in reading.observations() if isinstance(seen, Seen)] == expected
+    assert [(seen.path, seen.digest) for seen in reading.events() if isinstance(seen, Seen)] == expected
     reading.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.delegation.decision import Stage
-from agentwatch.delegation.observation import Observation, Requested
+from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history import recording
@@ -28,7 +28,7 @@ from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.playback import Playback
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
-from tests.unit.delegation.observations import tree_of
+from tests.unit.delegation.events import tree_of
 
 ALLOWED = replace(
     request(command="npm test"), stage=RequestStage.ACTED, ended_at=1_120.0, by="dev@laptop", allowed=True
@@ -43,7 +43,7 @@ def state(tmp_path: Path) -> Path:
 def kept(state: Path) -> list[Request]:
     with closing(History.open_read_only(state.parent, state)) as history:
         assert history.notice is None
-        return [one.request for one in history.observations() if isinstance(one, Requested) and one.request]
+        return [one.request for one in history.events() if isinstance(one, Requested) and one.request]
 
 
 def record(state: Path, *requests: Request) -> None:
@@ -94,7 +94,7 @@ def test_a_history_from_before_there_were_requests_is_read_without_complaint(sta
 def test_each_end_is_recorded_once_as_the_tree_has_it(tmp_path: Path) -> None:
     one = replace(request(), stage=RequestStage.DELIVERED, ended_at=1_115.0)
     tree = tree_of([ran(session()), requested(one), decided(one, stage=Stage.DELIVERED)])
-    recorded: list[Observation] = []
+    recorded: list[Event] = []
 
     keeper = Keeper(tmp_path, lambda _: None)
     keeper.start(DelegationTree()).result()
@@ -154,11 +154,11 @@ def test_a_recording_holds_it_and_plays_it_there_and_back(tmp_path: Path) -> Non
     write(file, lines("shop", [ran(session()), requested(ALLOWED), requested(asked)], lambda _: None))
     read_again = read(file)
     assert read_again.problems == ()
-    assert [one.request for one in read_again.observations if isinstance(one, Requested)] == [
+    assert [one.request for one in read_again.events if isinstance(one, Requested)] == [
         ALLOWED.remembered,
         asked.remembered,
     ]
-    playback = Playback(story(read_again.observations, 2_000.0), read_again.text)
+    playback = Playback(story(read_again.events, 2_000.0), read_again.text)
     tree, count = DelegationTree(), playback.position.count
     stages = []
     for before, after in ((0, count), (count, 3), (3, count)):

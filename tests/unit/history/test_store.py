@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.delegation.events import Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.observation import Tick, Unreadable
 from agentwatch.history.store import History
 from tests.unit.history.recorded import META, Workspace, facts, meta, packet, seen_in, tree_of
 
@@ -59,16 +59,16 @@ def test_texts_come_back_whole(state: Path) -> None:
 
 def test_the_attempts_of_a_rewritten_file_survive_a_restart(state: Path) -> None:
     workspace = Workspace()
-    observations = [
+    events = [
         workspace.seen(META, meta(status, session))
         for session in ("sess_1", "sess_2", "sess_3")
         for status in ("in_progress", "partial")
     ]
     history = opened(state)
-    assert history.record([*observations, workspace.gone(META)], workspace.text_of)
+    assert history.record([*events, workspace.gone(META)], workspace.text_of)
     history.close()
 
-    before = next(iter(tree_of(list(observations)).tasks.values())).attempts
+    before = next(iter(tree_of(list(events)).tasks.values())).attempts
     loaded = seen_in(opened(state))
     after = next(iter(tree_of(list(loaded)).tasks.values())).attempts
     assert len(after) == 3
@@ -80,12 +80,12 @@ def test_the_attempts_of_a_rewritten_file_survive_a_restart(state: Path) -> None
 def test_the_same_content_written_again_after_a_deletion_is_a_version_of_its_own(state: Path) -> None:
     workspace = Workspace()
     history = opened(state)
-    observations = [
+    events = [
         workspace.seen(META, meta("partial")),
         workspace.gone(META),
         workspace.seen(META, meta("partial")),
     ]
-    assert history.record(observations, workspace.text_of)
+    assert history.record(events, workspace.text_of)
     assert len(seen_in(history)) == 2
 
 
@@ -122,9 +122,9 @@ def test_two_processes_on_one_workspace_record_each_version_once(state: Path) ->
     assert one.record(seen[:4], workspace.text_of)
     assert other.record(seen, workspace.text_of)
     assert one.record(seen[4:], workspace.text_of)
-    recorded = one.observations()
-    assert [type(observation) for observation in recorded] == [type(observation) for observation in seen]
-    assert recorded == other.observations()
+    recorded = one.events()
+    assert [type(event) for event in recorded] == [type(event) for event in seen]
+    assert recorded == other.events()
 
 
 def test_two_processes_that_see_different_things_keep_both(state: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_file_gone_is_recorded_once_and_only_if_it_was_there(state: Path) -> N
     history.close()
     history = opened(state)
     assert history.record([workspace.gone(META)], workspace.text_of)
-    assert [type(one).__name__ for one in history.observations()] == ["Seen", "Gone"]
+    assert [type(one).__name__ for one in history.events()] == ["Seen", "Gone"]
 
 
 def test_a_content_seen_again_in_a_later_batch_is_one_version_and_its_end_is_known(state: Path) -> None:
@@ -153,14 +153,14 @@ def test_a_content_seen_again_in_a_later_batch_is_one_version_and_its_end_is_kno
     history = opened(state)
     for batch in ([seen], [seen], [gone], [gone]):
         assert history.record(batch, workspace.text_of)
-    assert [type(one).__name__ for one in history.observations()] == ["Seen", "Gone"]
+    assert [type(one).__name__ for one in history.events()] == ["Seen", "Gone"]
 
 
 def test_what_says_nothing_of_a_content_is_not_recorded(state: Path) -> None:
     finding = Finding("SRC005", Severity.ERROR, "cannot be read")
     history = opened(state)
     assert history.record([Tick(1, 5.0), Unreadable(2, 5.0, META, finding)], lambda _: None)
-    assert history.observations() == []
+    assert history.events() == []
 
 
 def test_a_version_without_text_keeps_what_its_attempt_is_counted_by(state: Path) -> None:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Document, Reading
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Seen, Tick
+from agentwatch.delegation.events import Decided, Event, Gone, Ran, Seen, Tick
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.history.log import changes
 from agentwatch.history.story import story
 from agentwatch.view.document import tree_document
-from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
-from tests.unit.delegation.test_interleaving import Step, events, record
+from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
+from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
 from tests.unit.sessions.conformance import NOW, STORY, Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
@@ -63,12 +63,12 @@ def child(task_id: str, began: float, ended: float | None, **more: object) -> Ru
     return replace(run, **more)  # type: ignore[arg-type]
 
 
-def ran(*runs: Run) -> list[Observation]:
+def ran(*runs: Run) -> list[Event]:
     return [Ran(seq, run.updated_at, f"agents:{run.session_id}", run) for seq, run in enumerate(runs, 1)]
 
 
-def told(observations: Iterable[Observation], now: float = 1_000.0) -> list[Line]:
-    return [(one.at, one.task_id, one.before, one.after, one.attempt) for one in changes(story(observations, now))]
+def told(events: Iterable[Event], now: float = 1_000.0) -> list[Line]:
+    return [(one.at, one.task_id, one.before, one.after, one.attempt) for one in changes(story(events, now))]
 
 
 def test_a_session_is_told_when_it_began_and_when_it_ended() -> None:
@@ -224,12 +224,12 @@ def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_l
     assert [line[0] for line in told(ran(ROOT, odd))] == [100.0, 150.0, 150.0, 150.0, 150.0]
 
 
-@given(st.lists(events, max_size=14))
+@given(st.lists(drawn_steps, max_size=14))
 def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps: list[Step]) -> None:
-    observations = record(steps)
-    ends = story(observations, 0.0)
+    events = record(steps)
+    ends = story(events, 0.0)
     for remembers in (False, True):
-        of_the_story, of_the_source = (tree_of(told, remembers=remembers) for told in (ends, observations))
+        of_the_story, of_the_source = (tree_of(told, remembers=remembers) for told in (ends, events))
         assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
 
 
@@ -244,12 +244,12 @@ def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(
         watch.look()
         runs = list(watch.runs.values())
         Random(1).shuffle(runs)
-        observations = story(runs, NOW)
+        events = story(runs, NOW)
         assert (
-            tree_document(tree_of([*observations, Tick(0, NOW)]), "workspace")["tasks"]
+            tree_document(tree_of([*events, Tick(0, NOW)]), "workspace")["tasks"]
             == (tree_document(tree_of([*watch.runs.values(), Tick(0, NOW)]), "workspace")["tasks"])
         )
-        lines = list(changes(observations))
+        lines = list(changes(events))
         assert [one.at for one in lines] == sorted(one.at for one in lines)
         for task_id, states in {**STORY, **store.tasks}.items():
             if task_id in watch.tasks:

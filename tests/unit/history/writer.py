@@ -9,7 +9,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from agentwatch.delegation.observation import Gone, Observation
+from agentwatch.delegation.events import Event, Gone
 from agentwatch.history.store import History
 from tests.unit.history.recorded import Workspace, meta
 
@@ -18,15 +18,15 @@ def main(state: Path, name: str, batch: int) -> None:
     history = History.open(state.parent, state, limit=512 * 1024)
     workspace = Workspace()
     for number in count():
-        observations: list[Observation] = []
+        events: list[Event] = []
         for step in range(batch):
             path = f"{name}/{number % 7}-{step}.json"
-            observations.append(workspace.seen(path, meta("partial", f"sess_{name}_{number}_{step}")))
+            events.append(workspace.seen(path, meta("partial", f"sess_{name}_{number}_{step}")))
         if number % 5 == 4:
-            observations.append(workspace.gone(f"{name}/{number % 7}-0.json"))
-        if not history.record(observations, workspace.text_of):
+            events.append(workspace.gone(f"{name}/{number % 7}-0.json"))
+        if not history.record(events, workspace.text_of):
             sys.exit(f"not recorded: {history.notice}")
-        digests = [one.digest for one in observations if not isinstance(one, Gone)]
+        digests = [one.digest for one in events if not isinstance(one, Gone)]
         sys.stdout.write(" ".join(digests) + "\n")
         sys.stdout.flush()
 

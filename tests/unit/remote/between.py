@@ -11,7 +11,7 @@ from tests.unit.remote.memory import MemoryEnd, MemoryLink
 
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.delegation.observation import Lost, Observation, Reached, Tick
+from agentwatch.delegation.events import Event, Lost, Reached, Tick
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
@@ -51,10 +51,10 @@ class Host(Relay):
     def _soon(self, call: Callable[..., Any], *arguments: object) -> None:
         call(*arguments)
 
-    def see(self, observations: Iterable[Observation], *, settled: bool = True) -> None:
+    def see(self, events: Iterable[Event], *, settled: bool = True) -> None:
         """These are observed."""
         self.monitor.health = Health("live", "", files=3)
-        self.monitor._take_all(observations)
+        self.monitor._take_all(events)
         self.monitor.tree.settle()
         if settled:
             self.part._settled = 2
@@ -94,18 +94,18 @@ class Screen:
         self.health = batch.health
         if batch.anew:
             self.tree = DelegationTree(remembers=True)
-        for one in batch.observations:
+        for one in batch.events:
             self.tree.take(one)
         self.tree.settle()
 
     @property
-    def observations(self) -> list[Observation]:
-        return [one for batch in self.batches for one in batch.observations]
+    def events(self) -> list[Event]:
+        return [one for batch in self.batches for one in batch.events]
 
     @property
     def told(self) -> list[str]:
         """What was told of the way to the host."""
-        return [type(one).__name__ for one in self.observations if isinstance(one, Lost | Reached)]
+        return [type(one).__name__ for one in self.events if isinstance(one, Lost | Reached)]
 
     def document(self) -> dict[str, Any]:
         self.tree.apply(Tick(0, self.time()))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agentwatch.decisions.envelope import PublicKey
-from agentwatch.delegation.observation import Lost, Reached, Tick
+from agentwatch.delegation.events import Lost, Reached, Tick
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.link import Link
@@ -45,7 +45,7 @@ class Seen:
     def take(self, batch: Batch) -> None:
         with self.lock:
             tree = DelegationTree(remembers=True) if batch.anew else self.tree
-            for one in batch.observations:
+            for one in batch.events:
                 tree.take(one)
                 if isinstance(one, Lost | Reached):
                     self.told.append(type(one).__name__)

@@ -7,12 +7,12 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
 from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
 
 from agentwatch.contracts.shapes import Document
+from agentwatch.delegation.events import Checked, Event, Gone, Seen, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.observation import Checked, Gone, Observation, Seen, Tick, Unreadable
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.remote import book as module
@@ -40,9 +40,9 @@ files = st.lists(
 """Few contents in few files, so that files are renamed, come back and become something else."""
 
 
-def filed(steps: list[tuple[str, int | str | None]]) -> list[Observation]:
+def filed(steps: list[tuple[str, int | str | None]]) -> list[Event]:
     recorder = Recorder()
-    observed: list[Observation] = []
+    observed: list[Event] = []
     for path, step in steps:
         seen = recorder.seen(path, CONTENTS[step if isinstance(step, int) else 0])
         if isinstance(step, int):
@@ -56,18 +56,18 @@ def filed(steps: list[tuple[str, int | str | None]]) -> list[Observation]:
 pasts = histories.map(record) | files.map(filed)
 
 
-def document_of(observations: Iterable[Observation]) -> dict[str, Any]:
+def document_of(events: Iterable[Event]) -> dict[str, Any]:
     tree = DelegationTree(Rules(history_before=LINE), remembers=True)
-    for observation in observations:
-        tree.take(observation)
+    for event in events:
+        tree.take(event)
     tree.apply(Tick(10_000, 2_000.0))
     return tree_document(tree, "/w")
 
 
-def kept(observations: Iterable[Observation], book: Book | None = None) -> tuple[Book, list[Item]]:
+def kept(events: Iterable[Event], book: Book | None = None) -> tuple[Book, list[Item]]:
     """A book with these in it, and what it told."""
     book = book or Book()
-    told = [book.take(one) for one in observations if is_told(one)]  # type: ignore[arg-type]
+    told = [book.take(one) for one in events if is_told(one)]  # type: ignore[arg-type]
     return book, [one for one in told if one is not None]
 
 
@@ -83,32 +83,30 @@ def is_the_same(one: Book, other: Book) -> bool:
 
 
 @given(pasts)
-def test_a_tree_made_of_the_book_equals_one_that_took_everything(observations: list[Observation]) -> None:
-    book, _ = kept(observations)
-    assert document_of(book.observations()) == document_of(observations)
+def test_a_tree_made_of_the_book_equals_one_that_took_everything(events: list[Event]) -> None:
+    book, _ = kept(events)
+    assert document_of(book.events()) == document_of(events)
 
 
 @given(pasts, st.lists(st.integers(0, 16)))
-def test_a_tree_made_of_what_was_told_in_pieces_equals_it_too(
-    observations: list[Observation], looks: list[int]
-) -> None:
+def test_a_tree_made_of_what_was_told_in_pieces_equals_it_too(events: list[Event], looks: list[int]) -> None:
     """Between two looks some of what was told is void already."""
-    book, told, seq = Book(), list[Observation](), 0
-    for number, observation in enumerate(observations):
-        book.take(observation)  # type: ignore[arg-type]
-        if number in looks or number == len(observations) - 1:
+    book, told, seq = Book(), list[Event](), 0
+    for number, event in enumerate(events):
+        book.take(event)  # type: ignore[arg-type]
+        if number in looks or number == len(events) - 1:
             items = book.since(seq)
             assert items is not None
-            told += [item.observation for item in items]
+            told += [item.event for item in items]
             seq = book.seq
-    assert document_of(told) == document_of(observations)
+    assert document_of(told) == document_of(events)
 
 
 @given(pasts, st.data())
 def test_a_copy_finds_to_the_same_whatever_was_lost_doubled_and_mixed_up(
-    observations: list[Observation], data: st.DataObject
+    events: list[Event], data: st.DataObject
 ) -> None:
-    book, told = kept(observations)
+    book, told = kept(events)
     copy = copy_of([])
     have = data.draw(st.integers(0, len(told)))
     for item in told[:have]:
@@ -124,8 +122,8 @@ def test_a_copy_finds_to_the_same_whatever_was_lost_doubled_and_mixed_up(
 
 
 @given(pasts, st.data())
-def test_everything_makes_the_same_copy_in_any_order(observations: list[Observation], data: st.DataObject) -> None:
-    book, _ = kept(observations)
+def test_everything_makes_the_same_copy_in_any_order(events: list[Event], data: st.DataObject) -> None:
+    book, _ = kept(events)
     items = data.draw(st.permutations(book.everything()))
     copy = copy_of(items)
     assert copy.everything() == book.everything()
@@ -133,8 +131,8 @@ def test_everything_makes_the_same_copy_in_any_order(observations: list[Observat
 
 
 @given(pasts, st.data())
-def test_a_copy_that_lacks_one_entry_has_another_mark(observations: list[Observation], data: st.DataObject) -> None:
-    book, _ = kept(observations)
+def test_a_copy_that_lacks_one_entry_has_another_mark(events: list[Event], data: st.DataObject) -> None:
+    book, _ = kept(events)
     if len(book):
         items = book.everything()
         del items[data.draw(st.integers(0, len(items) - 1))]
@@ -143,11 +141,11 @@ def test_a_copy_that_lacks_one_entry_has_another_mark(observations: list[Observa
 
 def test_of_a_file_as_much_is_kept_as_the_tree_remembers_and_the_first_version_stays() -> None:
     recorder = Recorder()
-    observations = [recorder.seen("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
-    book, told = kept(observations)
+    events = [recorder.seen("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
+    book, told = kept(events)
     assert len(book) == MAX_VERSIONS
-    assert next(book.observations()) == observations[0]
-    assert document_of(book.observations()) == document_of(observations)
+    assert next(book.events()) == events[0]
+    assert document_of(book.events()) == document_of(events)
     assert is_the_same(copy_of(told), book)
     copy = copy_of(told[:30])
     for item in book.since(told[29].seq) or []:
@@ -162,11 +160,11 @@ def test_what_is_written_again_and_again_does_not_push_out_what_was_before() -> 
         recorder.seen("a.handoff.json", handoff("a", mode="x")),
     )
     book, told = kept([first, *(second._replace(seq=9 + again) for again in range(MAX_VERSIONS + 5))])
-    assert [item.observation for item in told] == [first, second._replace(seq=9)]
+    assert [item.event for item in told] == [first, second._replace(seq=9)]
     more = [Unreadable(1, 2.0, "a.handoff.json", BROKEN), second] * MAX_VERSIONS
     book, _ = kept(more, book)
     assert len(book) == 3
-    assert next(book.observations()) == first
+    assert next(book.events()) == first
 
 
 def test_the_checks_of_one_file_are_bounded() -> None:
@@ -183,7 +181,7 @@ def test_who_has_not_heard_of_an_end_that_is_forgotten_has_to_begin_anew(monkeyp
     book, told = kept([*(recorder.seen(one.path, handoff("t")) for one in undone), *undone])
     assert len(book) == 0
     assert book.since(told[2].seq) is None
-    assert [item.observation for item in book.since(told[3].seq) or []] == undone[1:]
+    assert [item.event for item in book.since(told[3].seq) or []] == undone[1:]
     assert book.since(book.seq + 1) is None
 
 
@@ -196,4 +194,4 @@ def test_a_run_that_goes_on_for_long_costs_one_entry() -> None:
     book, told = kept(seen)
     assert len(book) == 2
     assert [item.seq for item in book.since(told[-2].seq) or []] == [told[-1].seq]
-    assert isinstance(told[0].observation, Seen)
+    assert isinstance(told[0].event, Seen)

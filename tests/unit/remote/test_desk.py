@@ -34,7 +34,7 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Requested
+from agentwatch.delegation.events import Requested
 from agentwatch.monitor import Monitor
 from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.unit.delegation.observations import Recorder, handoff, returned
+from tests.unit.delegation.events import Recorder, handoff, returned
 
 from agentwatch.commands import log as module
 from agentwatch.commands.log import print_log_of_host
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Lost, Observation, Ruled
+from agentwatch.delegation.events import Event, Lost, Ruled
 from agentwatch.delegation.rules import Rules
 from agentwatch.sources.health import Batch, Health
 
@@ -21,7 +21,7 @@ LIVE = Health("live", "")
 class Told:
     """A source of which this is known, and then this is told."""
 
-    def __init__(self, known: list[Observation], *news: Batch) -> None:
+    def __init__(self, known: list[Event], *news: Batch) -> None:
         self.known, self.news = known, news
 
     def scan(self) -> Batch:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import Recorder, handoff, returned
+from tests.unit.delegation.events import Recorder, handoff, returned
 from tests.unit.delegation.test_interleaving import Running, lived
 from tests.unit.remote.between import SIGNER, Host, Screen, Time, pair
 from tests.unit.remote.memory import MemoryEnd, MemoryLink
 from tests.unit.remote.test_book import pasts
 
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.delegation.observation import Observation, Seen
+from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import State
 from agentwatch.remote.frames import PROTOCOL, frame_of, to_bytes
@@ -56,9 +56,9 @@ faults = st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 5)), max_siz
 class World:
     """A host, a screen, and what happens between them."""
 
-    def __init__(self, observations: list[Observation], *, by_key: bool) -> None:
-        self.left = observations
-        self.seen: list[Observation] = []
+    def __init__(self, events: list[Event], *, by_key: bool) -> None:
+        self.left = events
+        self.seen: list[Event] = []
         self.by_key = by_key
         self.time = Time()
         self.host = Host(MemoryEnd(by_key=by_key), self.time)
@@ -117,9 +117,9 @@ class World:
 
 @given(pasts, faults, st.booleans())
 def test_after_any_faults_the_screen_shows_what_the_host_does(
-    observations: list[Observation], faults: list[tuple[str, int]], by_key: bool
+    events: list[Event], faults: list[tuple[str, int]], by_key: bool
 ) -> None:
-    world = World(observations, by_key=by_key)
+    world = World(events, by_key=by_key)
     for what, number in faults:
         world.happen(what, number)
     world.heal()
@@ -157,7 +157,7 @@ def test_a_relay_that_was_started_anew_takes_the_place_of_the_other_in_one_step(
     work(again)
     passes(again, screen, 2.5)
     assert screen.document() == again.document() == before.document()
-    assert [batch.anew for batch in screen.batches[batches:] if batch.observations] == [True]
+    assert [batch.anew for batch in screen.batches[batches:] if batch.events] == [True]
 
 
 def test_a_host_that_is_gone_is_lost_since_it_was_heard_last_and_reached_again() -> None:
@@ -183,7 +183,7 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last_and_reached_again()
     assert (screen.told, screen.tree.lost_since) == (["Lost", "Reached"], None)
     assert screen.document() == host.document()
     # The same run of the relay: nothing was told twice.
-    assert sum(isinstance(one, Seen) for one in screen.observations) == 3
+    assert sum(isinstance(one, Seen) for one in screen.events) == 3
 
 
 def test_a_host_that_stops_answering_is_lost_though_the_link_is_up() -> None:
@@ -357,10 +357,10 @@ def test_what_an_observation_costs_does_not_grow_with_the_tree() -> None:
         see = Recorder().seen
         host.see(see(f"{number}.json", handoff(f"t{number}")) for number in range(count))
         screen.exchange()
-        sent, emitted = host.end.bytes, len(screen.observations)
+        sent, emitted = host.end.bytes, len(screen.events)
         host.see([see("new.json", handoff("new"))])
         screen.exchange()
         sizes.append(host.end.bytes - sent)
-        assert len(screen.observations) == emitted + 1
+        assert len(screen.events) == emitted + 1
     # The numbers have more digits.
     assert abs(sizes[0] - sizes[1]) < 20

@@ -13,14 +13,14 @@ from typing import Final
 
 import pytest
 from tests.broker import Broker, running
-from tests.unit.delegation.observations import handoff
+from tests.unit.delegation.events import handoff
 from tests.unit.remote.between import SIGNER, pair
 from tests.unit.remote.far import Host, Line
 from tests.unit.remote.links import Nats, Pipes, Way
 
 from agentwatch.cli import run as run_command
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.observation import Ran, Requested, Seen
+from agentwatch.delegation.events import Ran, Requested, Seen
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.remote.address import parse
@@ -156,7 +156,7 @@ def test_what_exceeds_a_limit_is_dropped_and_said(way: Way, make: Callable[[int]
     batch, host = scanned(way, telling(make, each), settled=True)
     (copy,) = host._epochs["e"].copies.values()
     assert copy.held[kind] <= MOST[kind]
-    assert len(batch.observations) <= MOST["runs"] + 1
+    assert len(batch.events) <= MOST["runs"] + 1
     assert batch.health.mode == "degraded"
     assert any("build1 sends more than" in str(one) and kind in str(one) for one in batch.health.problems)
 
@@ -176,7 +176,7 @@ def another(number: int) -> bytes:
 @pytest.mark.parametrize("more", [garbage, beat, another, telling(version, 100)])
 def test_a_command_ends_in_its_time_while_more_comes(way: Way, more: Callable[[int], bytes]) -> None:
     batch, host = scanned(way, more, settled=False, hurry=20)
-    assert len(batch.observations) < 1_000
+    assert len(batch.events) < 1_000
     assert len(host._epochs) <= 3
 
 
@@ -238,7 +238,7 @@ def test_a_flood_of_news_is_shown_now_and_then() -> None:
         news = Seen(seq, NOW + seq, "a.json", f"{seq:064x}", Handoff("a", str(seq) + "x" * (2 << 20)))
         with screen.host.lock:
             screen.source.told(screen.source._copy, [news])  # type: ignore[arg-type]
-        held = sum(load_of(one)["MiB"] for batch in screen.batches for one in batch.observations)
+        held = sum(load_of(one)["MiB"] for batch in screen.batches for one in batch.events)
     assert held < 2 * MOST_NEWS
     before = len(screen.batches)
     for _ in range(5):

@@ -9,11 +9,11 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff
+from tests.unit.delegation.events import BROKEN, Recorder, handoff
 from tests.unit.remote.shapes import any_of
 
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.observation import Checked, Gone
+from agentwatch.delegation.events import Checked, Gone
 from agentwatch.evidence.claims import ClaimKind
 from agentwatch.remote.frames import (
     LARGEST,
@@ -42,12 +42,12 @@ JSON = st.recursive(
 
 
 @given(any_of(Told))
-def test_an_observation_comes_back_as_it_was(observation: Told) -> None:
-    travelled = observation_of(json.loads(json.dumps(fields_of(observation))))
-    assert travelled == observation
-    assert type(travelled) is type(observation)
+def test_an_observation_comes_back_as_it_was(event: Told) -> None:
+    travelled = observation_of(json.loads(json.dumps(fields_of(event))))
+    assert travelled == event
+    assert type(travelled) is type(event)
     # As exact as the digests that are made of it: 1 and 1.0, 0.0 and -0.0, a tuple and a list are not the same.
-    assert repr(travelled) == repr(observation)
+    assert repr(travelled) == repr(event)
 
 
 @given(FRAMES | HELLOS)
@@ -112,7 +112,7 @@ def test_what_another_version_says_besides_is_passed_over() -> None:
     fields["more"] = fields["items"][0]["observation"]["more"] = 1
     known = frame_of(json.dumps(fields).encode())
     assert isinstance(known, Observed)
-    assert known.items[0].observation == Gone(1, 5.0, "a.json")
+    assert known.items[0].event == Gone(1, 5.0, "a.json")
 
 
 def hello(major: int, minor: int) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.observations import Recorder, handoff
+from tests.unit.delegation.events import Recorder, handoff
 from tests.unit.remote.between import SIGNER, pair
 from tests.unit.remote.shapes import TEXTS, any_of
 

@@ -19,7 +19,7 @@ from tests.unit.remote.seen import Seen, until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Tick
+from agentwatch.delegation.events import Tick
 from agentwatch.monitor import Monitor
 from agentwatch.remote.frames import Decide, Result
 from agentwatch.remote.link import Link, Pauses, RelayEnd

@@ -22,7 +22,7 @@ from agentwatch.contracts.shapes import (
 )
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.observation import Checked, Observation, Seen, Tick, Unreadable
+from agentwatch.delegation.events import Checked, Event, Seen, Tick, Unreadable
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import changes
 from agentwatch.report.account import Account, DecisionLine, account_of
@@ -37,7 +37,7 @@ class Session:
     """Writes a session down, a line an event; `at` is in seconds since `START`."""
 
     def __init__(self) -> None:
-        self.observations: list[Observation] = []
+        self.events: list[Event] = []
         self.end = 0.0
 
     def asked(self, at: float, task_id: str, objective: str = "do it", **more: object) -> None:
@@ -62,14 +62,14 @@ class Session:
 
     def checked(self, at: float, *claims: Claim) -> None:
         """The claims of the return that was told last."""
-        seen = self.observations[-1]
+        seen = self.events[-1]
         assert isinstance(seen, Seen)
-        self.observations.append(Checked(len(self.observations), START + at, seen.path, seen.digest, claims))
+        self.events.append(Checked(len(self.events), START + at, seen.path, seen.digest, claims))
 
     def _see(self, at: float, path: str, document: Document, *findings: Finding) -> None:
-        seq = len(self.observations)
+        seq = len(self.events)
         self.end = max(self.end, at)
-        self.observations.append(Seen(seq, START + at, path, f"{seq:064x}", document, findings))
+        self.events.append(Seen(seq, START + at, path, f"{seq:064x}", document, findings))
 
     def account(
         self, later: float = 60.0, decisions: Sequence[DecisionLine] = (), *, remembered: bool = True
@@ -77,9 +77,9 @@ class Session:
         """As it stood `later` seconds behind the last event."""
         tree = DelegationTree()
         now = START + self.end + later
-        for observation in [*self.observations, Tick(len(self.observations), now)]:
-            tree.apply(observation)
-        history = list(changes(self.observations)) if remembered else []
+        for event in [*self.events, Tick(len(self.events), now)]:
+            tree.apply(event)
+        history = list(changes(self.events)) if remembered else []
         return account_of(tree, history, workspace="/home/ann/shop", now=now, decisions=decisions)
 
 
@@ -201,7 +201,7 @@ def told_everywhere() -> Account:
     session.asked(100, f"{PLACE}.child", PLACE, parent_task_id=PLACE)
     session.told(200, f"{PLACE}.child", "completed", PLACE, finding, review_reason=PLACE)
     session.checked(201, Claim(PLACE, PLACE, Verdict.CONTRADICTED, PLACE))
-    session.observations.append(Unreadable(99, START + 210, PLACE, finding))
+    session.events.append(Unreadable(99, START + 210, PLACE, finding))
     decisions = [
         DecisionLine(task_id=PLACE, attempt=1, action=PLACE, note=PLACE, operator=PLACE, at=START + 70, receipt=PLACE)
     ]

@@ -14,7 +14,7 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.contracts.reading import read_document
-from agentwatch.delegation.observation import Gone
+from agentwatch.delegation.events import Gone
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Player
 from agentwatch.history.store import History
@@ -75,7 +75,7 @@ def test_what_was_deleted_since_is_told_as_the_tree_keeps_it(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = FilesSource(workspace)
-    seen = source.scan().observations
+    seen = source.scan().events
     gone = [Gone(len(seen) + n, time.time(), path) for n, path in enumerate({one.path: None for one in seen}, 1)]
     history = History.open(workspace)
     assert history.record([*seen, *gone], source.content)
@@ -91,7 +91,7 @@ def test_what_was_deleted_since_is_told_as_the_tree_keeps_it(
 def test_what_the_history_holds_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = FilesSource(workspace)
     history = History.open(workspace)
-    assert history.record(source.scan().observations, source.content)
+    assert history.record(source.scan().events, source.content)
     history.close()
     assert run(["report", str(workspace), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)

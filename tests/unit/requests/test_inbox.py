@@ -16,7 +16,7 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.decisions.errors import DecisionError, RequestGoneError
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Observation, Requested
+from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
 from agentwatch.monitor import Monitor
 from agentwatch.requests.box import Box
@@ -25,8 +25,8 @@ from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place, request
 
 
-def told(observations: Sequence[Observation]) -> list[tuple[str, RequestStage | None]]:
-    return [(one.path, one.request and one.request.stage) for one in observations if isinstance(one, Requested)]
+def told(events: Sequence[Event]) -> list[tuple[str, RequestStage | None]]:
+    return [(one.path, one.request and one.request.stage) for one in events if isinstance(one, Requested)]
 
 
 def test_each_change_is_told_once(place: Place) -> None:
@@ -94,7 +94,7 @@ def test_a_damaged_box_is_told_and_the_rest_of_it_seen(place: Place) -> None:
 
 def test_the_thread_tells_what_is_offered_and_that_it_ended(place: Place) -> None:
     inbox, asked = Inbox(place.box), request(place.workspace)
-    seen: SimpleQueue[Sequence[Observation]] = SimpleQueue()
+    seen: SimpleQueue[Sequence[Event]] = SimpleQueue()
     inbox.start(seen.put)
     try:
         with place.box.offer(asked):
@@ -174,7 +174,7 @@ async def test_what_was_asked_while_it_was_watched_is_known_after_the_box_has_fo
 def test_what_is_offered_is_told_at_once_and_by_no_clock(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentwatch.requests.source._PAUSE_SECONDS", 0.0)
     monkeypatch.setattr("agentwatch.requests.source._SELDOM_SECONDS", 1_000.0)
-    seen = SimpleQueue[Sequence[Observation]]()
+    seen = SimpleQueue[Sequence[Event]]()
     inbox, asked = Inbox(place.box), request(place.workspace)
     inbox.start(seen.put)
     while not inbox.idle:

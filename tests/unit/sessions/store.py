@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.source import SessionsSource
@@ -75,11 +75,11 @@ class Watch:
     def look(self) -> int:
         """Look once. Returns how much was told."""
         batch = self.source.scan()
-        for observation in batch.observations:
-            assert isinstance(observation, Ran)
-            self.runs[observation.path] = observation
-            self.tree.apply(observation)
-        return len(batch.observations)
+        for event in batch.events:
+            assert isinstance(event, Ran)
+            self.runs[event.path] = event
+            self.tree.apply(event)
+        return len(batch.events)
 
     @property
     def document(self) -> Tree:

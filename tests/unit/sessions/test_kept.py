@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.sessions.reader import Broken, Change
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
@@ -17,8 +17,8 @@ from tests.unit.sessions.test_source import Scripted, run
 
 
 def paths(kept: KeptSessions) -> dict[str, float]:
-    observations = [one for one in kept.scan().observations if isinstance(one, Ran)]
-    return {one.path: one.run.updated_at for one in observations if one.run is not None}
+    events = [one for one in kept.scan().events if isinstance(one, Ran)]
+    return {one.path: one.run.updated_at for one in events if one.run is not None}
 
 
 def test_each_look_gives_all_runs_as_they_are_now() -> None:
@@ -59,7 +59,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
         return data
 
     monkeypatch.setattr(os, "pread", counting)
-    (ended,) = [one for one in kept.scan().observations if isinstance(one, Ran) and one.path.endswith("toolu_1")]
+    (ended,) = [one for one in kept.scan().events if isinstance(one, Ran) and one.path.endswith("toolu_1")]
     assert ended.run is not None
     assert ended.run.state is RunState.ENDED
     assert sum(read) < 2 * len(child.lines[-1])

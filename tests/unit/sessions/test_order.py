@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.tree import DelegationTree
 from tests.unit.claude_code import building

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import DoingKind
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.sessions.reader import SessionReader

@@ -9,7 +9,7 @@ import pytest
 
 from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Ran
+from agentwatch.delegation.events import Decided, Ran
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import State
 from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
@@ -17,7 +17,7 @@ from agentwatch.sources.sessions.reader import SessionReader
 from tests.unit.claude_code.building import Store, meta
 from tests.unit.codex.home import Home
 from tests.unit.copilot.building import Store as CopilotStore
-from tests.unit.delegation.observations import tree_of
+from tests.unit.delegation.events import tree_of
 from tests.unit.opencode.program import Program, framed
 from tests.unit.qwen.building import Store as QwenStore
 from tests.unit.roo.storage import Storage, call, say

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import agentwatch
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.reader import ReaderError, SessionReader
@@ -182,8 +182,8 @@ def test_the_reader_of_the_guide_shows_sessions(workspace: Path, install: Callab
     keep(workspace, "two", parent="lead", asked=packet("shop.page"), answer=report(), state="aborted")
     (workspace / ".scribe" / "half.json").write_text('{"began": ', encoding="utf-8")
     source, tree = source_of(workspace), DelegationTree()
-    for observation in source.scan().observations:
-        tree.apply(observation)
+    for event in source.scan().events:
+        tree.apply(event)
     shown = {task.task_id: (task.parent_id, task.state.value) for task in tree.tasks.values()}
     assert shown == {
         "lead": (None, "working"),
@@ -195,9 +195,9 @@ def test_the_reader_of_the_guide_shows_sessions(workspace: Path, install: Callab
     returned = tree.tasks["shop.api"].attempts[0].returned
     assert returned is not None
     assert source.content(returned.digest) == report()
-    assert source.scan().observations == ()
+    assert source.scan().events == ()
     (workspace / ".scribe" / "two.json").unlink()
-    (gone,) = source.scan().observations
+    (gone,) = source.scan().events
     assert isinstance(gone, Ran)
     assert (gone.path, gone.run) == ("scribe:two", None)
     source.close()
@@ -213,7 +213,7 @@ def test_those_that_are_broken_are_said_and_hide_nobody(
     source = source_of(workspace)
     batch = source.scan()
     assert source.found()
-    assert [observation.path for observation in batch.observations if isinstance(observation, Ran)] == ["scribe:lead"]
+    assert [event.path for event in batch.events if isinstance(event, Ran)] == ["scribe:lead"]
     said = " ".join(map(str, source.problems))
     assert "refuses: cannot be used (LookupError: no such workspace)" in said
     assert "number: cannot be used (TypeError: what it gives is no SessionReader)" in said
@@ -231,7 +231,7 @@ def test_one_that_raises_or_talks_rubbish_is_named(workspace: Path, install: Cal
     keep(workspace, "lead")
     source = source_of(workspace)
     batch = source.scan()
-    assert {one.path for one in batch.observations if isinstance(one, Ran)} == {"scribe:lead", "wordless:k"}
+    assert {one.path for one in batch.events if isinstance(one, Ran)} == {"scribe:lead", "wordless:k"}
     said = {problem.source: problem.message for problem in source.problems}
     assert said == {name: f"cannot be used ({why})" for name, why in SAID.items()}
     assert all(name in batch.health.detail for name in list(said)[:1])
@@ -245,7 +245,7 @@ def test_a_transcript_that_raises_is_told_once_and_ends_nothing(
 ) -> None:
     install("agentwatch_broken", BROKEN, "showing = agentwatch_broken:showing\n")
     source = source_of(workspace)
-    (ran,) = source.scan().observations
+    (ran,) = source.scan().events
     assert isinstance(ran, Ran)
     assert ran.run is not None
     transcript = source.transcript(ran.run)
@@ -266,7 +266,7 @@ def test_what_one_prints_is_not_heard_and_what_others_print_meanwhile_is(
 ) -> None:
     install("agentwatch_prints", f"{BROKEN}\nsay()\n", "prints = agentwatch_prints:prints\n")
     source = source_of(workspace)
-    (ran,) = source.scan().observations
+    (ran,) = source.scan().events
     assert isinstance(ran, Ran)
     assert ran.run is not None
     assert source.content("0" * 64) is None
@@ -290,7 +290,7 @@ def test_a_transcript_that_would_end_the_program_does_not(
 ) -> None:
     install("agentwatch_leaving", BROKEN, "leaving = agentwatch_leaving:leaving\n")
     source = source_of(workspace)
-    (ran,) = source.scan().observations
+    (ran,) = source.scan().events
     assert isinstance(ran, Ran)
     assert ran.run is not None
     transcript = source.transcript(ran.run)

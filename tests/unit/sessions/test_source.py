@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.health import Batch
@@ -79,7 +79,7 @@ def source_of(*readers: Scripted) -> SessionsSource:
 
 
 def told(batch: Batch) -> list[tuple[str, bool]]:
-    return [(one.path, one.run is not None) for one in batch.observations if isinstance(one, Ran)]
+    return [(one.path, one.run is not None) for one in batch.events if isinstance(one, Ran)]
 
 
 def test_everything_that_the_readers_hold_is_told_in_one_scan() -> None:
@@ -101,10 +101,10 @@ def test_a_reader_that_breaks_is_said_and_does_not_hide_the_others() -> None:
 
 def test_a_time_that_is_still_to_come_is_taken_for_now() -> None:
     batch = source_of(Scripted("one", [Change("a", run("a", updated_at=9e9))])).scan()
-    (observation,) = batch.observations
-    assert isinstance(observation, Ran)
-    assert observation.run is not None
-    assert observation.run.updated_at == NOW
+    (event,) = batch.events
+    assert isinstance(event, Ran)
+    assert event.run is not None
+    assert event.run.updated_at == NOW
 
 
 def test_what_appears_later_is_told_live_and_the_stores_are_given_back_at_the_end() -> None:
@@ -164,7 +164,7 @@ def test_files_and_sessions_are_one_source(tmp_path: Path) -> None:
     (tmp_path / "a.handoff.json").write_text(packet("a"))
     combined = CombinedSource([FilesSource(tmp_path), source_of(Scripted("one", [Change("s", run("s"))]))])
     batch = combined.scan()
-    assert [observation.path for observation in batch.observations] == ["a.handoff.json", "one:s"]
+    assert [event.path for event in batch.events] == ["a.handoff.json", "one:s"]
     assert batch.health.mode == "live"
     assert set(combined.known()) == {"a.handoff.json"}
     assert combined.content("one") == "one has it"
@@ -205,7 +205,7 @@ def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
                 written = time.monotonic()
                 at, batch = batches.get(timeout=5)
                 late.append(at - written)
-                assert isinstance(batch.observations[0], Ran)
+                assert isinstance(batch.events[0], Ran)
                 time.sleep(0.2)
             assert sorted(late)[2] < 0.5, "two seconds is what it waits otherwise"
         finally:
@@ -246,7 +246,7 @@ class Watching:
         self.source.start(self._take)
 
     def _take(self, batch: Batch) -> None:
-        self.runs |= {one.path: one.run for one in batch.observations if isinstance(one, Ran)}
+        self.runs |= {one.path: one.run for one in batch.events if isinstance(one, Ran)}
 
     def tell(self, *changes: Change) -> None:
         """Have the reader tell this, and wait until the source has heard it."""

@@ -15,7 +15,7 @@ from agentwatch.aside import NAME
 from agentwatch.aside.records import Book, Kind, NoRecordError, Record, is_record, read, written
 from agentwatch.background import Background
 from agentwatch.delegation.aside import Put
-from agentwatch.delegation.observation import Looked, Noted, Observation
+from agentwatch.delegation.events import Event, Looked, Noted
 from agentwatch.disk import DISK, Directory, Disk
 from agentwatch.errors import AgentwatchError
 from agentwatch.private_directory import PrivateDirectory
@@ -31,14 +31,14 @@ _BATCH_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 10.0
 """Until what could not be written is tried again."""
 
-Emit = Callable[[Sequence[Observation]], None]
+Emit = Callable[[Sequence[Event]], None]
 
 
 class AsideError(AgentwatchError):
     """Nothing could be put aside, and nothing was."""
 
 
-class Shelf(Background[Sequence[Observation]]):
+class Shelf(Background[Sequence[Event]]):
     """What the operator of one workspace has put aside, in its state directory. Any thread may call it.
 
     Without `state`, or if it may not be written (`writes`), what is put aside counts here only, for as long as this
@@ -90,18 +90,18 @@ class Shelf(Background[Sequence[Observation]]):
 
     # What a screen does
 
-    def begin(self) -> list[Observation]:
+    def begin(self) -> list[Event]:
         """Read the file for the first time, for a screen: what is there before the first of all is not new. Blocks."""
         with self._io:
-            observations = self.look()
+            events = self.look()
             if self._began is None:
                 self._began = self._clock()
                 try:
-                    observations += self._write(self._beginning)[1] if self.is_kept else []
+                    events += self._write(self._beginning)[1] if self.is_kept else []
                 except AsideError as error:
                     self._trouble = str(error)
-                observations.append(Looked(0, self._began))
-            return observations
+                events.append(Looked(0, self._began))
+            return events
 
     def start(self, emit: Emit) -> None:
         """Begin to watch. `emit` may be called in any thread."""
@@ -120,23 +120,23 @@ class Shelf(Background[Sequence[Observation]]):
             self._over |= over
             self._news.notify()
 
-    def look(self) -> list[Observation]:
+    def look(self) -> list[Event]:
         """What has changed in the file since the call before. Blocks."""
         if self.path is None:
             return []
         with self._io:
             try:
                 with self._place.open() as directory:
-                    observations = self._read_in(directory)
+                    events = self._read_in(directory)
             except FileNotFoundError:
                 self._torn = ""
-                observations = self._start_over(b"")
+                events = self._start_over(b"")
             except OSError as error:
                 reason = error.strerror or str(error)
                 self._trouble = f"what you have put aside cannot be read: {self.path}: {reason}; mend or remove it"
                 return []
             self._trouble = ""
-            return observations
+            return events
 
     # What the operator does. Each blocks and raises AsideError.
 
@@ -176,11 +176,11 @@ class Shelf(Background[Sequence[Observation]]):
             return None
         return Record(Kind.BEGAN, self._clock() if self._began is None else self._began)
 
-    def _tell(self, observations: Sequence[Observation]) -> None:
-        if self._emit is not None and observations:
+    def _tell(self, events: Sequence[Event]) -> None:
+        if self._emit is not None and events:
             # The operator has left meanwhile.
             with suppress(RuntimeError):
-                self._emit(observations)
+                self._emit(events)
 
     # The file
 
@@ -189,28 +189,28 @@ class Shelf(Background[Sequence[Observation]]):
         before."""
         with self._io:
             if self.is_kept:
-                last, observations = self._write(make)
+                last, events = self._write(make)
             else:
-                observations, last, record = self.look(), self._book.last(), make()
+                events, last, record = self.look(), self._book.last(), make()
                 if record is not None:
                     self._own.append(record)
-                    observations += self._observed(self._book.take(record))
-            self._tell(observations)
+                    events += self._observed(self._book.take(record))
+            self._tell(events)
             return last
 
-    def _write(self, make: Callable[[], Record | None]) -> tuple[Record | None, list[Observation]]:
+    def _write(self, make: Callable[[], Record | None]) -> tuple[Record | None, list[Event]]:
         """Add the record that is made of what the file holds, while nobody else writes. Returns what could be undone
         before, and what has changed. Raises AsideError."""
         try:
             with self._place.make() as directory, directory.locked():
-                observations = self._read_in(directory)
+                events = self._read_in(directory)
                 last, record = self._book.last(), make()
                 if record is None:
-                    return last, observations
+                    return last, events
                 beginning = self._beginning() if record.kind is not Kind.BEGAN else None
                 for one in filter(None, (beginning, record)):
-                    observations += self._append(directory, one)
-                observations += self._shorten(directory)
+                    events += self._append(directory, one)
+                events += self._shorten(directory)
                 self._identity = directory.identity(NAME)
         except OSError as error:
             reason = error.strerror or str(error)
@@ -218,16 +218,16 @@ class Shelf(Background[Sequence[Observation]]):
                 f"nothing is put aside: {self.path} cannot be written: {reason}; see to that, and try again"
             ) from error
         self._trouble = ""
-        return last, observations
+        return last, events
 
-    def _append(self, directory: Directory, record: Record) -> list[Observation]:
+    def _append(self, directory: Directory, record: Record) -> list[Event]:
         line = written(record)
         end = b"" if self._is_ended else b"\n"
         directory.append(NAME, end + line, len(self._read) - len(end))
         self._torn = ""
         return self._take_in(self._read + line, is_ended=True)
 
-    def _shorten(self, directory: Directory) -> list[Observation]:
+    def _shorten(self, directory: Directory) -> list[Event]:
         """Write the file anew, if it is long and half of it counts no more. Returns what has changed by that."""
         if len(self._read) < max(_LONG, 2 * self._short):
             return []
@@ -240,7 +240,7 @@ class Shelf(Background[Sequence[Observation]]):
         directory.replace(NAME, data)
         return self._start_over(data)
 
-    def _read_in(self, directory: Directory) -> list[Observation]:
+    def _read_in(self, directory: Directory) -> list[Event]:
         """Take in what is new in the file. Raises OSError."""
         try:
             identity = directory.identity(NAME)
@@ -264,19 +264,19 @@ class Shelf(Background[Sequence[Observation]]):
         take_in = self._take_in if data.startswith(self._read) else self._start_over
         return take_in(data, is_ended=is_ended)
 
-    def _start_over(self, data: bytes, *, is_ended: bool = True) -> list[Observation]:
+    def _start_over(self, data: bytes, *, is_ended: bool = True) -> list[Event]:
         """Another file has taken the place of the one that was read, or none."""
         if not data and not self._read:
             return []
         before = self._book
         self._book, self._read, self._faults = Book(), b"", []
-        observations = [one for one in self._take_in(data, is_ended=is_ended) if isinstance(one, Looked)]
+        events = [one for one in self._take_in(data, is_ended=is_ended) if isinstance(one, Looked)]
         for record in self._own:
             self._book.take(record)
         known = before.tasks() | self._book.tasks()
-        return observations + self._observed({one for one in known if before.aside(one) != self._book.aside(one)})
+        return events + self._observed({one for one in known if before.aside(one) != self._book.aside(one)})
 
-    def _take_in(self, data: bytes, *, is_ended: bool) -> list[Observation]:
+    def _take_in(self, data: bytes, *, is_ended: bool) -> list[Event]:
         """Take in what is behind the lines that were read."""
         changed: set[str] = set()
         for number, line in enumerate(_lines(data[len(self._read) :]), self._read.count(b"\n") + 1):
@@ -285,13 +285,13 @@ class Shelf(Background[Sequence[Observation]]):
             except NoRecordError as error:
                 self._faults.append(f"{self.path}, line {number}: {error}")
         self._read, self._is_ended = data, is_ended
-        observations = self._observed(changed)
+        events = self._observed(changed)
         if self._book.began is not None and self._book.began != self._began:
             self._began = self._book.began
-            observations.append(Looked(0, self._began))
-        return observations
+            events.append(Looked(0, self._began))
+        return events
 
-    def _observed(self, task_ids: set[str]) -> list[Observation]:
+    def _observed(self, task_ids: set[str]) -> list[Event]:
         return [Noted(0, self._clock(), task_id, self._book.aside(task_id)) for task_id in sorted(task_ids)]
 
     # The thread

@@ -139,7 +139,7 @@ def _report(options: argparse.Namespace) -> int:
     with far_off(addresses) as far:
         for place in far.places:
             monitor = far.scanned(place, load(), selection_of(options, addresses))
-            reported.append(Reported(monitor, far.source(place).scan().observations))
+            reported.append(Reported(monitor, far.source(place).scan().events))
     return write_report(reported, options.format, options.output, now=time.time())
 
 

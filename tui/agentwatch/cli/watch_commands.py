@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentwatch.config import Settings
-    from agentwatch.delegation.observation import Observation
+    from agentwatch.delegation.events import Event
     from agentwatch.monitor import Monitor
 
 _WATCH: Final = partial(Command, "watch")
@@ -134,7 +134,7 @@ def _replay(options: argparse.Namespace) -> int:
 
     with past_of(workspace, load(), selection_of(options)) as past:
         complain_of(past.problems)
-        return _play(workspace, options, past.observations, past.text)
+        return _play(workspace, options, past.events, past.text)
 
 
 def _play_file(options: argparse.Namespace) -> int:
@@ -148,13 +148,13 @@ def _play_file(options: argparse.Namespace) -> int:
         complain(clean(problem))
     if len(recording.problems) > _MOST_PROBLEMS:
         complain(f"{len(recording.problems) - _MOST_PROBLEMS} more lines were left out")
-    return _play(Path(recording.workspace), options, recording.observations, recording.text)
+    return _play(Path(recording.workspace), options, recording.events, recording.text)
 
 
 def _play(
     workspace: Path,
     options: argparse.Namespace,
-    observations: Sequence[Observation],
+    events: Sequence[Event],
     text_of: Callable[[str], str | None],
 ) -> int:
     _require_terminal()
@@ -163,7 +163,7 @@ def _play(
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
-    playback = Playback(story(observations, time.time()), text_of, options.speed)
+    playback = Playback(story(events, time.time()), text_of, options.speed)
     monitor = Monitor(workspace, _settings(options), playback, clock=playback.clock, keeps_deleted=True)
     return replay(monitor, playback)
 

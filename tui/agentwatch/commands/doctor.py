@@ -222,8 +222,8 @@ def _history(workspace: Path) -> Result:
     if history is None:
         return good("history", "nothing is kept yet; it begins when `agentwatch` watches this workspace")
     with closing(history):
-        observations = plural(len(history.observations()), "observation")
-        return bad("history", history.notice) if history.notice else good("history", f"{observations}, sound")
+        events = plural(len(history.events()), "observation")
+        return bad("history", history.notice) if history.notice else good("history", f"{events}, sound")
 
 
 def _ledger(desk: Desk) -> Iterator[Result]:

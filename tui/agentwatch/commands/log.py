@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Checked, Lost, Observation, Reached, Requested, Ruled, Tick
+from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requested, Ruled, Tick
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Inspector
@@ -65,7 +65,7 @@ def print_log(
     with past_of(workspace, settings, selection, may_be_none=True) as past:
         news, problems = _news(workspace, past.inbox), past.problems
         log = _Log(settings, None if selection is None else selection.since, as_json=as_json, activity=activity)
-        log.take_past(list(story([*past.observations, *next(news)], time.time())))
+        log.take_past(list(story([*past.events, *next(news)], time.time())))
         source = source_of(workspace, settings, sessions=past.sessions)
         inspector = Inspector(
             workspace,
@@ -80,7 +80,7 @@ def print_log(
         checks = inspector.check(log.returned(inspector))
         log.take_checks(one.observed(0, time.time()) for one in checks)
     log.tell_left_out()
-    if not past.observations and not problems:
+    if not past.events and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
     complain_of(problems)
     return 1 if problems else 0
@@ -92,26 +92,26 @@ def print_log_of_host(
     """The same of a workspace on another machine, of what its relay knows."""
     signal.signal(signal.SIGTERM, _end)
     batch, log = source.scan(), _Log(settings, since, as_json=as_json, activity=activity)
-    log.know(one for one in batch.observations if isinstance(one, Ruled))
+    log.know(one for one in batch.events if isinstance(one, Ruled))
     log.take_past(list(story(_past_in(batch), time.time())))
-    found = [one for one in batch.observations if isinstance(one, Checked | Lost)]
+    found = [one for one in batch.events if isinstance(one, Checked | Lost)]
     (log.know if follow else log.take_checks)(found)
     complain_of(batch.health.problems)
     if not follow:
         log.tell_left_out()
         return 1 if batch.health.problems else 0
     for news in _batches(source, batch.health.problems):
-        observations = [*news.observations, Tick(0, time.time())]
+        events = [*news.events, Tick(0, time.time())]
         if news.anew:
-            log.turn(observations)
+            log.turn(events)
         else:
-            log.take(observations)
+            log.take(events)
     return 0
 
 
-def _past_in(batch: Batch) -> list[Observation]:
+def _past_in(batch: Batch) -> list[Event]:
     """What a relay has told of files, sessions, decisions and requests."""
-    return [one for one in batch.observations if not isinstance(one, Ruled | Checked | Lost | Reached)]
+    return [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
 
 
 def export_log_of_host(source: RemoteSource, name: str, file: str) -> int:
@@ -123,7 +123,7 @@ def export_log_of_host(source: RemoteSource, name: str, file: str) -> int:
 def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
     """Write what is known of a workspace's past into a new file. Raises WorkspaceError if there is nothing."""
     with past_of(workspace, settings, selection) as past:
-        count = write(Path(file), lines(workspace.name, past.observations, past.text))
+        count = write(Path(file), lines(workspace.name, past.events, past.text))
     return _tell_export(file, count, past.problems)
 
 
@@ -139,7 +139,7 @@ class Past(NamedTuple):
     digest, None if it is not kept (any more); any thread may call it. `files` are those that were there when agentwatch
     ended. `inbox` has told the requests."""
 
-    observations: Sequence[Observation]
+    events: Sequence[Event]
     problems: Sequence[Problem]
     text: Callable[[str], str | None]
     files: Callable[[], Mapping[str, KnownFile]]
@@ -163,7 +163,7 @@ def past_of(
         return sessions.content(digest) if kept is None and sessions is not None else kept
 
     with closing(history), closing(sessions) if sessions else nullcontext():
-        kept = history.observations()
+        kept = history.events()
         # Of those that have ended the history may know more than who held them.
         ended = {one.path for one in kept if isinstance(one, Requested)}
         inbox = inbox_of(workspace)
@@ -190,16 +190,16 @@ class _Log:
         self._as_json = as_json
         self._left_out: set[str] = set()
 
-    def take_past(self, observations: Sequence[Observation]) -> None:
+    def take_past(self, events: Sequence[Event]) -> None:
         """Print what each of these changed, but for the tasks without a sign of life since the operator's time."""
         if self._since is not None:
             tree = DelegationTree(rules_of(self._settings), remembers=True)
-            for observation in observations:
-                tree.take(observation)
+            for event in events:
+                tree.take(event)
             tree.settle()
             tree.leave_out(self._since)
             self._left_out = set(tree.left_out)
-        changes = self._changes.tell(observations)
+        changes = self._changes.tell(events)
         self._print(change for change in changes if change.task_id not in self._left_out)
 
     def tell_left_out(self) -> None:
@@ -207,25 +207,25 @@ class _Log:
         if words := older_words(len(self._left_out)):
             complain(words)
 
-    def take(self, observations: Iterable[Observation]) -> None:
+    def take(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
-        self._print(self._changes.tell(observations))
+        self._print(self._changes.tell(events))
 
-    def take_checks(self, observations: Iterable[Observation]) -> None:
+    def take_checks(self, events: Iterable[Event]) -> None:
         """Print which claims are false now, of the tasks of which something was printed."""
-        changes = self._changes.tell(observations)
+        changes = self._changes.tell(events)
         self._print(change for change in changes if change.task_id not in self._left_out)
 
-    def know(self, observations: Iterable[Observation]) -> None:
+    def know(self, events: Iterable[Event]) -> None:
         """Take these in as what was so before: nothing is printed."""
-        for observation in observations:
-            self._changes.after(self._tree.apply(observation), observation.at)
+        for event in events:
+            self._changes.after(self._tree.apply(event), event.at)
 
-    def turn(self, observations: Iterable[Observation]) -> None:
+    def turn(self, events: Iterable[Event]) -> None:
         """All that is known is this; print what that changes."""
         self._tree = DelegationTree(rules_of(self._settings), remembers=True)
-        for observation in observations:
-            self._tree.take(observation)
+        for event in events:
+            self._tree.take(event)
         self._tree.settle()
         self._print(self._changes.turn(self._tree, time.time()))
 
@@ -234,10 +234,10 @@ class _Log:
         touched, self._changes.touched = self._changes.touched, set()
         return inspector.news_of(self._tree, touched)
 
-    def take_together(self, observations: Iterable[Observation]) -> None:
+    def take_together(self, events: Iterable[Event]) -> None:
         """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
-        for observation in observations:
-            self._tree.take(observation)
+        for event in events:
+            self._tree.take(event)
         now = time.time()
         for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in self._tree.settle()):
             changes = self._changes.after([task_id], at)
@@ -257,7 +257,7 @@ class _Log:
             say(json.dumps(document(change)) if self._as_json else line(change))
 
 
-def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Observation]]:
+def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
     """All decisions at first, then on each call the new ones, and the requests that have got further."""
     while (desk := known_desk(workspace)) is None:
         yield inbox.look()
@@ -274,7 +274,7 @@ def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Observation]]:
 
 def _follow(
     source: Source,
-    news: Iterator[Sequence[Observation]],
+    news: Iterator[Sequence[Event]],
     log: _Log,
     told: Collection[Problem],
     inspector: Inspector,
@@ -282,7 +282,7 @@ def _follow(
     """Print what has changed since the history was written, then what changes from now on: that a claim was false
     before is no news."""
     signal.signal(signal.SIGTERM, _end)
-    missed: list[Observation] = []
+    missed: list[Event] = []
     checked: SimpleQueue[Sequence[Checks]] = SimpleQueue()
     looking = True
     inspector.start(checked.put)
@@ -291,15 +291,15 @@ def _follow(
     try:
         for batch in _batches(source, told):
             # The time that passes ends a decision that nobody reads.
-            observations = [*batch.observations, *next(news), Tick(0, time.time())]
+            events = [*batch.events, *next(news), Tick(0, time.time())]
             if looking:
-                missed += observations
+                missed += events
                 looking = batch.health.mode == "starting"
                 if looking:
                     continue
                 log.take_together(missed)
             else:
-                log.take(observations)
+                log.take(events)
             inspector.want(log.returned(inspector))
             for checks in chain.from_iterable(checked.get() for _ in range(checked.qsize())):
                 take = log.know if (checks.path, checks.digest) in quiet else log.take

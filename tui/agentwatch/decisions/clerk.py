@@ -16,7 +16,7 @@ from agentwatch.decisions.record import Params, Record, Subject, time_of
 from agentwatch.decisions.rules import forged
 from agentwatch.delegation import decision as told
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Decided, Observation, Unreadable
+from agentwatch.delegation.events import Decided, Event, Unreadable
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.sources.files.bell import BELL
@@ -28,7 +28,7 @@ all is delivered, and the system tells when something is written. In between, on
 times is looked at, and what has rung."""
 
 
-class Clerk(Background[Sequence[Observation]]):
+class Clerk(Background[Sequence[Event]]):
     """Looks at the desk in a thread of its own, from `start` to `stop`."""
 
     thread_name = "agentwatch-decisions"
@@ -76,7 +76,7 @@ class Clerk(Background[Sequence[Observation]]):
         finally:
             self.look_soon()
 
-    def look(self, *, mirror: bool = True, writes: bool = True) -> list[Observation]:
+    def look(self, *, mirror: bool = True, writes: bool = True) -> list[Event]:
         """What has changed since the call before, with the `mirror` or without. Blocks."""
         try:
             if mirror:
@@ -91,22 +91,22 @@ class Clerk(Background[Sequence[Observation]]):
         if len(chain.problems) > 1:
             self.notice = f"{self.notice} (and {len(chain.problems) - 1:,} more: `agentwatch verify` names them)"
         now = self._clock()
-        observations: list[Observation] = []
+        events: list[Event] = []
         for record in records:
             waits = f"{NOT_DELIVERED}{self._mirror.reason}" if record.decision_id in self._mirror.pending else ""
             announced = self._announced.get(record.decision_id, "")
             decision = decision_of(record, receipts[record.decision_id], waits, announced)
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
-                observations.append(Decided(0, decision.at, decision.decision_id, decision))
+                events.append(Decided(0, decision.at, decision.decision_id, decision))
         for path, why in self._mirror.foreign:
             if why == UNVERIFIED:
                 continue
             if self._forged.get(path) != why and (path in self._forged or len(self._forged) < MOST):
                 # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
                 self._forged[path] = why
-                observations.append(Unreadable(0, now, path, forged(why)))
-        return observations
+                events.append(Unreadable(0, now, path, forged(why)))
+        return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
         """Write down which decisions were carried out, for those that read the receipts elsewhere."""
@@ -137,11 +137,11 @@ class Clerk(Background[Sequence[Observation]]):
     def _is_wanted(self) -> bool:
         return self._stopped or self._hurry
 
-    def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
+    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         with BELL.heard(self.desk.places, self.ring):
             self._watch(emit)
 
-    def _watch(self, emit: Callable[[Sequence[Observation]], None]) -> None:
+    def _watch(self, emit: Callable[[Sequence[Event]], None]) -> None:
         mirrored_at = mirror_at = -math.inf
         rung = False
         written: set[tuple[str, float]] = set()
@@ -163,10 +163,10 @@ class Clerk(Background[Sequence[Observation]]):
             places = self.desk.changes()
             if mirror or rung or places != looked:
                 looked = places
-                observations = self.look(mirror=mirror)
+                events = self.look(mirror=mirror)
                 try:
-                    if observations:
-                        emit(observations)
+                    if events:
+                        emit(events)
                 except RuntimeError:
                     return
             is_heard = BELL.works and bool(self.desk.places)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator
 from posixpath import normpath
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.observation import Checked
+from agentwatch.delegation.events import Checked
 from agentwatch.delegation.sums import ancestors, below
 from agentwatch.delegation.task import State, Task, Version
 

@@ -11,7 +11,7 @@ from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.attempts import Attempts, go_on
 from agentwatch.delegation.decision import SENDS_ON
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Asker, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, packet_in, packet_of, return_digest
 from agentwatch.delegation.standing import is_early, state_of

@@ -9,8 +9,8 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
 from agentwatch.delegation import identity
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.indexes import Groups
-from agentwatch.delegation.observation import Seen
 from agentwatch.delegation.ownership import Ownership
 from agentwatch.delegation.run import Doing, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version

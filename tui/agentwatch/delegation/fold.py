@@ -11,9 +11,9 @@ from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.delegation.attempt import Attempt, has_moved
 from agentwatch.delegation.attempts import Attempts, is_of_handoff
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.executions import execute
 from agentwatch.delegation.files import held
-from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import SESSION_MISMATCH, TASK_MISMATCH, UNASKED
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.standing import answers_another_session, state_of

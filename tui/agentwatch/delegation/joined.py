@@ -13,8 +13,8 @@ from agentwatch.delegation.asks import is_history, is_past
 from agentwatch.delegation.below import Below
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.events import Decided, Ran, Requested
 from agentwatch.delegation.indexes import Ordered, Rank
-from agentwatch.delegation.observation import Decided, Ran, Requested
 from agentwatch.delegation.pulse import Spent
 from agentwatch.delegation.requests import Asked
 from agentwatch.delegation.sums import Delta

@@ -12,11 +12,11 @@ from agentwatch.delegation.changes import Changes, CheckedReturns
 from agentwatch.delegation.claims import overall
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.effects import Aborts, Decisions, Fitters
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.files import Files
 from agentwatch.delegation.fold import counting, fold
 from agentwatch.delegation.indexes import NOBODY, Deadlines
 from agentwatch.delegation.linking import Claims, Inference, Linking
-from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.pulse import Spending, go_on
 from agentwatch.delegation.reading import LeftOut, TaskTree
 from agentwatch.delegation.requests import Requests

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.events import Decided, Requested
 from agentwatch.delegation.indexes import Deadlines, Groups
-from agentwatch.delegation.observation import Decided, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import MOST_PERMITS, Permit, Permitter
 from agentwatch.delegation.runs import Runs, Session

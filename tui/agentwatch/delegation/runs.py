@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from agentwatch.contracts.shapes import Handoff, Reading, Return
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.indexes import Groups
-from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Message, Round, Run, RunState
 from agentwatch.delegation.task import Version
 

@@ -17,7 +17,7 @@ from agentwatch.text import exact
 
 if TYPE_CHECKING:
     from agentwatch.delegation.attempts import Attempts
-    from agentwatch.delegation.observation import Ran
+    from agentwatch.delegation.events import Ran
 
 _ENDED_BADLY: Final = (RunState.FAILED, RunState.CANCELED)
 """Whatever a run had said by then, it is not what it was asked for."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from agentwatch.delegation import observation as observed
+from agentwatch.delegation import events as observed
 from agentwatch.delegation import reasons, standing
 from agentwatch.delegation.alarms import Alarms, alarmed_at
 from agentwatch.delegation.aside import is_aside
@@ -19,18 +19,18 @@ from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Call
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.effects import Overruns
-from agentwatch.delegation.making import Making
-from agentwatch.delegation.observation import (
+from agentwatch.delegation.events import (
     Checked,
     Decided,
+    Event,
     Gone,
-    Observation,
     Ran,
     Requested,
     Seen,
     Tick,
     Unreadable,
 )
+from agentwatch.delegation.making import Making
 from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
 from agentwatch.delegation.pulse import WINDOW, Spent
 from agentwatch.delegation.request import Request
@@ -112,55 +112,55 @@ class DelegationTree(Making):
         """Take over what the operator has put aside in a tree of the same workspace."""
         self._sums.touched |= self.asides.take_over(other.asides)
 
-    def apply(self, observation: Observation) -> set[str]:
+    def apply(self, event: Event) -> set[str]:
         """Take one observation in. Returns the ids of the tasks that were added, changed (also in the sums over what is
         below) or removed."""
-        self.take(observation)
+        self.take(event)
         return self.settle()
 
-    def take_all(self, observations: Iterable[Observation]) -> None:
+    def take_all(self, events: Iterable[Event]) -> None:
         """Take many in. Of the files that are seen one after the other, each task is made once."""
         seen: dict[str, None] = {}
-        for observation in observations:
-            if isinstance(observation, Seen):
-                seen.update(dict.fromkeys(self._see(observation)))
+        for event in events:
+            if isinstance(event, Seen):
+                seen.update(dict.fromkeys(self._see(event)))
                 continue
             self._rebuild_all(seen)
             seen.clear()
-            self.take(observation)
+            self.take(event)
         self._rebuild_all(seen)
 
-    def take(self, observation: Observation) -> None:
+    def take(self, event: Event) -> None:
         """Take one of many in: what depends on several tasks is not up to date until `settle` is called."""
         dirty: set[str] = set()
-        match observation:
+        match event:
             case Seen():
-                dirty = self._see(observation)
+                dirty = self._see(event)
             case Gone(path=path):
                 dirty = self._files.tasks_of(path) | self._unread.clear(path)
-                dirty |= self._files.forget(path, undone=observation.undone)
+                dirty |= self._files.forget(path, undone=event.undone)
                 if not self._files.is_gone(path):
                     self._checks.drop(path)
             case Tick():
-                dirty = self._tick(observation.at)
+                dirty = self._tick(event.at)
             case Ran(path=key, run=run):
-                if not self._goes_on(observation):
+                if not self._goes_on(event):
                     before = self._runs.known(key)
-                    dirty = self._runs.see(observation)
+                    dirty = self._runs.see(event)
                     for session in {(one.source, one.session_id) for one in (before, run) if one is not None}:
                         dirty |= self._requests.follow(session)
             case Requested():
-                dirty = self._requests.take(observation)
+                dirty = self._requests.take(event)
             case Decided(decision=decision) if decision.request_id is not None:
                 dirty = self._requests.decide(decision)
             case Decided(decision=decision):
                 self._decisions.take(decision)
                 dirty = {decision.task_id}
             case Checked():
-                for task_id in self._check(observation) & self.tasks.keys():
+                for task_id in self._check(event) & self.tasks.keys():
                     dirty |= self._judge(self.tasks[task_id])
             case Unreadable():
-                dirty = self._unread.see(observation)
+                dirty = self._unread.see(event)
             case observed.Noted(path=task_id, aside=aside):
                 self._sums.touched |= self.asides.note(task_id, aside)
             case observed.Looked(at=at):

@@ -7,9 +7,9 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation import identity
+from agentwatch.delegation.events import Unreadable
 from agentwatch.delegation.files import Files
 from agentwatch.delegation.indexes import Groups
-from agentwatch.delegation.observation import Unreadable
 from agentwatch.delegation.task import PlacedFinding, Version
 
 _REFUSED: Final = "SRC"
@@ -32,11 +32,11 @@ class Unread:
         unread = [placed for path, placed in self._findings.items() if not self._files.tasks_beside(path)]
         return sorted(unread + self._files.nobodys, key=lambda placed: placed.path)
 
-    def see(self, observation: Unreadable) -> set[str]:
+    def see(self, event: Unreadable) -> set[str]:
         """A file cannot be read. Returns the tasks that this concerns."""
-        path = observation.path
-        self._findings[path] = PlacedFinding(observation.finding, path)
-        self._written[path] = observation.at
+        path = event.path
+        self._findings[path] = PlacedFinding(event.finding, path)
+        self._written[path] = event.at
         self._by_slot.add(identity.slot(path), path)
         return self._files.tasks_beside(path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim, Deed
-from agentwatch.delegation.observation import Checked
+from agentwatch.delegation.events import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
 

@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from agentwatch.delegation.observation import Gone, Observation, Ran, Requested, Seen
+from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
@@ -41,7 +41,7 @@ class Recording(NamedTuple):
     """What a file holds. `problems` has a sentence for each line that was left out. All texts are foreign."""
 
     workspace: str
-    observations: tuple[Recorded, ...]
+    events: tuple[Recorded, ...]
     packed: Mapping[str, bytes]
     problems: tuple[str, ...]
 
@@ -50,10 +50,10 @@ class Recording(NamedTuple):
         return unpack(self.packed.get(digest))
 
 
-def lines(workspace: str, observations: Iterable[Observation], text_of: Callable[[str], str | None]) -> Iterator[str]:
+def lines(workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None]) -> Iterator[str]:
     """The lines of a recording, without their ends. `text_of` gives the text of a digest, None where it is lost."""
     yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace})
-    for one in observations:
+    for one in events:
         fields: dict[str, object]
         match one:
             case Gone():
@@ -107,7 +107,7 @@ def read(path: Path) -> Recording:
 
     Raises UsageError where the file cannot be read, is no recording, or has no observation in it.
     """
-    observations: list[Recorded] = []
+    events: list[Recorded] = []
     packed: dict[str, bytes] = {}
     problems: list[str] = []
     try:
@@ -115,18 +115,18 @@ def read(path: Path) -> Recording:
             workspace = _workspace(path, file.readline(_LONGEST_LINE))
             for number, line in enumerate(_lines(file), start=2):
                 try:
-                    observation, texts = _observation(line, len(observations))
+                    event, texts = _observation(line, len(events))
                 except ValueError as error:
                     problems.append(f"{path}:{number}: {error}; the line is left out, export the recording again")
                     continue
-                observations.append(observation)
+                events.append(event)
                 for digest, text in texts.items():
                     packed.setdefault(digest, pack(text))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); give a file that can be read") from error
-    if not observations:
+    if not events:
         raise UsageError(problems[0] if problems else f"{path}: it holds nothing to replay; export a longer one")
-    return Recording(workspace, tuple(observations), packed, tuple(problems))
+    return Recording(workspace, tuple(events), packed, tuple(problems))
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes | None]:

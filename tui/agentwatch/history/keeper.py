@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.background import let_others_work
-from agentwatch.delegation.observation import Observation, Requested
+from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
@@ -32,7 +32,7 @@ _End = tuple[RequestStage, bool | None, str, float | None]
 class Recalled:
     """What was known when agentwatch last ended: every observation in its order, and the files as they were then."""
 
-    observations: Sequence[Observation] = ()
+    events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = field(default_factory=dict)
     notice: str | None = None
     looked_at: float | None = None
@@ -43,7 +43,7 @@ def recall(workspace: Path) -> Recalled:
     """The history of a workspace, for those who look once. Blocks, and writes nothing."""
     looked_at = last_written(state_directory(workspace))
     with closing(History.open_read_only(workspace)) as history:
-        return Recalled(history.observations(), history.files(), history.notice, looked_at)
+        return Recalled(history.events(), history.files(), history.notice, looked_at)
 
 
 def recall_text(workspace: Path, digest: str) -> str | None:
@@ -68,7 +68,7 @@ class Keeper:
         self._failed: dict[str, list[Failure]] = {}
         self._unwritten: deque[Failure] = deque()
         """What errors.json is still to get. It is written whole: what comes meanwhile is written together."""
-        self._unrecorded: deque[Observation] = deque()
+        self._unrecorded: deque[Event] = deque()
         self._recalled: Future[Recalled] | None = None
         self._trouble: str | None = None
         self._stopped = False
@@ -95,9 +95,9 @@ class Keeper:
         """Remember the files as they are now for the next start."""
         self._worker.submit(self._history.keep_files, files)
 
-    def keep(self, observations: Sequence[Observation]) -> None:
+    def keep(self, events: Sequence[Event]) -> None:
         """Record these, in the order of the calls. What comes after the end is read again at the next start."""
-        self._unrecorded.extend(observations)
+        self._unrecorded.extend(events)
         with suppress(RuntimeError):
             self._worker.submit(self._record)
 
@@ -129,13 +129,13 @@ class Keeper:
         looked_at = last_written(state_directory(self._workspace))
         history = self._history
         history.begin()
-        observations = history.observations()
-        asked = (one.request for one in observations if isinstance(one, Requested))
+        events = history.events()
+        asked = (one.request for one in events if isinstance(one, Requested))
         self._ended = {one.request_id: _end(one) for one in asked if one is not None}
         # Who leaves meanwhile does not wait for it.
-        tree.take_all(takewhile(lambda _: not self._stopped, observations))
+        tree.take_all(takewhile(lambda _: not self._stopped, events))
         tree.settle()
-        return Recalled(observations, history.files(), history.notice, looked_at)
+        return Recalled(events, history.files(), history.notice, looked_at)
 
     def _record(self) -> None:
         """What came while the last was recorded is recorded together, and not while others have work: nobody waits for

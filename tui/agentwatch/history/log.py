@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.events import Event, Gone, Seen
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import State, Task
@@ -80,9 +80,9 @@ class StateChanges:
         self._held: dict[str, str] = {}
         """By file, the digest of what it holds."""
 
-    def tell(self, observations: Iterable[Observation]) -> Iterator[Change]:
+    def tell(self, events: Iterable[Event]) -> Iterator[Change]:
         """Apply observations to the tree, and give every state change in its order."""
-        for together in self._moves(observations):
+        for together in self._moves(events):
             changed = set[str]().union(*map(self._tree.apply, together))
             yield from self.after(changed, max(one.at for one in together))
 
@@ -129,12 +129,12 @@ class StateChanges:
         is_ticked = doing.kind is DoingKind.TODO and before is not None and doing.over is not before.over
         return doing if not is_known or is_ticked else None
 
-    def _moves(self, observations: Iterable[Observation]) -> Iterator[list[Observation]]:
+    def _moves(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         """Each by itself, but files that are gone and those in which their contents are found again: a directory was
         renamed, and nobody saw half of it."""
-        moving: list[Observation] = []
+        moving: list[Event] = []
         lost: set[str] = set()
-        for one in observations:
+        for one in events:
             if not (isinstance(one, Gone) or (isinstance(one, Seen) and one.digest in lost)) and moving:
                 yield moving
                 moving, lost = [], set()
@@ -162,9 +162,9 @@ def _why(task: Task, *, lied: bool) -> str:
     return "no claim is false any more" if lied else task.why
 
 
-def changes(observations: Iterable[Observation], tree: DelegationTree | None = None) -> Iterator[StateChange]:
+def changes(events: Iterable[Event], tree: DelegationTree | None = None) -> Iterator[StateChange]:
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
-    told = StateChanges(DelegationTree() if tree is None else tree).tell(observations)
+    told = StateChanges(DelegationTree() if tree is None else tree).tell(events)
     return (change for change in told if isinstance(change, StateChange))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding, Handoff, Return, Severity, TodoList
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.events import Seen
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Return
+from agentwatch.delegation.events import Event, Gone, Requested, Seen
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.observation import Gone, Observation, Requested, Seen
 from agentwatch.history.database import transaction
 from agentwatch.history.outline import contracts_version, outline_of, pack
 from agentwatch.history.shapes import request_fields
@@ -57,19 +57,19 @@ class Recorder:
         self._start = _value(connection, "SELECT max(id) FROM observations") or 0
         self._current = {}
 
-    def notes(self, observations: Iterable[Observation], text_of: Callable[[str], str | None]) -> list[Note]:
+    def notes(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> list[Note]:
         """Observations ready to be written; those that say nothing of a file's content are left out."""
         notes = []
-        for observation in observations:
-            if not isinstance(observation, Seen | Gone):
+        for event in events:
+            if not isinstance(event, Seen | Gone):
                 continue
             self._ordinal += 1
-            note = Note(self._ordinal, observation.at, observation.path)
-            if isinstance(observation, Seen):
-                text = text_of(observation.digest)
+            note = Note(self._ordinal, event.at, event.path)
+            if isinstance(event, Seen):
+                text = text_of(event.digest)
                 packed = None if text is None else pack(text)
-                note = note._replace(digest=observation.digest, outline=outline_of(observation), packed=packed)
-                note = note._replace(is_return=isinstance(observation.document, Return))
+                note = note._replace(digest=event.digest, outline=outline_of(event), packed=packed)
+                note = note._replace(is_return=isinstance(event.document, Return))
             notes.append(note)
         return notes
 

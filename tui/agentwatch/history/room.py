@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Version
 from agentwatch.delegation.tree import DelegationTree
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.delegation.observation import Gone, Observation, Requested, Seen
+from agentwatch.delegation.events import Event, Gone, Requested, Seen
 from agentwatch.history.database import Database, UnusableError, is_damage, open_database, transaction
 from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
 from agentwatch.history.read_only import Snapshot, open_snapshot
@@ -111,7 +111,7 @@ class History:
         """Observations that are not on disk yet because the last `record` failed."""
         return len(self._waiting)
 
-    def record(self, observations: Sequence[Observation], text_of: Callable[[str], str | None]) -> bool:
+    def record(self, events: Sequence[Event], text_of: Callable[[str], str | None]) -> bool:
         """Record observations in their order, in one transaction. True: they are on disk.
 
         `text_of` gives the text of a digest. What could not be written is tried again with the next call, an empty one
@@ -120,8 +120,8 @@ class History:
         if self._read_only:
             raise RuntimeError("this history was opened for reading only")
         with self._writing:
-            self._waiting.extend(self._recorder.notes(observations, text_of))
-            self._ended |= {one.path: one for one in observations if isinstance(one, Requested)}
+            self._waiting.extend(self._recorder.notes(events, text_of))
+            self._ended |= {one.path: one for one in events if isinstance(one, Requested)}
             if not self._waiting and not self._ended and self._damage is None:
                 return True
             if not self._commit():
@@ -132,14 +132,14 @@ class History:
                 self._shrink()
             return True
 
-    def observations(self) -> list[Observation]:
+    def events(self) -> list[Event]:
         """Everything as it was recorded, files that were gone too, and the requests that have ended."""
         rows = self._rows()
-        observations = (
+        events = (
             Gone(seq, row.at, row.path) if row.digest is None else _seen(row, seq)
             for seq, row in enumerate(rows, start=-len(rows))
         )
-        return [*(observation for observation in observations if observation is not None), *self._requests()]
+        return [*(event for event in events if event is not None), *self._requests()]
 
     def text(self, digest: str) -> str | None:
         """The text of a version, None where it is not kept (any more)."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Requested, Seen, Tick
+from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
 
@@ -18,7 +18,7 @@ _FILES: Final = ""
 """Stands for all files: what they are together depends on the order in which they were seen."""
 
 
-def story(observations: Iterable[Observation], now: float) -> list[Observation]:
+def story(events: Iterable[Event], now: float) -> list[Event]:
     """Observations in the order of their times; files keep the order observed, as do those of one run or decision.
 
     A run is told as it was when it began, at the end of each of its rounds, and as it is, as a request is when it was
@@ -27,9 +27,9 @@ def story(observations: Iterable[Observation], now: float) -> list[Observation]:
     """
     known: dict[str, float] = {}
     held: dict[str, float] = {}
-    told: list[tuple[float, Observation]] = []
-    for observation in _with_times_of_loss(list(observations)):
-        for one in _moments(observation, now):
+    told: list[tuple[float, Event]] = []
+    for event in _with_times_of_loss(list(events)):
+        for one in _moments(event, now):
             at = one.at
             if not isinstance(one, Tick):
                 # A file may be put back as it was long ago, or be renamed, and still it came after the one before.
@@ -45,16 +45,16 @@ def story(observations: Iterable[Observation], now: float) -> list[Observation]:
     return [one for _, one in told]
 
 
-def _with_times_of_loss(observations: Sequence[Observation]) -> list[Observation]:
+def _with_times_of_loss(events: Sequence[Event]) -> list[Event]:
     """What was found to be gone at a start was gone before what was written meanwhile was found."""
     first: dict[str, int] = {}
-    for index, one in enumerate(observations):
+    for index, one in enumerate(events):
         if isinstance(one, Seen):
             first.setdefault(one.digest, index)
-    timed: list[Observation] = []
+    timed: list[Event] = []
     following = float("inf")
-    for index in range(len(observations) - 1, -1, -1):
-        one = observations[index]
+    for index in range(len(events) - 1, -1, -1):
+        one = events[index]
         if isinstance(one, Gone):
             one = one._replace(at=min(one.at, following))
         elif isinstance(one, Seen) and first[one.digest] == index:
@@ -64,15 +64,15 @@ def _with_times_of_loss(observations: Sequence[Observation]) -> list[Observation
     return timed[::-1]
 
 
-def _moments(observation: Observation, now: float) -> Iterator[Observation]:
-    if isinstance(observation, Ran) and observation.run is not None:
-        yield from _moments_of_run(observation, observation.run)
-    elif isinstance(observation, Requested) and observation.request is not None:
-        yield from _moments_of_request(observation, observation.request)
+def _moments(event: Event, now: float) -> Iterator[Event]:
+    if isinstance(event, Ran) and event.run is not None:
+        yield from _moments_of_run(event, event.run)
+    elif isinstance(event, Requested) and event.request is not None:
+        yield from _moments_of_request(event, event.request)
     else:
-        yield observation
-    if isinstance(observation, Decided) and observation.decision.is_expired(now):
-        yield Tick(observation.seq, observation.decision.expires_at or now)
+        yield event
+    if isinstance(event, Decided) and event.decision.is_expired(now):
+        yield Tick(event.seq, event.decision.expires_at or now)
 
 
 def _moments_of_request(requested: Requested, request: Request) -> Iterator[Requested]:

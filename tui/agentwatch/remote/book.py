@@ -17,8 +17,8 @@ from operator import attrgetter
 from typing import Final
 
 from agentwatch.contracts.shapes import Return
+from agentwatch.delegation.events import Checked, Decided, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.observation import Checked, Decided, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.requests import after
 from agentwatch.remote.frames import Item
 from agentwatch.remote.limits import load_of, tasks_in
@@ -32,9 +32,9 @@ _MOST_FORGOTTEN: Final = 4_096
 _seq = attrgetter("seq")
 
 
-def key_of(observation: Told) -> str:
+def key_of(event: Told) -> str:
     """The subject of an observation: what is told of it replaces, or goes on with, what was told before."""
-    match observation:
+    match event:
         case Seen(path=path) | Gone(path=path) | Unreadable(path=path):
             return f"file:{path}"
         case Checked(path=path):
@@ -89,20 +89,20 @@ class Book:
 
     # The relay
 
-    def take(self, observation: Told) -> Item | None:
+    def take(self, event: Told) -> Item | None:
         """Write down what was observed now. Returns the entry, for all copies; None where it says nothing new."""
-        chain = self._chains.get(key_of(observation), [])
+        chain = self._chains.get(key_of(event), [])
         base = 0
-        if isinstance(observation, Seen | Gone | Unreadable):
+        if isinstance(event, Seen | Gone | Unreadable):
             left = len(chain)
-            while left and self._is_void(chain, left - 1, observation):
+            while left and self._is_void(chain, left - 1, event):
                 left -= 1
-            if left and left == len(chain) and _says_the_same(chain[-1].observation, observation):
+            if left and left == len(chain) and _says_the_same(chain[-1].event, event):
                 return None
             base = chain[left - 1].seq if left else 0
-        elif isinstance(observation, Requested) and chain and isinstance(chain[0].observation, Requested):
-            observation = after(chain[0].observation, observation)
-        item = Item(self.seq + 1, base, observation)
+        elif isinstance(event, Requested) and chain and isinstance(chain[0].event, Requested):
+            event = after(chain[0].event, event)
+        item = Item(self.seq + 1, base, event)
         self.put(item)
         return item
 
@@ -123,20 +123,20 @@ class Book:
         return sorted(map(self._based, self._by_seq.values()), key=_seq)
 
     @staticmethod
-    def _is_void(chain: list[Item], index: int, observation: Told) -> bool:
+    def _is_void(chain: list[Item], index: int, event: Told) -> bool:
         """Whether the last entries of a file's chain, from an index on, say nothing any more after this."""
-        last = chain[index].observation
-        if isinstance(last, Unreadable) or (isinstance(observation, Gone) and observation.undone):
+        last = chain[index].event
+        if isinstance(last, Unreadable) or (isinstance(event, Gone) and event.undone):
             return True
         # Of several that say the same, the first one says since when, the last one that it is so again.
-        before = chain[index - 1].observation if index else None
-        return before is not None and _says_the_same(before, last) and _says_the_same(last, observation)
+        before = chain[index - 1].event if index else None
+        return before is not None and _says_the_same(before, last) and _says_the_same(last, event)
 
     def _based(self, item: Item) -> Item:
         """An entry as it stands now: what was before it may have been left out since."""
         if item.base == 0 or item.base in self._by_seq:
             return item
-        chain = self._chains[key_of(item.observation)]
+        chain = self._chains[key_of(item.event)]
         index = bisect(chain, item.seq - 1, key=_seq)
         return item._replace(base=chain[index - 1].seq if index else 0)
 
@@ -144,7 +144,7 @@ class Book:
 
     def put(self, item: Item) -> Put:
         """Write down an entry of the book that this one is a copy of."""
-        observation, key = item.observation, key_of(item.observation)
+        event, key = item.event, key_of(item.event)
         if (end := self._forgotten.get(key)) is not None and end.seq >= item.seq:
             return Put.KNOWN
         chain = self._chains.setdefault(key, [])
@@ -154,17 +154,17 @@ class Book:
         fate = Put.NEXT if item.seq > self.seq else Put.LATE
         self.seq = max(self.seq, item.seq)
         if end is not None:
-            self._load -= load_of(self._forgotten.pop(key).observation)
+            self._load -= load_of(self._forgotten.pop(key).event)
         for one in [one for one in chain[:index] if self._is_over(one, [item])]:
             chain.remove(one)
             self._drop(one)
         chain.insert(bisect(chain, item.seq, key=_seq), item)
         self._enter(item)
-        is_check = isinstance(observation, Checked)
+        is_check = isinstance(event, Checked)
         if len(chain) > (MOST_CHECKS if is_check else MAX_VERSIONS):
             # The first version of a file says when its task began.
             self._drop(chain.pop(0 if is_check else 1))
-        if len(chain) == 1 and chain[0].base == 0 and _says_it_went(chain[0].observation):
+        if len(chain) == 1 and chain[0].base == 0 and _says_it_went(chain[0].event):
             self._forget(key, chain.pop())
         if not chain:
             del self._chains[key]
@@ -172,50 +172,50 @@ class Book:
 
     def remove(self, item: Item) -> None:
         """Take an entry out that there is no room for."""
-        key = key_of(item.observation)
+        key = key_of(item.event)
         if item.seq in self._by_seq:
             self._drop(item)
             self._chains[key].remove(item)
             if not self._chains[key]:
                 del self._chains[key]
         elif self._forgotten.pop(key, None) is not None:
-            self._load -= load_of(item.observation)
+            self._load -= load_of(item.event)
 
     def chain(self, key: str) -> list[int]:
         """The numbers of all that counts about a subject, in order."""
         return [item.seq for item in self._chains.get(key, ())]
 
-    def observations(self) -> Iterator[Told]:
+    def events(self) -> Iterator[Told]:
         """All that counts, in order, as a tree takes it."""
-        return (item.observation for item in sorted(self._by_seq.values(), key=_seq))
+        return (item.event for item in sorted(self._by_seq.values(), key=_seq))
 
     def _is_over(self, item: Item, later: list[Item]) -> bool:
         """Whether an entry is void because of later ones about the same."""
-        if isinstance(item.observation, Checked):
-            digest = item.observation.digest
-            return any(isinstance(one.observation, Checked) and one.observation.digest == digest for one in later)
+        if isinstance(item.event, Checked):
+            digest = item.event.digest
+            return any(isinstance(one.event, Checked) and one.event.digest == digest for one in later)
         return any(one.base < item.seq for one in later)
 
     def _forget(self, key: str, item: Item) -> None:
         self._drop(item)
         self._forgotten[key] = item
-        self._load += load_of(item.observation)
+        self._load += load_of(item.event)
         while len(self._forgotten) > _MOST_FORGOTTEN:
             gone = self._forgotten.popitem(last=False)[1]
-            self._load -= load_of(gone.observation)
+            self._load -= load_of(gone.event)
             self._floor = max(self._floor, gone.seq)
 
     def _enter(self, item: Item) -> None:
         self._by_seq[item.seq] = item
         self._mark ^= _mark_of(item)
-        self._load += load_of(item.observation)
-        self._tasks.update(tasks_in(item.observation))
+        self._load += load_of(item.event)
+        self._tasks.update(tasks_in(item.event))
 
     def _drop(self, item: Item) -> None:
         del self._by_seq[item.seq]
         self._mark ^= _mark_of(item)
-        self._load -= load_of(item.observation)
-        for task in tasks_in(item.observation):
+        self._load -= load_of(item.event)
+        for task in tasks_in(item.event):
             self._tasks[task] -= 1
             if not self._tasks[task]:
                 del self._tasks[task]
@@ -233,14 +233,14 @@ def _says_the_same(before: Told, now: Told) -> bool:
     return False
 
 
-def _says_it_went(observation: Told) -> bool:
+def _says_it_went(event: Told) -> bool:
     """Whether nothing is left of a subject of which only this is known."""
-    match observation:
+    match event:
         case Gone() | Ran(run=None) | Requested(request=None):
             return True
     return False
 
 
 def _mark_of(item: Item) -> int:
-    name = f"{key_of(item.observation)}:{item.seq}".encode(errors="surrogatepass")
+    name = f"{key_of(item.event)}:{item.seq}".encode(errors="surrogatepass")
     return int.from_bytes(hashlib.sha256(name).digest())

@@ -82,7 +82,7 @@ class Copy:
                 self.dropped.update(over)
                 continue
             if put is not Put.KNOWN:
-                new.append(item.observation)
+                new.append(item.event)
             self.is_late |= put is Put.LATE
         if observed.after <= self.have:
             self.have = max(self.have, observed.upto)

@@ -49,7 +49,7 @@ class Item(NamedTuple):
 
     seq: int
     base: int
-    observation: Told
+    event: Told
 
 
 # What a host says

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agentwatch.contracts.shapes import Handoff, Reading, Return
-from agentwatch.delegation.observation import Ran, Requested, Seen
+from agentwatch.delegation.events import Ran, Requested, Seen
 from agentwatch.remote.observed import Told
 from agentwatch.sources.sessions.checked import messages
 
@@ -63,25 +63,25 @@ def weight(value: Any) -> int:
     return 32 if fields is None else 56 + sum(weight(getattr(value, name)) for name in fields)
 
 
-def load_of(observation: Told) -> Counter[str]:
+def load_of(event: Told) -> Counter[str]:
     """What an observation adds to what is held, without its tasks."""
-    load = Counter({"MiB": _ENTRY + weight(observation)})
-    if isinstance(observation, Ran):
+    load = Counter({"MiB": _ENTRY + weight(event)})
+    if isinstance(event, Ran):
         load["runs"] = 1
-    elif isinstance(observation, Requested):
+    elif isinstance(event, Requested):
         load["requests"] = 1
     return load
 
 
-def tasks_in(observation: Told) -> Iterator[str]:
+def tasks_in(event: Told) -> Iterator[str]:
     """What the tasks are called that an observation speaks of."""
-    if isinstance(observation, Seen):
-        yield from _named(observation.document, observation.path)
-    elif isinstance(observation, Ran) and observation.run is not None:
-        readings = (one for said in messages(observation.run) for one in (said.reading, said.packet))
+    if isinstance(event, Seen):
+        yield from _named(event.document, event.path)
+    elif isinstance(event, Ran) and event.run is not None:
+        readings = (one for said in messages(event.run) for one in (said.reading, said.packet))
         for reading in readings:
             if isinstance(reading, Reading):
-                yield from _named(reading.document, observation.path)
+                yield from _named(reading.document, event.path)
 
 
 def _named(document: object, place: str) -> Iterator[str]:

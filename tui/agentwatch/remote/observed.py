@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Requested, Seen, Unreadable
+from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.remote.codec import decoder, encoder
 
 Told = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
@@ -17,14 +17,14 @@ Told = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
 _TOLD: Final = (Seen, Gone, Unreadable, Checked, Ran, Decided, Requested)
 
 
-def is_told(observation: Observation) -> bool:
+def is_told(event: Event) -> bool:
     """Whether a host tells it."""
-    return isinstance(observation, _TOLD)
+    return isinstance(event, _TOLD)
 
 
-def fields_of(observation: Told) -> dict[str, Any]:
+def fields_of(event: Told) -> dict[str, Any]:
     """An observation, as JSON takes it."""
-    return cast("dict[str, Any]", encoder(Told)(observation))
+    return cast("dict[str, Any]", encoder(Told)(event))
 
 
 def observation_of(fields: object) -> Told:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agentwatch import __version__
-from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Requested
+from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory, workspace_id
 from agentwatch.presence import shown
@@ -80,15 +80,15 @@ class Relayed:
         """How many looks have found it settled."""
         monitor.tap = self._take
 
-    def _take(self, observation: Observation) -> None:
-        if is_told(observation):
-            told: Told | None = observation  # type: ignore[assignment]
+    def _take(self, event: Event) -> None:
+        if is_told(event):
+            told: Told | None = event  # type: ignore[assignment]
             try:
                 # A screen would refuse the whole message.
-                observation_of(fields_of(observation))  # type: ignore[arg-type]
+                observation_of(fields_of(event))  # type: ignore[arg-type]
             except ValueError:
                 self.untold += 1
-                told = _taken_back(observation)  # type: ignore[arg-type]
+                told = _taken_back(event)  # type: ignore[arg-type]
             if told is not None and (item := self.book.take(told)) is not None:
                 self.new.append(item)
 
@@ -117,7 +117,7 @@ class Relayed:
 
     def slot(self, item: Item) -> str:
         """What an entry is kept as for later screens, instead of one that is void."""
-        key = key_of(item.observation)
+        key = key_of(item.event)
         known = self._slots.get(key, {})
         taken = {seq: known[seq] for seq in self.book.chain(key) if seq in known}
         used = set(taken.values())

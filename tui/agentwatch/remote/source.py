@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from agentwatch.decisions.errors import NoAnswerError
-from agentwatch.delegation.observation import Lost, Observation, Ran, Reached, Ruled, Seen
+from agentwatch.delegation.events import Event, Lost, Ran, Reached, Ruled, Seen
 from agentwatch.delegation.run import Run
 from agentwatch.remote.codec import shifter
 from agentwatch.remote.copy import Copy
@@ -94,9 +94,9 @@ class RemoteSource(Source):
 
     def content(self, digest: str) -> str | None:
         with self.host.lock:
-            observations = [] if self._copy is None else [*self._copy.book.observations()]
+            events = [] if self._copy is None else [*self._copy.book.events()]
         # Of several hosts, only the one is asked that has spoken of it.
-        if not any(digest in _texts_of(one) for one in observations):
+        if not any(digest in _texts_of(one) for one in events):
             return None
         try:
             return self.host.texts.text(self.host.screen, self.workspace_id, digest)
@@ -106,7 +106,7 @@ class RemoteSource(Source):
 
     def transcript(self, run: Run) -> RunTranscript | None:
         with self.host.lock:
-            told = () if self._copy is None else self._copy.book.observations()
+            told = () if self._copy is None else self._copy.book.events()
             same = (one for one in told if isinstance(one, Ran) and one.run is not None and is_of(one.run, run))
             ran = next(same, None)
         if ran is None:
@@ -169,32 +169,32 @@ class RemoteSource(Source):
         if copy is not None and copy.is_late:
             copy.is_late = False
             self._begin_anew()
-        observations: list[Observation] = []
+        events: list[Event] = []
         anew = False
         if copy is not None and self.workspace is not None and (lost is not None or self.host.is_confirmed):
             is_ready = self._is_ready and not self._is_flooded
             if self._has_begun and self._since is None:
-                observations = [self._here(one) for one in self._new]
+                events = [self._here(one) for one in self._new]
                 self._new = []
             elif not self._has_begun or is_ready or self.host.steady() >= (self._since or 0.0) + _PATIENCE:
                 anew = self._has_begun
                 self._since = None if is_ready or self._is_flooded or not anew else self.host.steady()
                 self._has_begun, self._is_flooded = True, False
                 self._new, self._news_size, self._all_at = [], 0, self.host.steady()
-                observations = [self._rules(self.workspace), *map(self._here, copy.book.observations())]
+                events = [self._rules(self.workspace), *map(self._here, copy.book.events())]
                 if anew:
                     self._lost = None
         if lost is not None and self._lost is None:
-            observations.append(Lost(self._seq, lost))
+            events.append(Lost(self._seq, lost))
             self._lost = lost
         elif lost is None and self._lost is not None and self._since is None and (copy is None or copy.is_complete):
-            observations.append(Reached(self._seq, self.host.now - self.host.offset))
+            events.append(Reached(self._seq, self.host.now - self.host.offset))
             self._lost = None
         health = self._standing()
-        if observations or anew or health != self._health:
+        if events or anew or health != self._health:
             self._health = health
             with suppress(RuntimeError):  # The event loop is closed: nobody listens any more.
-                self._emit(Batch(tuple(observations), health, anew))
+                self._emit(Batch(tuple(events), health, anew))
 
     @property
     def _is_ready(self) -> bool:

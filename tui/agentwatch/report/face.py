@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import UsageError
 from agentwatch.history.export import write_new
@@ -31,14 +31,14 @@ class Reported(NamedTuple):
     worktrees, of which only counts are told."""
 
     monitor: Monitor
-    past: Sequence[Observation]
+    past: Sequence[Event]
     worktrees: Sequence[Monitor] = ()
 
 
-def past_of(workspace: Path) -> Sequence[Observation]:
+def past_of(workspace: Path) -> Sequence[Event]:
     """What the history of a workspace of this machine tells. Blocks."""
     with closing(History.open_read_only(workspace)) as history:
-        return history.observations()
+        return history.events()
 
 
 def write_report(reported: Sequence[Reported], format_: str | None, output: str | None, *, now: float) -> int:

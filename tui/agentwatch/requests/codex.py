@@ -19,7 +19,7 @@ from typing import Final
 from agentwatch import __version__
 from agentwatch.background import Background
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.codex_asked import CALL, CHANGE, METHODS, Asked, answer_of, is_tried, request_of, version_of
@@ -55,7 +55,7 @@ class _Held:
     sent: Record | None = None
 
 
-class CodexClient(Background[Sequence[Observation]]):
+class CodexClient(Background[Sequence[Event]]):
     """Runs in a thread of its own. `home` is `$CODEX_HOME`, there or not. What it offers, an inbox sees."""
 
     thread_name = "agentwatch-codex"
@@ -71,7 +71,7 @@ class CodexClient(Background[Sequence[Observation]]):
         self._pause = _LOOK_SECONDS
         self._lost = set[str]()
 
-    def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
+    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         del emit
         with BELL.heard([self._socket.parent], self.ring):
             self._serve()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from agentwatch.background import Background
-from agentwatch.delegation.observation import Observation, Requested
+from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import Box
 from agentwatch.sources.files.bell import BELL
@@ -26,7 +26,7 @@ _ENDS: Final = {
 }
 
 
-class Inbox(Background[Sequence[Observation]]):
+class Inbox(Background[Sequence[Event]]):
     """Looks at a box, once or in a thread of its own from `start` to `stop`."""
 
     thread_name = "agentwatch-requests"
@@ -45,7 +45,7 @@ class Inbox(Background[Sequence[Observation]]):
         """What has changed since the call before. Blocks."""
         now, found = self._clock(), {one.request_id: one for one in self.box.read()}
         self.notice = self.box.problems[0] if self.box.problems else None
-        observations: list[Requested] = []
+        events: list[Requested] = []
         for request_id, request in found.items():
             known = self._told.get(request_id)
             if request.stage is RequestStage.GONE and request.ended_at is None and known is not None:
@@ -53,12 +53,12 @@ class Inbox(Background[Sequence[Observation]]):
                 found[request_id] = replace(request, ended_at=now if known.is_open else known.ended_at)
             if found[request_id] != known:
                 self._told[request_id] = found[request_id]
-                observations.append(Requested(0, now, request_id, found[request_id]))
+                events.append(Requested(0, now, request_id, found[request_id]))
         for request_id in self._told.keys() - found.keys():
             known = self._told.pop(request_id).remembered
             ended = replace(known, stage=RequestStage.GONE, ended_at=now) if known.is_open else known
-            observations.append(Requested(0, now, request_id, ended))
-        return observations
+            events.append(Requested(0, now, request_id, ended))
+        return events
 
     def gone(self, request: Request) -> str | None:
         """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
@@ -70,11 +70,11 @@ class Inbox(Background[Sequence[Observation]]):
         is_same = _plain(now) == _plain(request)
         return None if is_same else "it is not the one that you looked at: look at it again"
 
-    def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
+    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         with BELL.heard([self.box.directory], self.ring):
             self._watch(emit)
 
-    def _watch(self, emit: Callable[[Sequence[Observation]], None]) -> None:
+    def _watch(self, emit: Callable[[Sequence[Event]], None]) -> None:
         looked: tuple[int, int, int] | None = None
         is_first = True
         tidy_at = 0.0
@@ -86,8 +86,8 @@ class Inbox(Background[Sequence[Observation]]):
             if is_first or sign != looked or any(one.is_open for one in self._told.values()):
                 looked, is_first = sign, False
                 try:
-                    if observations := self.look():
-                        emit(observations)
+                    if events := self.look():
+                        emit(events)
                 except RuntimeError:
                     return
             self.idle = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.text import clean, complain
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
@@ -78,6 +78,6 @@ class Batch(NamedTuple):
     """Observations in the order of their `seq`, and the health at the time of the last of them. `anew`: these are all
     that count, and nothing that came before them does."""
 
-    observations: tuple[Observation, ...]
+    events: tuple[Event, ...]
     health: Health
     anew: bool = False

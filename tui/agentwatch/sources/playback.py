@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
-from agentwatch.delegation.observation import Gone, Observation, Ran, Requested, Seen
+from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
 
@@ -46,11 +46,11 @@ class Position:
 class Schedule:
     """When the observations of a recording are due, in seconds from the first one at speed 1. There is at least one."""
 
-    def __init__(self, observations: Sequence[Recorded]) -> None:
-        if not observations:
+    def __init__(self, events: Sequence[Recorded]) -> None:
+        if not events:
             raise ValueError("a recording without an observation cannot be played")
         # A file may be found that was written long before the one found last: time stands still meanwhile.
-        self._times = list(accumulate((one.at for one in observations), max))
+        self._times = list(accumulate((one.at for one in events), max))
         waits = [min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times)]
         self._due = list(accumulate(waits, initial=0.0))
 
@@ -86,13 +86,13 @@ class Playback(Source):
 
     def __init__(
         self,
-        observations: Iterable[Observation],
+        events: Iterable[Event],
         text_of: Callable[[str], str | None],
         speed: float = 1.0,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._observations = tuple(one for one in observations if isinstance(one, Recorded))
+        self._observations = tuple(one for one in events if isinstance(one, Recorded))
         gone = (number for number, one in enumerate(self._observations) if isinstance(one, Gone))
         self._first_gone = next(gone, len(self._observations))
         self._text_of = text_of
@@ -230,7 +230,7 @@ class Playback(Source):
                 return
             shown = number
 
-    def _way(self, shown: int, number: int) -> Iterator[Observation]:
+    def _way(self, shown: int, number: int) -> Iterator[Event]:
         """What leads from the tree after `shown` observations to the one after `number`."""
         yield from self._observations[shown:number]
         # Whose a file is that is gone was settled by all that was there then: behind one of them all is told anew.

@@ -87,7 +87,7 @@ class CombinedSource(Source):
     def scan(self) -> Batch:
         batches = [source.scan() for source in self._sources]
         self._health = {number: batch.health for number, batch in enumerate(batches)}
-        return Batch(tuple(chain.from_iterable(batch.observations for batch in batches)), self._together())
+        return Batch(tuple(chain.from_iterable(batch.events for batch in batches)), self._together())
 
     def content(self, digest: str) -> str | None:
         return next((text for source in self._sources if (text := source.content(digest)) is not None), None)
@@ -98,7 +98,7 @@ class CombinedSource(Source):
     def _tell(self, emit: Callable[[Batch], None], number: int, batch: Batch) -> None:
         with self._telling:
             self._health[number] = batch.health
-            emit(Batch(batch.observations, self._together()))
+            emit(Batch(batch.events, self._together()))
 
     def _together(self) -> Health:
         health = together([health for _, health in sorted(self._health.items())])

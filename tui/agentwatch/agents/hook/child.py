@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff, Outcome, Return
 from agentwatch.delegation.attempt import Attempt
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, task_of
 from agentwatch.delegation.standing import state_of

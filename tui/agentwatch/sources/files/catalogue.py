@@ -16,7 +16,7 @@ from itertools import accumulate, chain, islice
 from posixpath import basename, dirname
 from typing import Final
 
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.sources.files.directories import Directories, Directory, names_of, paths_in
 from agentwatch.sources.files.documents import TICK_NS, Documents, KnownFile
 from agentwatch.sources.files.names import is_candidate, pruning, to_path
@@ -185,7 +185,7 @@ class Catalogue:
 
     # Looking
 
-    def drain(self, deadline: float) -> list[Observation]:
+    def drain(self, deadline: float) -> list[Event]:
         """Look at marked paths until none is left or the deadline, on the monotonic clock, has passed."""
         while self._queue:
             path, _ = self._queue.popitem(last=False)
@@ -197,7 +197,7 @@ class Catalogue:
             self._queue.clear()
         return self._documents.made()
 
-    def forget_all(self) -> list[Observation]:
+    def forget_all(self) -> list[Event]:
         """The root is gone: so is everything."""
         self._queue.clear()
         self._drop_tree("")

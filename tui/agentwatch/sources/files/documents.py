@@ -11,7 +11,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Finding, Reading, Return
 from agentwatch.delegation import identity
-from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.dating import Dating
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, FileText, read_file
@@ -66,7 +66,7 @@ class Documents:
         self._read_document = read_document
         self._keep = keep
         self._due: dict[str, float] = {}
-        self._made: list[Observation] = []
+        self._made: list[Event] = []
         self._seq = 0
         self.files: dict[str, KnownFile] = {}
         self.unread: dict[str, str] = {}
@@ -81,7 +81,7 @@ class Documents:
         """The withheld files whose time has come."""
         return [path for path, due in self._due.items() if due <= now]
 
-    def made(self) -> list[Observation]:
+    def made(self) -> list[Event]:
         """The observations since the last call."""
         made, self._made = self._made, []
         return made

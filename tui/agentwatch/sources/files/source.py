@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.contracts.shapes import Reading
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.dating import Committed, Dating
@@ -173,16 +173,16 @@ class FilesSource(Source):
         documents = self._documents
         catalogue = Catalogue(self._root, self._settings.pruned, documents, looks_once=True)
         catalogue.scan()
-        observations: list[Observation] = documents.made()
+        events: list[Event] = documents.made()
         while True:
             while catalogue.waiting:
-                observations += catalogue.drain(time.monotonic() + 1.0)
+                events += catalogue.drain(time.monotonic() + 1.0)
             if documents.next_due == math.inf:
                 break
             time.sleep(_RECHECK_SECONDS)
             catalogue.mark_due(math.inf)
         health = health_of("live", "Looked once", catalogue.problems, catalogue.directories, catalogue.files)
-        return Batch(tuple(observations), health)
+        return Batch(tuple(events), health)
 
     def content(self, digest: str) -> str | None:
         return self._contents.get(digest)

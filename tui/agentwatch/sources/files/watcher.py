@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from agentwatch.background import Pace, in_step
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.events import Event
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.documents import Documents
 from agentwatch.sources.files.names import to_path
@@ -310,19 +310,19 @@ class Watcher:
 
     # What is told
 
-    def _tell(self, observations: list[Observation]) -> None:
+    def _tell(self, events: list[Event]) -> None:
         """Emit a batch, unless it would tell nothing new."""
         health = self._health()
         now = time.monotonic()
-        if not observations and self._told is not None:
+        if not events and self._told is not None:
             same = (health.mode, health.detail) == (self._told.mode, self._told.detail)
             if health == self._told or (same and now < self._told_at + _COUNTS_SECONDS):
                 return
         # Also at the end: what was looked at counts as known.
         self._told, self._told_at = health, now
-        self._has_observed = self._has_observed or bool(observations)
+        self._has_observed = self._has_observed or bool(events)
         try:
-            self._emit(Batch(tuple(observations), health))
+            self._emit(Batch(tuple(events), health))
         except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
             self._stopping.set()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.events import Ran
 
 _Session = tuple[str, str]
 """(source, session id)."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from agentwatch.background import in_step, let_others_work
-from agentwatch.delegation.observation import Observation, Ran
+from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run
 from agentwatch.sources.files.bell import BELL
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
@@ -98,13 +98,13 @@ class SessionsSource(Source):
     def scan(self) -> Batch:
         """What the stores hold now."""
         self._search()
-        observations: list[Observation] = []
+        events: list[Event] = []
         for name in self._readers:
             while True:
-                observations += self._read(name, 1.0)
+                events += self._read(name, 1.0)
                 if not self._is_busy(name):
                     break
-        return Batch(tuple(observations), self._health())
+        return Batch(tuple(events), self._health())
 
     def content(self, digest: str) -> str | None:
         """A text handed over or back. Any thread may call it."""
@@ -176,9 +176,9 @@ class SessionsSource(Source):
         """Have these readers tell what has changed. Whether one of them has more to read; None if nobody listens."""
         busy = False
         for name in names:
-            observations = self._read(name, _SLICE_SECONDS)
+            events = self._read(name, _SLICE_SECONDS)
             busy = busy or self._is_busy(name)
-            if not self._tell(observations, emit):
+            if not self._tell(events, emit):
                 return None
         return busy if self._tell([], emit) else None
 
@@ -196,20 +196,20 @@ class SessionsSource(Source):
                 return busy is not None
         return True
 
-    def _tell(self, observations: list[Observation], emit: Callable[[Batch], None]) -> bool:
+    def _tell(self, events: list[Event], emit: Callable[[Batch], None]) -> bool:
         """False once nobody listens any more, as after the receiver's event loop was closed."""
         health = self._health()
-        if not observations and health == self._told:
+        if not events and health == self._told:
             return True
         self._told = health
         try:
-            emit(Batch(tuple(observations), health))
+            emit(Batch(tuple(events), health))
         except RuntimeError:
             return False
         return True
 
-    def _read(self, name: str, seconds: float) -> list[Observation]:
-        observations: list[Observation] = []
+    def _read(self, name: str, seconds: float) -> list[Event]:
+        events: list[Event] = []
         nothing: Sequence[Change] = ()
         for change in self._ask(name, lambda reader: reader.read(seconds), nothing):
             self._changed_at = time.monotonic()
@@ -222,9 +222,9 @@ class SessionsSource(Source):
             outliving = self._outliving
             for key, one in outliving.take(name, change.key, run) if outliving is not None else [(change.key, run)]:
                 at = one.updated_at if one is not None else now
-                observations += self._selection.take(Ran(self._seq, at, f"{name}:{key}", one))
+                events += self._selection.take(Ran(self._seq, at, f"{name}:{key}", one))
             let_others_work()
-        return observations
+        return events
 
     def _ask(self, name: str, question: Callable[[SessionReader], _Answer], otherwise: _Answer) -> _Answer:
         """What a reader says; `otherwise` once it has broken."""
@@ -274,18 +274,18 @@ class KeptSessions(Source):
 
     def __init__(self, source: SessionsSource) -> None:
         self._source = source
-        self._runs: dict[str, Observation] = {}
+        self._runs: dict[str, Event] = {}
         self._scanning = threading.Lock()
 
     def scan(self) -> Batch:
         """What the stores hold now."""
         with self._scanning:
             batch = self._source.scan()
-            for observation in batch.observations:
-                if isinstance(observation, Ran):
-                    self._runs.pop(observation.path, None)
-                    if observation.run is not None:
-                        self._runs[observation.path] = observation
+            for event in batch.events:
+                if isinstance(event, Ran):
+                    self._runs.pop(event.path, None)
+                    if event.run is not None:
+                        self._runs[event.path] = event
             return Batch(tuple(self._runs.values()), batch.health)
 
     def content(self, digest: str) -> str | None:

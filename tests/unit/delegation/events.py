@@ -17,7 +17,7 @@ from agentwatch.contracts.shapes import (
     TodoStatus,
 )
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.observation import Checked, Gone, Observation, Seen
+from agentwatch.delegation.events import Checked, Event, Gone, Seen
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.tree import DelegationTree
 
@@ -61,10 +61,10 @@ def todos(*marks: str) -> TodoList:
     return TodoList(tuple(Todo(f"step {n}", status[mark], None, n) for n, mark in enumerate(marks, 1)))
 
 
-def tree_of(observations: Iterable[Observation], *, remembers: bool = False, **rules: object) -> DelegationTree:
+def tree_of(events: Iterable[Event], *, remembers: bool = False, **rules: object) -> DelegationTree:
     tree = DelegationTree(Rules(**rules), remembers=remembers)  # type: ignore[arg-type]
-    for observation in observations:
-        tree.apply(observation)
+    for event in events:
+        tree.apply(event)
     return tree
 
 

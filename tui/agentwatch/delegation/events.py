@@ -145,6 +145,4 @@ class Tick(NamedTuple):
     at: float
 
 
-Observation = (
-    Seen | Gone | Unreadable | Checked | Ran | Decided | Requested | Noted | Looked | Lost | Reached | Ruled | Tick
-)
+Event = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested | Noted | Looked | Lost | Reached | Ruled | Tick
