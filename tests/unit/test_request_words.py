@@ -32,7 +32,7 @@ def task_of(*events: Event) -> Task:
 
 
 @pytest.mark.parametrize(
-    ("observations", "words"),
+    ("events", "words"),
     [
         ([requested(request())], "waits for you"),
         ([requested(request(until=1_150.0))], "can be answered here for 20s"),
