@@ -84,11 +84,6 @@ def test_each_failure_is_appended_once(tmp_path: Path) -> None:
     assert (tmp_path / ".agentwatch" / "errors.json").stat().st_ino == written.st_ino
 
 
-def test_nothing_is_written_where_nothing_failed(tmp_path: Path) -> None:
-    assert append(tmp_path, []) is None
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_last_thousand_are_kept(tmp_path: Path) -> None:
     assert append(tmp_path, many(LIMIT + 5)) is None
     assert append(tmp_path, [FAILURE]) is None
