@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from agentwatch.programs import resolve_command
 from agentwatch.remote.address import Address
 from agentwatch.remote.link import Change, Link, LinkState, Pauses, Take
 from agentwatch.remote.stdio import CutError, Writer, messages
@@ -90,7 +91,7 @@ class SshLink(Link):
         pipe = subprocess.PIPE
         try:
             process = subprocess.Popen(  # noqa: S603  a list, and no shell here
-                self._command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+                resolve_command(self._command), stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )
         except OSError as error:
             words = f"{self._command[0]} cannot be started here ({error.strerror}): install OpenSSH"
