@@ -16,14 +16,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.app.untold import Untold, alarm_keys
-from agentwatch.app.widgets.cells import summary
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
 from agentwatch.place import state_directory
 from agentwatch.presence import claim_alarms
 from agentwatch.programs import find_program, resolve_command
 from agentwatch.text import clean
-from agentwatch.view.words import in_line, plural, program_of, question_at
+from agentwatch.view.words import in_line, name_of, plural, program_of, question_at
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -67,7 +66,7 @@ def words(tasks: Sequence[Task], now: float) -> str:
 
 def _name(task: Task) -> str:
     host = f"{plain(task.host, _NAME_LENGTH)}: " if task.host else ""
-    return f"{host}{plain(summary(task.title), _NAME_LENGTH)}"
+    return f"{host}{plain(name_of(task), _NAME_LENGTH)}"
 
 
 def _program(task: Task) -> str:
