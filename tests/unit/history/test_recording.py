@@ -19,7 +19,7 @@ from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import Asker, Round, Run, RunState
 from agentwatch.errors import UsageError
 from agentwatch.history import recording
-from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_recording
+from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new
 from agentwatch.sources.sessions.reader import message
 from tests.unit.delegation.asking import request, requested
 from tests.unit.delegation.events import Recorder, returned
@@ -44,7 +44,7 @@ def session() -> tuple[Workspace, list[Event]]:
 def exported(tmp_path: Path, text_of: Callable[[str], str | None] | None = None) -> Path:
     workspace, events = session()
     path = tmp_path / "shop.jsonl"
-    assert write_recording(path, recording_lines("shop", events, text_of or workspace.text_of)) == 4
+    assert write_new(path, recording_lines("shop", events, text_of or workspace.text_of)) == 5
     return path
 
 
@@ -100,7 +100,7 @@ def test_a_session_and_a_request_are_read_again_with_the_texts_that_are_kept(tmp
     ran = run_of(workspace)
     asked = requested(replace(request(command="npm test"), stage=RequestStage.GONE, ended_at=1_120.0))
     events = [ran, asked, Ran(2, 31.0, "agents:s2", None)]
-    assert write_recording(tmp_path / "r", recording_lines("shop", events, workspace.text_of)) == 2
+    assert write_new(tmp_path / "r", recording_lines("shop", events, workspace.text_of)) == 3
     read = read_recording(tmp_path / "r")
     assert asked.request is not None
     assert read.events == (ran._replace(seq=0), asked._replace(seq=1, request=asked.request.remembered))
@@ -144,12 +144,12 @@ def test_a_file_that_is_there_is_never_replaced_and_half_a_recording_is_not_left
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_recording(tmp_path / "shop.jsonl", interrupted())
+        write_new(tmp_path / "shop.jsonl", interrupted())
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "r").write_text("mine", "utf-8")
     for place in ("r", "nowhere/r", "."):
         with pytest.raises(UsageError, match="give another"):
-            write_recording(tmp_path / place, [])
+            write_new(tmp_path / place, [])
     assert (tmp_path / "r").read_text("utf-8") == "mine"
 
 

@@ -22,7 +22,7 @@ from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Inspector
 from agentwatch.evidence.targets import Checks, Target
 from agentwatch.history.log import Change, StateChanges, log_document, log_line, story
-from agentwatch.history.recording import recording_lines, write_recording
+from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health, Problem, complain_of
@@ -114,20 +114,20 @@ def export_log_of_host(source: RemoteSource, name: str, file: str) -> int:
     """Write what the relay of a workspace on another machine knows into a new file. Raises UsageError."""
     batch = source.scan()
     return _tell_export(
-        file, write_recording(Path(file), recording_lines(name, _past_in(batch), source.content)), batch.health.problems
+        file, write_new(Path(file), recording_lines(name, _past_in(batch), source.content)), batch.health.problems
     )
 
 
 def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
     """Write what is known of a workspace's past into a new file. Raises WorkspaceError if there is nothing."""
     with past_of(workspace, settings, selection) as past:
-        count = write_recording(Path(file), recording_lines(workspace.name, past.events, past.text))
+        count = write_new(Path(file), recording_lines(workspace.name, past.events, past.text))
     return _tell_export(file, count, past.problems)
 
 
-def _tell_export(file: str, count: int, problems: Sequence[Problem]) -> int:
+def _tell_export(file: str, lines: int, problems: Sequence[Problem]) -> int:
     words = "The texts of documents and sessions are in it: read it before you send it."
-    say(f"{count:,} observations in {clean(file)}. {words}")
+    say(f"{lines - 1:,} observations in {clean(file)}. {words}")
     complain_of(problems)
     return 1 if problems else 0
 

@@ -72,7 +72,6 @@ _MOST_ASIDE: Final = 20
 _TRIES: Final = 3
 _OLD_LOCK: Final = "history.lock"
 """Earlier versions made it. Where it is there, the file may still have their write-ahead log."""
-_UNOPENED: Final = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 _DAMAGE: Final = {
     sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH,
     sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG,
@@ -138,7 +137,7 @@ class Database:
                         return work(connection)
                 except sqlite3.Error as error:
                     failure = error
-                    if _code(error) not in _UNOPENED:
+                    if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                         break
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -284,11 +283,11 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(_value(connection, "PRAGMA user_version"))
 
 
-def _code(error: sqlite3.Error) -> int | None:
-    code = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
+def _code(error: sqlite3.Error) -> int:
+    """Errors that are not SQLite's have none: 0."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is broken, and not the disk full, busy or gone. Errors that are not SQLite's have no code."""
-    return isinstance(error, sqlite3.DatabaseError) and _code(error) in {None, *_DAMAGE}
+    """Whether the file is broken, and not the disk full, busy or gone."""
+    return isinstance(error, sqlite3.DatabaseError) and _code(error) in {0, *_DAMAGE}

@@ -165,8 +165,8 @@ class Recording(NamedTuple):
 
 
 def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None]) -> Iterator[str]:
-    """The lines of a recording, without their ends. `text_of` gives the text of a digest, None where it is lost."""
-    yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace})
+    """The lines of a recording. `text_of` gives the text of a digest, None where it is lost."""
+    yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace}) + "\n"
     for one in events:
         fields: dict[str, object]
         match one:
@@ -181,7 +181,7 @@ def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[
                 fields = {"request": dump_request(request)}
             case _:
                 continue
-        yield json.dumps({"at": one.at, "path": one.path, **fields})
+        yield json.dumps({"at": one.at, "path": one.path, **fields}) + "\n"
 
 
 def write_new(path: Path, pieces: Iterable[str]) -> int:
@@ -207,11 +207,6 @@ def write_new(path: Path, pieces: Iterable[str]) -> int:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
     return written
-
-
-def write_recording(path: Path, lines: Iterable[str]) -> int:
-    """Write the lines of a recording into a new file; how many observations there are in it. Raises as `write_new`."""
-    return write_new(path, (line + "\n" for line in lines)) - 1
 
 
 def read_recording(path: Path) -> Recording:

@@ -11,8 +11,8 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections import ChainMap, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count, takewhile
@@ -92,11 +92,6 @@ class History(Database):
         """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
         return self._problem or self.set_aside or self._full or None
 
-    @property
-    def waiting(self) -> int:
-        """Events that are not on disk yet because the last `record` failed."""
-        return len(self._waiting)
-
     def begin(self) -> None:
         """Open the file for writing; it is made where there is none. Reads it through once."""
         with self._writing:
@@ -128,11 +123,10 @@ class History(Database):
             if not self._waiting and self.damage is None:
                 return True
             try:
-                current = self.write(self._append)
+                self._current = self.write(self._append)
             except UnusableError as error:
                 self._problem = f"the last attempts are not saved yet: {error}"
                 return False
-            self._current |= current
             self._waiting.clear()
             self._problem = ""
             return True
@@ -189,9 +183,9 @@ class History(Database):
             return nothing
         return nothing if found is None else found
 
-    def _append(self, connection: sqlite3.Connection) -> MutableMapping[str, int]:
+    def _append(self, connection: sqlite3.Connection) -> dict[str, int]:
         """Write what waits. Returns the rows that are current then, by file."""
-        current = ChainMap[str, int]({}, self._current)
+        current = dict(self._current)
         for event, packed in self._waiting:
             if isinstance(event, Requested):
                 if event.request is not None:
@@ -206,14 +200,14 @@ class History(Database):
         set_watched(connection, time.time())
         if self._size > self._shrink_above:
             self._shrink(connection)
-        return current.maps[0]
+        return current
 
     def _append_version(
         self,
         connection: sqlite3.Connection,
         event: Seen | Gone,
         packed: bytes | None,
-        current: MutableMapping[str, int],
+        current: dict[str, int],
     ) -> None:
         path, digest = event.path, event.digest if isinstance(event, Seen) else None
         known = "SELECT id, digest, at FROM observations WHERE path = ? AND id <= ? ORDER BY id DESC LIMIT 1"
@@ -363,8 +357,8 @@ class HistoryWorker:
         self._history = History(state_directory(workspace))
         self.text: Final = self._history.text
         """A text that was recorded, None where it is not (any more). Any thread may call it."""
-        self._ended: dict[str, tuple[object, ...]] = {}
-        """How each request ended that is recorded, or soon will be."""
+        self._ended: dict[str, Request | None] = {}
+        """The requests that are recorded, or soon will be."""
         self._reported: set[tuple[str, str]] = set()
         self._problem: str | None = None
         self._recalled: Future[Recalled] | None = None
@@ -393,9 +387,9 @@ class HistoryWorker:
 
     def keep_requests(self, requests: Iterable[Request], now: float) -> None:
         """Record those of these that have ended, as they stand `now`."""
-        new = [one for one in requests if not one.is_open and self._ended.get(one.request_id) != _end(one)]
-        if new:
-            self._ended |= {one.request_id: _end(one) for one in new}
+        ended = {one.request_id: one.remembered for one in requests if not one.is_open}
+        if new := [one for name, one in ended.items() if self._ended.get(name) != one]:
+            self._ended |= ended
             self.keep([Requested(0, one.ended_at or now, one.request_id, one) for one in new])
 
     def report(self, tasks: Iterable[Task]) -> None:
@@ -417,8 +411,7 @@ class HistoryWorker:
         history = self._history
         history.begin()
         events, watched_at = history.events(), history.watched_at()
-        asked = (one.request for one in events if isinstance(one, Requested))
-        self._ended = {one.request_id: _end(one) for one in asked if one is not None}
+        self._ended = {one.path: one.request for one in events if isinstance(one, Requested)}
         # Who leaves meanwhile does not wait for it.
         tree.take_all(takewhile(lambda _: not self._stopped, events))
         tree.settle()
@@ -431,7 +424,3 @@ class HistoryWorker:
 
     def _report(self, new: Sequence[Failure]) -> None:
         self._problem = append(self._workspace, new)
-
-
-def _end(request: Request) -> tuple[object, ...]:
-    return request.stage, request.allowed, request.by, request.ended_at
