@@ -46,7 +46,7 @@ def _keep(root: Path, state: Path) -> None:
     files = FilesSource(root)
     history = History(state)
     history.record(files.scan().events, files.content)
-    history.keep_files(files.known())
+    history.record_files(files.known())
 
 
 def run() -> list[Row]:

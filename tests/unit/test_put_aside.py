@@ -198,7 +198,7 @@ async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_wat
         assert list(monitor.tree.unseen) == ["later"]
     assert monitor.shelf is not None
     shelf = monitor.shelf
-    shelf.see({"later": mark_of(monitor.tree.tasks["later"])})
+    shelf.mark_seen({"later": mark_of(monitor.tree.tasks["later"])})
     shelf._stopped = False
     shelf.start(lambda _: None)
     shelf.stop()
@@ -211,7 +211,7 @@ async def test_a_read_only_screen_writes_nothing(workspace: Path) -> None:
     monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=True))
     assert monitor.shelf is not None
     monitor.shelf.acknowledge({"new": mark_of(monitor.tree.tasks["new"])})
-    assert Acknowledgements(state_directory(workspace)).look() == []
+    assert Acknowledgements(state_directory(workspace)).read_changes() == []
 
 
 async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_asks_for_it_at_the_next_start(

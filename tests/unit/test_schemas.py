@@ -183,7 +183,7 @@ def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]
 def test_lines_of_the_log_and_of_a_recording_are_too(shop: Path) -> None:
     kept = Workspace()
     events = [kept.seen("a.handoff.json", handed("a")), kept.gone("a.handoff.json"), *ran(SESSION)]
-    changes = [*StateChanges(tree_of([]), tells_activity=True).apply(events)]
+    changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]
     assert len(changes) >= 3
     for change in changes:
         check("log", logged(change))

@@ -231,7 +231,7 @@ class Monitor(Watched):
         if self._keeper is not None:
             if self._has_recalled and (known := self._source.known()):
                 # Else the source knows nothing yet of what the history has.
-                self._keeper.keep_files(known)
+                self._keeper.record_files(known)
             self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
@@ -272,7 +272,7 @@ class Monitor(Watched):
             self.inbox = self._open_inbox()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
-            self._take_all(self.shelf.look())
+            self._take_all(self.shelf.read_changes())
         if self._remembers:
             from agentwatch.history.store import recall
 

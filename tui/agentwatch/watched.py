@@ -233,7 +233,7 @@ class Watched:
             return
         kept = [one for one in events if not isinstance(one, Ran)]
         if kept or (events and self._keeper.notice):
-            self._keeper.keep(kept)
+            self._keeper.record(kept)
 
     def _note(self, changed: Set[str]) -> None:
         """Tell those that keep something of these tasks that they have changed."""
@@ -246,7 +246,7 @@ class Watched:
             self._keeper.report(task for task in tasks if _has_new_fault(task))
             # A task that only a request spoke of has gone with its end.
             asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
-            self._keeper.keep_requests(asked, self.tree.now)
+            self._keeper.record_requests(asked, self.tree.now)
         self._put_back()
 
     def _seen(self) -> Collection[str]:
@@ -256,7 +256,7 @@ class Watched:
         """Have written down what is aside no more."""
         over, self.tree.asides.over = self.tree.asides.over, {}
         if over and self.shelf is not None:
-            self.shelf.end(over)
+            self.shelf.mark_over(over)
 
 
 def rules_of(settings: Settings, history_before: float = float("-inf")) -> Rules:

@@ -167,8 +167,8 @@ def watched(root: Path) -> None:
     source = FilesSource(root)
     keeper = HistoryWorker(root, source.content)
     keeper.start(DelegationTree()).result()
-    keeper.keep(source.scan().events)
-    keeper.keep_files(source.known())
+    keeper.record(source.scan().events)
+    keeper.record_files(source.known())
     keeper.stop()
 
 

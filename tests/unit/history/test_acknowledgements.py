@@ -48,12 +48,12 @@ class Screen:
 
     @property
     def known(self) -> dict[str, Aside]:
-        self.apply(self.all.look())
+        self.apply(self.all.read_changes())
         return {task_id: aside for task_id, aside in self.asides.items() if aside != Aside()}
 
     def stop(self, **over: Put) -> None:
         """Have its thread write what is to be written."""
-        self.all.end(over)
+        self.all.mark_over(over)
         self.all._stopped = False
         self.all.start(self.apply)
         self.all.stop()
@@ -62,7 +62,7 @@ class Screen:
 def known(state: Path) -> dict[str, Aside]:
     """What a command reads."""
     all_ = Acknowledgements(state)
-    return {one.path: one.aside for one in all_.look() if isinstance(one, Noted) and one.aside != Aside()}
+    return {one.path: one.aside for one in all_.read_changes() if isinstance(one, Noted) and one.aside != Aside()}
 
 
 def puts(state: Path) -> dict[str, Put]:
@@ -71,7 +71,7 @@ def puts(state: Path) -> dict[str, Put]:
 
 def test_what_is_put_aside_is_known_everywhere_and_a_first_screen_says_since_when(tmp_path: Path) -> None:
     state = tmp_path / "state" / "shop"
-    assert Acknowledgements(state).look() == []
+    assert Acknowledgements(state).read_changes() == []
     assert not state.exists()
     screen, other = Screen(state), Screen(state)
     assert (screen.all.is_kept, screen.looked_at is not None, screen.looked_at) == (True, True, other.looked_at)
@@ -123,7 +123,7 @@ def test_two_screens_come_to_the_same_and_an_undo_restores_exactly(
                     screen.all.snooze(marks, 2e6)
                     before.append(now)
                 case "seen":
-                    screen.all.see(marks)
+                    screen.all.mark_seen(marks)
                     screen.stop()
                 case "undo":
                     assert (screen.all.undo() is None) == (not before)
@@ -138,7 +138,7 @@ def test_what_is_over_stays_over_and_what_is_put_aside_anew_does_not_end_with_it
     screen.all.acknowledge({"a": "1 failed x", "b": "1 failed y", "c": "1 failed z"})
     over = puts(tmp_path)
     screen.all.acknowledge({"b": "1 failed y"})
-    screen.all.see({"c": "1 completed"})
+    screen.all.mark_seen({"c": "1 completed"})
     screen.stop()
     for _ in range(2):
         screen.stop(**over)
@@ -161,7 +161,7 @@ def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_
         assert time.monotonic() < end
         time.sleep(0.01)
     for number in range(100):
-        other.all.see({f"t{number}": "m"})
+        other.all.mark_seen({f"t{number}": "m"})
     other.all.stop()
     assert len(known(tmp_path)) == 101
 
@@ -188,7 +188,7 @@ def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypa
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(AcknowledgeError, match=r"nothing is put aside: .*; see to that, and try again"):
             screen.all.acknowledge({"a": "m"})
-        screen.all.see({"b": "m"})
+        screen.all.mark_seen({"b": "m"})
         screen.all.start(screen.apply)
         end = time.monotonic() + 10.0
         while "nothing is put aside" not in (screen.all.notice or ""):
@@ -201,7 +201,7 @@ def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypa
 def test_a_damaged_history_is_told_and_what_is_put_aside_then_begins_anew(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"broken" * 1_000)
     all_ = Acknowledgements(tmp_path)
-    assert all_.look() == []
+    assert all_.read_changes() == []
     assert "cannot be read" in (all_.notice or "")
     screen = Screen(tmp_path)
     screen.all.acknowledge({"a": "m"})

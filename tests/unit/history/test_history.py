@@ -411,13 +411,13 @@ def test_each_end_of_a_request_is_recorded_once_and_nothing_after_the_end(
     worker = HistoryWorker(tmp_path, lambda _: None)
     worker.start(DelegationTree()).result()
     done: list[Event] = []
-    monkeypatch.setattr(worker, "keep", done.extend)
+    monkeypatch.setattr(worker, "record", done.extend)
     delivered = replace(ENDED, stage=RequestStage.DELIVERED)
     for one in (request(command="npm test"), delivered, delivered, ENDED):
-        worker.keep_requests([one], 2_000.0)
+        worker.record_requests([one], 2_000.0)
     assert [one.request.stage for one in done if isinstance(one, Requested) and one.request] == [
         RequestStage.DELIVERED,
         RequestStage.ACTED,
     ]
     worker.stop()
-    HistoryWorker.keep(worker, ended(ENDED))
+    HistoryWorker.record(worker, ended(ENDED))

@@ -198,7 +198,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         Ran(number, number * 10.0, "x:s", replace(run, doing=doing, updated_at=number * 10.0))
         for number, doing in enumerate(steps)
     ]
-    told = StateChanges(DelegationTree(), tells_activity=True).apply(events)
+    told = StateChanges(DelegationTree(), with_activity=True).apply(events)
     assert [log_line(change).partition("  s  ")[2] for change in told][1:] == [
         "· Bash make ␛[31m",
         "· Bash ×2 make ␛[31m",
@@ -206,7 +206,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         "· ✓ Test",
     ]
     assert len(list(state_changes(events))) == 1
-    (first,) = (one for one in StateChanges(DelegationTree(), tells_activity=True).apply(events[:2]) if one.at)
+    (first,) = (one for one in StateChanges(DelegationTree(), with_activity=True).apply(events[:2]) if one.at)
     assert log_document(first)["activity"]["about"] == make.about
     assert json.dumps(log_document(first))
 

@@ -99,7 +99,7 @@ def _writable(workspace: Path, settings: Settings) -> Acknowledgements:
     if settings.read_only:
         raise UsageError("your settings say read_only: nothing is put aside")
     shelf = shelf_of(workspace, settings)
-    shelf.look()
+    shelf.read_changes()
     return shelf
 
 

@@ -247,5 +247,5 @@ def _ledger(desk: Desk) -> Iterator[Result]:
 
 def _put_aside(workspace: Path, settings: Settings) -> Result:
     shelf = shelf_of(workspace, settings)
-    shelf.look()
+    shelf.read_changes()
     return bad("put aside", shelf.notice) if shelf.notice else good("put aside", "what you have put aside can be read")

@@ -184,7 +184,7 @@ class _Log:
         # As the screen does: a task outlives its files.
         self._settings, self._since = settings, since
         self._tree = DelegationTree(rules_of(settings), remembers=True)
-        self._changes = StateChanges(self._tree, tells_activity=activity)
+        self._changes = StateChanges(self._tree, with_activity=activity)
         self._as_json = as_json
         self._left_out: set[str] = set()
 

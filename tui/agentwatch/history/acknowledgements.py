@@ -6,6 +6,7 @@ Nothing of it is a decision, nothing of it is signed, and nothing of it reaches 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import sqlite3
 import threading
@@ -77,8 +78,9 @@ class Acknowledgements(Background[Sequence[Event]]):
 
     def __init__(self, state: Path | None, *, writes: bool = True, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
-        self._database = None if state is None else Database(state)
-        self._old = None if state is None else state / OLD_NAME
+        # Without a state directory there is nothing there, and nothing is written.
+        self._database = Database(state or Path(os.devnull))
+        self._old = self._database.directory / OLD_NAME
         self.is_kept: Final = writes and state is not None
         """Whether they outlive this."""
         self._clock = clock
@@ -98,14 +100,14 @@ class Acknowledgements(Background[Sequence[Event]]):
     @property
     def notice(self) -> str | None:
         """What the operator must know of it, one sentence."""
-        return self._problem or (self._database and self._database.set_aside) or None
+        return self._problem or self._database.set_aside or None
 
     # What a screen does
 
     def begin(self) -> list[Event]:
         """Read for the first time, for a screen: what is there before the first of all is not new. Blocks."""
         with self._io:
-            events = self.look()
+            events = self.read_changes()
             if self._began is None:
                 began = self._clock()
                 try:
@@ -120,31 +122,29 @@ class Acknowledgements(Background[Sequence[Event]]):
         self._emit = emit
         super().start(emit)
 
-    def see(self, marks: Mapping[str, str]) -> None:
+    def mark_seen(self, marks: Mapping[str, str]) -> None:
         """These tasks were looked at when they had these marks. Never blocks; it is written soon."""
         with self._news:
             self._seen |= marks
 
-    def end(self, over: Mapping[str, Put]) -> None:
+    def mark_over(self, over: Mapping[str, Put]) -> None:
         """These tasks are not any more what they were put aside as, if nobody has put them aside anew. Never blocks."""
         with self._news:
             self._over |= over
 
-    def look(self) -> list[Event]:
+    def read_changes(self) -> list[Event]:
         """What has changed since the call before. Blocks."""
         with self._io:
-            signs = self._database and sign_of(self._database.path), self._old and sign_of(self._old), len(self._own)
+            signs = sign_of(self._database.path), sign_of(self._old), len(self._own)
             if signs == self._signs:
                 return []
-            rows: list[_Row] = []
-            if self._database is not None:
-                try:
-                    rows += [*self._old_rows(), *(self._database.read(_rows) or ())]
-                except (UnusableError, OSError) as error:
-                    self._problem = f"what you have put aside cannot be read: {error}"
-                    return []
+            try:
+                rows = [*self._old_rows(), *(self._database.read(_rows) or ()), *self._own]
+            except (UnusableError, OSError) as error:
+                self._problem = f"what you have put aside cannot be read: {error}"
+                return []
             self._signs, self._problem = signs, ""
-            began, self._last, known = _fold([*rows, *self._own])
+            began, self._last, known = _fold(rows)
             before, self._known, now = self._known, known, self._clock()
             events: list[Event] = [
                 Noted(0, now, one, known.get(one, NOTHING))
@@ -168,20 +168,20 @@ class Acknowledgements(Background[Sequence[Event]]):
 
     def last(self) -> Acknowledgement | None:
         """What an undo would take back now."""
-        self._tell(self.look())
+        self._emit_all(self.read_changes())
         return self._last
 
     def undo(self) -> Acknowledgement | None:
         """Take back what was put aside last, here or elsewhere. Returns what that was, None if there was nothing."""
         if (last := self.last()) is not None:
-            self._tell(self._add([_Row("undo", self._clock(), name=last.name)]))
+            self._emit_all(self._add([_Row("undo", self._clock(), name=last.name)]))
         return last
 
     def _put(self, kind: str, marks: Mapping[str, str], name: str = "", until: float | None = None) -> None:
         now = self._clock()
-        self._tell(self._add([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()]))
+        self._emit_all(self._add([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()]))
 
-    def _tell(self, events: Sequence[Event]) -> None:
+    def _emit_all(self, events: Sequence[Event]) -> None:
         if self._emit is not None and events:
             # The operator has left meanwhile.
             with suppress(RuntimeError):
@@ -190,9 +190,9 @@ class Acknowledgements(Background[Sequence[Event]]):
     def _add(self, rows: Sequence[_Row]) -> list[Event]:
         """Add these. Returns what has changed."""
         with self._io:
-            if self._database is None or self._old is None or not self.is_kept:
+            if not self.is_kept:
                 self._own += rows
-                return self.look()
+                return self.read_changes()
             began = [_Row("began", self._began)] if self._began is not None and not self._known else []
             try:
                 self._database.write(lambda connection: _insert(connection, [*self._old_rows(), *began, *rows]))
@@ -201,21 +201,20 @@ class Acknowledgements(Background[Sequence[Event]]):
             except (UnusableError, OSError) as error:
                 raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
             self._problem = ""
-            return self.look()
+            return self.read_changes()
 
     def _old_rows(self) -> list[_Row]:
         """Those of an earlier version; a strange line costs no more than itself. Raises OSError."""
         rows: list[_Row] = []
-        if self._old is not None:
-            with suppress(FileNotFoundError), Directory.open(self._old.parent) as directory:
-                for line in directory.read(OLD_NAME, _LARGEST).splitlines():
-                    with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
-                        fields = json.loads(line)
-                        until = None if fields.get("until") is None else float(fields["until"])
-                        name = fields.get("undoes") or fields.get("name", "")
-                        marks = fields.get("tasks") or {"": ""}
-                        row = _Row(str(fields["record"]), float(fields["at"]), name=str(name), until=until)
-                        rows += [row._replace(task_id=one, mark=str(mark)) for one, mark in marks.items()]
+        with suppress(FileNotFoundError, NotADirectoryError), Directory.open(self._old.parent) as directory:
+            for line in directory.read(OLD_NAME, _LARGEST).splitlines():
+                with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
+                    fields = json.loads(line)
+                    until = None if fields.get("until") is None else float(fields["until"])
+                    name = fields.get("undoes") or fields.get("name", "")
+                    marks = fields.get("tasks") or {"": ""}
+                    row = _Row(str(fields["record"]), float(fields["at"]), name=str(name), until=until)
+                    rows += [row._replace(task_id=one, mark=str(mark)) for one, mark in marks.items()]
         return rows
 
     # The thread
@@ -228,7 +227,7 @@ class Acknowledgements(Background[Sequence[Event]]):
                 seen, self._seen = self._seen, {}
                 over, self._over = self._over, {}
             with self._io:
-                self._tell(self.look())
+                self._emit_all(self.read_changes())
                 # But for the tasks that were put aside anew since.
                 gone = {one: put.mark for one, put in over.items() if self._known.get(one, NOTHING).put == put}
                 try:

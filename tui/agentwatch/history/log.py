@@ -160,11 +160,11 @@ Change = StateChange | Activity | RequestChange
 
 
 class StateChanges:
-    """What changes in a tree, in the order of what was observed; with `tells_activity` also what tasks do."""
+    """What changes in a tree, in the order of what was observed; with `with_activity` also what tasks do."""
 
-    def __init__(self, tree: DelegationTree, *, tells_activity: bool = False) -> None:
+    def __init__(self, tree: DelegationTree, *, with_activity: bool = False) -> None:
         self._tree = tree
-        self._tells_activity = tells_activity
+        self._with_activity = with_activity
         self._did: dict[str, Doing] = {}
         """What each working task did last."""
         self._known = {task.task_id: _facts(task) for task in tree.tasks.values()}
@@ -203,7 +203,7 @@ class StateChanges:
                         why = "no claim is false any more"
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
                 changes += self._requests(at, task_id, task.requests)
-                if self._tells_activity and self._is_news(task_id, task.doing) and task.doing is not None:
+                if self._with_activity and self._is_news(task_id, task.doing) and task.doing is not None:
                     changes.append(Activity(at, task_id, task.doing))
             elif before is not None:
                 changes += self._requests(at, task_id, self._tree.requests_of(task_id))

@@ -155,7 +155,7 @@ class History(Database):
 
         return self._read(read, None)
 
-    def keep_files(self, files: Mapping[str, KnownFile]) -> None:
+    def record_files(self, files: Mapping[str, KnownFile]) -> None:
         """Remember the files for the next start, in place of those from before. If that fails it costs time at the next
         start, and no more."""
         rows = [
@@ -359,6 +359,7 @@ class HistoryWorker:
         """A text that was recorded, None where it is not (any more). Any thread may call it."""
         self._ended: dict[str, Request | None] = {}
         """The requests that are recorded, or soon will be."""
+        self._unrecorded: deque[Event] = deque()
         self._reported: set[tuple[str, str]] = set()
         self._problem: str | None = None
         self._recalled: Future[Recalled] | None = None
@@ -376,21 +377,22 @@ class HistoryWorker:
         self._recalled = self._worker.submit(self._open, tree)
         return self._recalled
 
-    def keep_files(self, files: Mapping[str, KnownFile]) -> None:
+    def record_files(self, files: Mapping[str, KnownFile]) -> None:
         """Remember the files as they are now for the next start."""
-        self._worker.submit(self._history.keep_files, files)
+        self._worker.submit(self._history.record_files, files)
 
-    def keep(self, events: Sequence[Event]) -> None:
+    def record(self, events: Sequence[Event]) -> None:
         """Record these, in the order of the calls. What comes after the end is read again at the next start."""
+        self._unrecorded.extend(events)
         with suppress(RuntimeError):
-            self._worker.submit(self._record, events)
+            self._worker.submit(self._record)
 
-    def keep_requests(self, requests: Iterable[Request], now: float) -> None:
+    def record_requests(self, requests: Iterable[Request], now: float) -> None:
         """Record those of these that have ended, as they stand `now`."""
         ended = {one.request_id: one.remembered for one in requests if not one.is_open}
         if new := [one for name, one in ended.items() if self._ended.get(name) != one]:
             self._ended |= ended
-            self.keep([Requested(0, one.ended_at or now, one.request_id, one) for one in new])
+            self.record([Requested(0, one.ended_at or now, one.request_id, one) for one in new])
 
     def report(self, tasks: Iterable[Task]) -> None:
         """Append the returns of these tasks that break their contract to errors.json, each once."""
@@ -417,10 +419,12 @@ class HistoryWorker:
         tree.settle()
         return Recalled(events, history.files(), history.notice, watched_at)
 
-    def _record(self, events: Sequence[Event]) -> None:
-        # Nobody waits for it.
-        let_others_work()
-        self._history.record(events, self._text_of)
+    def _record(self) -> None:
+        # Nobody waits for it. What came while the last was written is written together.
+        if self._unrecorded:
+            let_others_work()
+        given = [self._unrecorded.popleft() for _ in range(min(len(self._unrecorded), _WAITING))]
+        self._history.record(given, self._text_of)
 
     def _report(self, new: Sequence[Failure]) -> None:
         self._problem = append(self._workspace, new)
