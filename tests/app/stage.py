@@ -14,7 +14,7 @@ from textual.strip import Strip
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.widgets.details import DetailsPane
-from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event
 from agentwatch.history.acknowledgements import Acknowledgements

@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
-from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
@@ -115,7 +115,7 @@ async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path,
         assert rows.row_count > folded + 100
         assert "▾ HISTORY" in screen_of(pilot)[2]
         assert rows.cursor_id is None
-        unreviewed = rows._outline.order.tallies[Group.HISTORY].unreviewed
+        unreviewed = rows.outline.order.tallies[Group.HISTORY].unreviewed
         assert unreviewed > 90
         if size != SIZES[0]:
             return
@@ -123,7 +123,7 @@ async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path,
         await pilot.pause(1.0)
         await pilot.press("enter")
         end = time.monotonic() + 60
-        while rows._outline.order.tallies[Group.HISTORY].unreviewed:
+        while rows.outline.order.tallies[Group.HISTORY].unreviewed:
             assert time.monotonic() < end
             await pilot.pause(0.05)
         assert [task.task_id for task in tree.asking()] == ["export.api"]
@@ -208,7 +208,7 @@ async def test_a_run_goes_to_its_group_as_time_passes_but_not_under_the_cursor()
         assert s.cursor == "noon"
         now += 17 * 3_600
         s.tree.tick()
-        order = s.tree._outline.order
+        order = s.tree.outline.order
         # Nothing goes past the task under the cursor.
         assert [order.group(one) for one in ("live", "noon", "morning")] == ["now", "today", "earlier"]
         await s.press("j")
@@ -310,7 +310,7 @@ async def test_a_chain_that_is_only_named_is_one_row_called_by_the_task() -> Non
 
 
 def line_of(s: Stage) -> int:
-    return s.tree._cursor.row - s.tree._offset
+    return s.tree._row - s.tree._offset
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (80, 60)])
@@ -338,7 +338,7 @@ async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], 
     async with stage(scene=scene, size=size, clock=lambda: now) as s:
         for _ in range(25):
             await s.press(*chance.choices(["j", "k", "pagedown", "space", "g", "G", "n", "H"], k=2))
-            before = s.tree._cursor.row_id, line_of(s)
+            before = s.tree._cursor, line_of(s)
             for _ in range(4):
                 now += chance.choice([0, 1, 400, 4_000, 30_000])
                 for _ in range(chance.randrange(4)):
@@ -349,7 +349,7 @@ async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], 
                     changed |= tree.apply(event)
                 s.tree.refresh_tasks(changed, settled=True)
                 s.tree.tick()
-                row = s.tree._cursor.row_id
+                row = s.tree._cursor
                 if row != before[0]:
                     # Its task has gone, and so another one is under the cursor.
                     assert isinstance(before[0], tuple) or before[0] not in tree.tasks

@@ -11,7 +11,7 @@ from tests.app.scenes import NOW, Scene, busy, call
 from tests.app.stage import Stage, stage
 
 from agentwatch.app.theming import Palette, shipped_themes, variable_defaults
-from agentwatch.app.widgets.task_line import Columns, Pose, age_of, decided_of, task_line
+from agentwatch.app.widgets.task_line import Columns, RowState, age_of, decided_of, task_line
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt
@@ -231,7 +231,7 @@ def test_every_row_is_as_wide_as_the_tree(theme: str, width: int) -> None:
         for depth in (0, 1, 7, 40):
             for folded in (None, True):
                 age, decided = age_of(task, NOW), decided_of(task, NOW)
-                stand = Pose(depth, folded, guide=0, selected=True, focused=True, age=age, decided=decided)
+                stand = RowState(depth, folded, guide=0, selected=True, focused=True, age=age, decided=decided)
                 line = task_line(task, stand, Columns.of(width), palette, tree.tasks)
                 assert line.cell_length == width == cell_len(line.text)
 
@@ -247,7 +247,7 @@ def test_a_chain_is_named_by_what_it_is_about_and_its_agent_stands_behind() -> N
     lines = []
     for width in (110, 80, 60):
         chain = "973 prove the construction"
-        stand = Pose(0, None, age=age_of(task, NOW), chain=chain)
+        stand = RowState(0, None, age=age_of(task, NOW), chain=chain)
         lines.append(task_line(task, stand, Columns.of(width), palette, tree.tasks).text)
     assert "973 prove the construction · lean-implementation-agent" in lines[0]
     assert "973 prove the construction · lean-impl" in lines[1]

@@ -179,7 +179,7 @@ async def test_what_is_past_of_all_workspaces_is_the_one_history(home: Path) -> 
         await stage.until(lambda: "two › " in stage.text())
         # The states add up to the tasks, without the rows of the workspaces.
         assert tree.totals.tasks == 4
-        now = stage.main.task_tree.now()
+        now = stage.main.task_tree.count_now()
         assert (now.tasks, sum(now.present[one] for one in (*State, SILENT, FALSE))) == (2, 2)
 
 
@@ -194,7 +194,7 @@ async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
     fill(home / "other", live="")
     async with screen(home, shop) as stage:
         await stage.until(lambda: "HISTORY  4 runs" in stage.text())
-        assert stage.main.task_tree.now().tasks == 1
+        assert stage.main.task_tree.count_now().tasks == 1
         tree = stage.app.monitor.tree
         top = next(task for task in tree.tasks.values() if task.title == "other")
         assert [tree.tasks[key].own_id for key in top.children] == ["shop.live"]

@@ -333,7 +333,7 @@ class AgentwatchApp(TaskCommands):
         return Home.REPLAY not in command.homes
 
     async def _run_command(self, screen: Screen[object], command: Command) -> None:
-        from agentwatch.app.widgets.task_tree import TaskTree  # it is on the screen
+        from agentwatch.app.widgets.tree import TaskTree  # it is on the screen
 
         if Home.APP in command.homes or Home.REPLAY in command.homes:
             await self.run_action(command.action)

@@ -13,7 +13,7 @@ from agentwatch.app.messages import Missing, Refused
 from agentwatch.app.screens.detailed import DetailedScreen
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.needs_you import NeedsYou
-from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.text import clean, quoted
 from agentwatch.view.query import Query, parse
 from agentwatch.view.words import plural
@@ -28,7 +28,7 @@ class FilteredScreen(DetailedScreen[None]):
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
-        self.header.counted = self.task_tree.now
+        self.header.counted = self.task_tree.count_now
         self.filter_bar = FilterBar(monitor.tree)
         self.needs_you = NeedsYou(monitor.tree, clock)
 
@@ -43,7 +43,7 @@ class FilteredScreen(DetailedScreen[None]):
     def show_task(self, task_id: str) -> None:
         """Go to a task. A filter that hides it is cleared."""
         self.task_tree.select(task_id)
-        if self.task_id != self.task_tree.shown_as(task_id) and self.sought:
+        if self.task_id != self.task_tree.outline.row_of(task_id) and self.sought:
             self.filter_bar.seek()
             self.task_tree.set_filter(Query())
             self.task_tree.select(task_id)

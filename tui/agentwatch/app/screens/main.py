@@ -21,7 +21,7 @@ from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
-from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
@@ -70,11 +70,7 @@ class MainScreen(FilteredScreen):
         self._empty = Empty(monitor)
         self._has_begun_details = False
         self._told: set[str] = set()
-        self._said = 0
-        """How many sentences were said when the screen was drawn last."""
         self._aged_at = float("-inf")
-        self._drawn_at = self._due = float("-inf")
-        """When that was, and when something may read differently, if nothing but time passes (epoch seconds)."""
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -133,24 +129,11 @@ class MainScreen(FilteredScreen):
             self.show_details()
 
     def tick(self) -> None:
-        """A second has passed: what reads differently by now is drawn, and what could not is not looked at."""
-        now = self._clock()
-        if self._drawn_at <= now < self._due and len(self._monitor.said) == self._said:
-            self._look()
-            return
-        self._said = len(self._monitor.said)
         super().tick()
         self.task_tree.tick()
         self.needs_you.redraw()
         self._show_emptiness()
         self._tell_notices()
-        counts = any(True for _ in self._monitor.tree.spent())
-        self._drawn_at = now
-        self._due = now if counts else min(now + _SELDOM, self.task_tree.due(now), self.needs_you.due(now))
-
-    def _stir(self) -> None:
-        """Something else than time has changed what is shown: the next second counts."""
-        self._due = float("-inf")
 
     def _tell_notices(self) -> None:
         """Each sentence about what agentwatch itself keeps is told once; `!` lists them for as long as they hold."""
@@ -162,7 +145,6 @@ class MainScreen(FilteredScreen):
     # What comes from the tree
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
-        self._stir()
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
         self.needs_you.refresh_tasks(event.changed)
         self._show_emptiness()
@@ -184,11 +166,6 @@ class MainScreen(FilteredScreen):
                 self.set_focus(self.task_tree)
             self._show_place()
 
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.InputEvent | events.Resize):
-            self._stir()
-        await super().on_event(event)
-
     def _show_ages(self) -> None:
         """Have the details say how long ago something was, where that is not the same for minutes."""
         task, now = self._monitor.tree.tasks.get(self.task_id or ""), self._clock()
@@ -199,7 +176,6 @@ class MainScreen(FilteredScreen):
 
     @on(TaskTree.Selected)
     def _take_selection(self, event: TaskTree.Selected) -> None:
-        self._stir()
         self.needs_you.cursor_id = event.task_id
         self.needs_you.redraw()
         self.footer.redraw()
@@ -321,8 +297,7 @@ class MainScreen(FilteredScreen):
         words = "Following: the cursor goes to what changed last." if self.task_tree.follows else "Following no more."
         self.notify(words, markup=False, timeout=2)
 
-    @on(TaskTree.Marked)
-    @on(TaskTree.FollowEnded)
+    @on(TaskTree.Changed)
     def _show_mode(self) -> None:
         self.footer.redraw()
 

@@ -52,11 +52,6 @@ def strip_of(parts: Iterable[Part], width: int, palette: Palette, *, selected: b
     return Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(width, base)
 
 
-def cursor_mark(palette: Palette, *, selected: bool, focused: bool) -> Part:
-    """The first cell of a row."""
-    return Part("▌", palette.accent if focused else palette.muted) if selected else Part(" ")
-
-
 class Canvas:
     """A line of cells, each a glyph in a style, that is written upon. Later writing covers earlier, or is cut off."""
 

@@ -17,7 +17,7 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
-from agentwatch.view.times import duration, lasts, stands_since
+from agentwatch.view.times import duration, stands_since
 from agentwatch.view.words import in_line, name_of, told_apart
 
 if TYPE_CHECKING:
@@ -74,16 +74,6 @@ class NeedsYou(LineWidget):
         if is_other or any(task_id in self._shown or task_id in queue for task_id in changed):
             self._count = len(queue)
             self.fit()
-
-    def due(self, now: float) -> float:
-        """When it reads differently, if nothing but time passes (epoch seconds, as `now`)."""
-        due = float("inf")
-        for task in filter(None, map(self._tree.tasks.get, self._shown)):
-            since = stands_since(task)
-            if _runs_out(task) is not None:
-                return now
-            due = due if since is None else min(due, now + lasts(now - since))
-        return due
 
     def seek(self, sought: Query) -> None:
         """A filter is on: show those whom it shows, and how many are outside of it."""

@@ -1,10 +1,10 @@
-"""One row of the tree as segments: indent, fold arrow, glyph, title, what is done in it, and the columns there is room
-for."""
+"""A line of the tree: a task with its columns, or the heading of a group."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -13,42 +13,38 @@ from textual.strip import Strip
 
 from agentwatch.app.decision_words import UNHEARD, Short, short
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, summary
-from agentwatch.app.widgets.line import Part, Parts, cursor_mark, strip_of, width_of
-from agentwatch.app.widgets.row_words import agent_of, doing_of, who_of
+from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
+from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
+from agentwatch.app.widgets.rows import Row
 from agentwatch.delegation.below import Below
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State, Task
-from agentwatch.view.looks import LOOKS, look, worst_look
+from agentwatch.view.chains import chain_name
+from agentwatch.view.groups import ASKING, Group, Present
+from agentwatch.view.looks import LOOKS, STALE, look, worst_look
+from agentwatch.view.requests import standing_words
 from agentwatch.view.times import duration, stands_since
-from agentwatch.view.words import is_on_its_way, name_of
+from agentwatch.view.words import doing_words, is_on_its_way, name_of, program_of, waits_for
 
-_NEEDS: Final = "NEEDS YOU"
 _STEP: Final = 2
 """Cells of indent a level."""
 _TITLE: Final = 10
 """Cells that a title keeps however deep it stands, where the width allows."""
 _BAR: Final = 6
 """Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
-_ROOMY_NOTE: Final = 13
-"""Cells of the column beside the title from which there is a bar also where the room is wanted for what is done."""
-_NAME_SHARE: Final = 0.5
-"""Of the room for title and what is done, the part in which the title stands where something is done."""
 _PULSE: Final = 28
-"""Cells of that room from which a title gives way to what is done."""
+"""Cells for title and activity from which a title gives way to the activity."""
 _LEAST: Final = 5
 """Cells behind a title in which something can be said."""
 _ENOUGH: Final = 25
-"""Cells in which the name of a program leaves enough to what is done in it."""
-_UNSEEN: Final = "•"
-_WORD_ENDS: Final = r"[\s_\-./:]+"
+"""Cells in which the name of a program leaves enough to its activity."""
+_COMPARED: Final = (10, 200)
+"""Characters of titles that are compared with their neighbours': from a length that may be cut, to that of a line."""
 
 
 class Columns(NamedTuple):
-    """Cells of each column; 0 if the width has no room for it. Title, and what is done, take what is left.
-
-    What is left out first is the agent, which then stands behind the title where nothing else does, then the age.
-    """
+    """Cells of each column; 0 if the width has no room for it. Title and activity take what is left."""
 
     width: int
     note: int
@@ -59,10 +55,8 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, width: int) -> Columns:
         """The columns of a tree that is `width` cells wide."""
-        if width < 64:
-            return cls(width, note=9, state=0 if width < 46 else 9, agent=0, age=0)
         if width < 100:
-            return cls(width, note=10, state=9, agent=0, age=4)
+            return cls(width, 9 if width < 64 else 10, 0 if width < 46 else 9, agent=0, age=0 if width < 64 else 4)
         return cls(width, note=13, state=12, agent=14 if width < 130 else 20, age=4)
 
     @property
@@ -72,13 +66,12 @@ class Columns(NamedTuple):
 
     @property
     def room(self) -> int:
-        """Cells for indent, title and what is done: what cursor, arrow, glyph and the other columns leave."""
-        columns = (self.note, self.state, self.agent, self.age)
-        return self.width - 5 - sum(column + 1 for column in columns if column)
+        """Cells for indent, title and activity: those that cursor, arrow, glyph and the other columns leave."""
+        return self.width - 5 - sum(column + 1 for column in self[1:] if column)
 
     @property
     def tells(self) -> bool:
-        """Whether titles give way to what is done."""
+        """Whether titles give way to the activity."""
         return self.state > 0 and self.room >= _PULSE
 
     def indent(self, depth: int) -> int:
@@ -86,13 +79,11 @@ class Columns(NamedTuple):
         return 1 + _STEP * min(depth, self.levels)
 
 
-class Pose(NamedTuple):
+class RowState(NamedTuple):
     """How a row stands in the tree, and what of it changes with the clock: all that decides its line besides the task.
 
     `folded` is None for a row without rows below. `guide` is the level whose guide is lit, -1 for none. `shared` is
-    how many characters of its title those of its neighbours begin with, too. `chain` is the title of the first of
-    those above that the row stands for as well, or what tells its title from the same one of a neighbour, "" where the
-    title is enough; it is foreign.
+    how many characters of its title those of its neighbours begin with, too. `chain` stands before the title, foreign.
     """
 
     depth: int
@@ -119,65 +110,146 @@ def decided_of(task: Task, now: float) -> Short | None:
     return short(decision, now) if decision is not None and is_on_its_way(decision) else None
 
 
-def is_quiet(task: Task) -> bool:
-    """Finished work that asks for nothing recedes, not where nobody can tell whether it is done; and so does what is
-    past, was acknowledged, or cannot be reached."""
+# The rows around a row
+
+
+def lit_guide(rows: Sequence[Row | None], at: int) -> tuple[int, int, int]:
+    """The lines whose guide is lit, from, to, and its level: the siblings of the row `at` and all below them."""
+    depths = [-1 if row is None else row.depth for row in rows]
+    if not 0 <= at < len(rows) or depths[at] <= 0:
+        return 0, 0, -1
+    depth = depths[at]
+    first = last = at
+    while first > 0 and depths[first - 1] >= depth:
+        first -= 1
+    while last + 1 < len(rows) and depths[last + 1] >= depth:
+        last += 1
+    return first, last + 1, depth - 1
+
+
+def tell_apart(rows: Sequence[Row | None], tasks: Mapping[str, Task]) -> dict[str, tuple[int, str]]:
+    """By task, how many characters of its title the sibling before or behind it begins with, too; and what stands
+    before its title: the chain that its row stands for, and of siblings that would read the same, the part of its id's
+    path that the others do not have."""
+    shared: dict[str, int] = {}
+    chains: dict[str, str] = {}
+    before: dict[object, tuple[str, str]] = {}
+    alike: dict[object, list[str]] = {}
+    least, most = _COMPARED
+    for row in rows:
+        if row is None or row.task_id is None or (task := tasks.get(row.task_id)) is None:
+            continue
+        above, title = row.above if row.depth else None, task.title[:most]
+        if len(title) >= least:
+            if (sibling := before.get(above)) is not None:
+                common = sum(
+                    1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(sibling[1], title, strict=False))
+                )
+                shared[sibling[0]] = max(shared.get(sibling[0], 0), common)
+                shared[task.task_id] = common
+            before[above] = task.task_id, title
+        chain = chain_name(task, [tasks[one] for one in row.chain if one in tasks]) if row.chain else ""
+        chains[task.task_id] = chain
+        alike.setdefault((above, chain, task.title), []).append(task.task_id)
+    for ids in alike.values():
+        paths = [tasks[task_id].own_id.split("/") for task_id in ids]
+        common_parts = set(paths[0]).intersection(*paths)
+        for task_id, path in zip(ids, paths, strict=True):
+            # Without a path, the id is that of a session, and says nothing.
+            own = "/".join(part for part in path if part not in common_parts) if len(path) > 1 else ""
+            chains[task_id] = "/".join(filter(None, (own, chains[task_id])))
+    return {task_id: (shared.get(task_id, 0), chain) for task_id, chain in chains.items()}
+
+
+# Lines
+
+
+def heading_line(
+    group: Group, ways: Sequence[str], present: Present, *, state: RowState, width: int, palette: Palette
+) -> Strip:
+    """The line of a heading, exactly `width` cells wide: the first of the `ways` to sum it up that fits."""
+    name, folded = group.upper(), state.folded
+    parts = [
+        _cursor_mark(state, palette),
+        Part("▸ " if folded else "▾ ", palette.muted),
+        Part(name, palette.muted + palette.strong),
+    ]
+    room = width - 5 - len(name)
+    asking = present[ASKING]
+    if folded and asking:
+        words = clip(f"{asking:,} need you" if asking > 1 else "1 needs you", room)
+        parts += [Part("  "), Part(words, palette.needs)]
+        room -= cell_len(words) + 2
+    # All that is open to be seen need not be counted.
+    if folded or group not in (Group.NOW, Group.TODAY):
+        words = next((way for way in ways if cell_len(way) <= room), "")
+        parts += [Part("  "), Part(words, palette.muted)] if words else []
+    return strip_of(parts, width, palette, selected=state.selected)
+
+
+def task_line(task: Task, state: RowState, columns: Columns, palette: Palette, tasks: Mapping[str, Task]) -> Strip:
+    """The line of a task, exactly `columns.width` cells wide. `tasks` are those of its tree."""
+    face, quiet, is_lost = look(task), _is_quiet(task), task.lost_since is not None
+    color = palette.states[face.color]
+    first = _cursor_mark(state, palette)
+    if state.marked:
+        first = Part("◆", palette.accent)
+    elif not state.selected and not task.seen:
+        first = Part("•", palette.accent)
+    urgent = _urgent(task, state, columns, palette)
+    note = urgent or _progress(task, state, columns.note, palette)
+    # The cells that the note does not need go to the title.
+    spare = columns.note - width_of(note) + (not note and columns.note > 0)
+    # Where the note says something urgent, the tally of a folded task stands beside its title.
+    below = task.below if state.folded and urgent else None
+    parts = [
+        first,
+        *_guides(state, columns, palette),
+        Part("  " if state.folded is None else "▸ " if state.folded else "▾ ", palette.muted),
+        Part(face.glyph + " ", palette.muted if is_lost else color),
+        *_middle(task, state, columns, palette, spare=spare, below=below, tasks=tasks),
+        *([Part(" "), *note] if note else []),
+    ]
+    if columns.state:
+        word = "no tasks" if task.workspace and task.below is None and task.state is not State.UNKNOWN else face.word
+        parts.append(Part(" " + left(word, columns.state), palette.muted if quiet else color))
+    if columns.agent:
+        parts.append(Part(" " + left(_agent_of(task), columns.agent), palette.muted))
+    if columns.age:
+        style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
+        parts.append(Part(" " + right(state.age, columns.age), palette.muted if is_lost else style))
+    return strip_of(parts, columns.width, palette, selected=state.selected)
+
+
+def _cursor_mark(state: RowState, palette: Palette) -> Part:
+    return Part("▌", palette.accent if state.focused else palette.muted) if state.selected else Part(" ")
+
+
+def _is_quiet(task: Task) -> bool:
+    """Finished work that asks for nothing recedes, not where nobody can tell whether it is done; and so does work that
+    is past, was acknowledged, or cannot be reached."""
     if task.past or task.acknowledged or task.lost_since is not None:
         return True
     has_ended = task.state in (State.COMPLETED, State.CANCELED)
     return has_ended and not (task.needs_operator or task.contradicted or task.answers_in_prose)
 
 
-def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks: Mapping[str, Task]) -> Strip:
-    """The line of a task, exactly `columns.width` cells wide. `tasks` are those of its tree."""
-    face = look(task)
-    color = palette.states[face.color]
-    quiet = is_quiet(task)
-    first = cursor_mark(palette, selected=stand.selected, focused=stand.focused)
-    if stand.marked:
-        first = Part("◆", palette.accent)
-    elif not stand.selected and not task.seen:
-        first = Part(_UNSEEN, palette.accent)
-    is_lost = task.lost_since is not None
-    parts = [
-        first,
-        *_guides(stand, columns, palette),
-        Part("  " if stand.folded is None else "▸ " if stand.folded else "▾ ", palette.muted),
-        Part(face.glyph + " ", palette.muted if is_lost else color),
+def _guides(state: RowState, columns: Columns, palette: Palette) -> Parts:
+    depth, guide = state.depth, state.guide
+    if depth > columns.levels:
+        return [Part(left(f"›{depth}", _STEP * columns.levels), palette.muted)]
+    if not 0 <= guide < depth:
+        return [Part("│ " * depth, palette.line)]
+    return [
+        Part("│ " * guide, palette.line),
+        Part("│ ", palette.muted),
+        Part("│ " * (depth - guide - 1), palette.line),
     ]
-    urgent = _urgent(task, stand, columns, palette)
-    note = urgent or _progress(task, stand, columns.note, palette)
-    # What the note does not need, the title gets.
-    spare = columns.note - width_of(note) + (not note and columns.note > 0)
-    # Where the note says what is urgent, the tally of a folded task stands beside its title.
-    below = task.below if stand.folded and urgent else None
-    parts += _middle(task, stand, columns, palette, spare=spare, below=below, tasks=tasks)
-    if note:
-        parts += [Part(" "), *note]
-    if columns.state:
-        word = "no tasks" if task.workspace and task.below is None and task.state is not State.UNKNOWN else face.word
-        parts.append(Part(" " + left(word, columns.state), palette.muted if quiet else color))
-    if columns.agent:
-        parts.append(Part(" " + left(agent_of(task), columns.agent), palette.muted))
-    if columns.age:
-        style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
-        style = palette.muted if is_lost else style
-        parts.append(Part(" " + right(stand.age, columns.age), style))
-    return strip_of(parts, columns.width, palette, selected=stand.selected)
-
-
-def _guides(stand: Pose, columns: Columns, palette: Palette) -> Parts:
-    if stand.depth > columns.levels:
-        return [Part(left(f"›{stand.depth}", _STEP * columns.levels), palette.muted)]
-    if not 0 <= stand.guide < stand.depth:
-        return [Part("│ " * stand.depth, palette.line)]
-    before, behind = "│ " * stand.guide, "│ " * (stand.depth - stand.guide - 1)
-    return [Part(before, palette.line), Part("│ ", palette.muted), Part(behind, palette.line)]
 
 
 def _middle(
     task: Task,
-    stand: Pose,
+    state: RowState,
     columns: Columns,
     palette: Palette,
     *,
@@ -185,42 +257,38 @@ def _middle(
     below: Below | None,
     tasks: Mapping[str, Task],
 ) -> Parts:
-    """The title with the attempts behind it, then what is done, and at the end the tally of `below`, where it fits."""
-    indent = columns.indent(stand.depth) - 1
+    """The title with the attempts behind it, then the activity, and at the end the tally of `below`, where it fits."""
+    indent = columns.indent(state.depth) - 1
     room = columns.room - indent + spare
-    name = name_of(task)
-    if stand.chain:
-        # A chain is named by what it is about; who does it comes behind.
-        name = f"{summary(stand.chain)} · {name}"
+    # A chain is named by its task; its agent comes behind.
+    name = f"{summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
     most = max(1 + task.retry.max_retries, task.attempt)
     marks = (f" ↻{task.attempt}/{most}", f" ↻{task.attempt}") if task.attempt > 1 else ()
     attempts = next((mark for mark in marks if min(cell_len(name), 12) + len(mark) <= room), "")
-    start = max(int(columns.room * _NAME_SHARE) - indent, _TITLE)
-    doing = doing_of(task, stand.decided, columns, tasks)
-    most_of_title = max(room - len(attempts), 1)
-    if doing and columns.tells:
-        most_of_title = max(start - 1 - len(attempts), 1)
-    # What neighbours share is known of titles, not of chains.
-    title = _cut_name(name, most_of_title, 0 if stand.chain else stand.shared)
+    start = max(columns.room // 2 - indent, _TITLE)
+    doing = _activity(task, state.decided, columns, tasks)
+    title_room = start - 1 if doing and columns.tells else room
+    # The common beginning is known of titles, not of chains.
+    title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
     # A blank before it and one behind it: the urgent words beside it stand out.
     tally = _tally(below, room - used - 2, palette.muted, palette) if below else []
     tally += [Part(" ")] if tally else []
+    end = room - width_of(tally)
     start = start if used < start else used + 2
-    space = room - start - width_of(tally)
-    ways = doing or who_of(task, columns, tasks)
-    if ways and cell_len(ways[0]) > space:
-        # Blanks between the title and what is said behind it are given to that: to a failure's words, if all fit then.
-        nearer = max(used + 2, start - (cell_len(ways[0]) - space))
-        if doing or space + start - nearer >= cell_len(ways[0]):
-            start, space = nearer, space + start - nearer
-    words = _fitting(ways, space) if columns.note and space >= _LEAST else ""
-    heard = stand.decided is not None and stand.decided.glyph == UNHEARD
+    ways = doing or _reason(task, columns, tasks)
+    if ways and cell_len(ways[0]) > end - start:
+        # Blanks behind the title are given to the words: to a failure's, if all fit then.
+        nearer = max(used + 2, end - cell_len(ways[0]))
+        if doing or end - nearer >= cell_len(ways[0]):
+            start = nearer
+    words = _fitting(ways, end - start) if columns.note and end - start >= _LEAST else ""
+    heard = state.decided is not None and state.decided.glyph == UNHEARD
     return [
         Part(title, _title_style(task, palette)),
         Part(left(attempts, start - cell_len(title)) if words else attempts, palette.muted),
         Part(words, palette.states["state-stale"] if heard else palette.muted),
-        Part(" " * max(room - (start + cell_len(words) if words else used) - width_of(tally), 0)),
+        Part(" " * max(end - (start + cell_len(words) if words else used), 0)),
         *tally,
     ]
 
@@ -228,7 +296,7 @@ def _middle(
 def _title_style(task: Task, palette: Palette) -> Style:
     if task.workspace or (task.needs_operator and task.lost_since is None):
         return palette.strong
-    style = palette.muted if is_quiet(task) else Style.null()
+    style = palette.muted if _is_quiet(task) else Style.null()
     return style + Style(italic=True) if task.inferred else style
 
 
@@ -236,24 +304,73 @@ def _fitting(ways: Sequence[str], width: int) -> str:
     """The first that fits; else the first of which enough is left, cut."""
     if not ways:
         return ""
-    whole = (words for words in ways if cell_len(words) <= width)
-    return next(whole, "") or clip_sentence(ways[0] if width >= _ENOUGH else ways[-1], width)
+    whole = next((words for words in ways if cell_len(words) <= width), "")
+    return whole or clip_sentence(ways[0] if width >= _ENOUGH else ways[-1], width)
 
 
 def _cut_name(name: str, width: int, shared: int) -> str:
-    """A title in so many cells. What it has in common with its neighbours goes first, by whole words."""
+    """A title in so many cells. The beginning that it has in common with its neighbours goes first, by whole words."""
     if shared and cell_len(name) > width:
-        starts = [match.end() for match in re.finditer(_WORD_ENDS, name[:shared])]
-        for start in starts:
-            if cell_len(name) - cell_len(name[:start]) + 1 <= width:
-                return "…" + name[start:]
+        starts = [match.end() for match in re.finditer(r"[\s_\-./:]+", name[:shared])]
         if starts:
-            return clip("…" + name[starts[-1] :], width)
+            start = next((one for one in starts if cell_len(name[one:]) < width), starts[-1])
+            return clip("…" + name[start:], width)
     return clip_name(name, width)
 
 
+# Words
+
+
+def _activity(task: Task, decided: Short | None, columns: Columns, tasks: Mapping[str, Task]) -> Sequence[str]:
+    """How far a decision is, or what the task does, for which its title gives way; the longest words first."""
+    if decided and task.decision is not None and columns.tells:
+        action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
+        return f"{action} {decided.glyph} {decided.words}", f"{decided.glyph} {decided.words}"
+    if (request := task.request) is not None and not request.waits_for_operator:
+        # How far an answer has got does not change with the clock.
+        return [standing_words(request, request.asked_at)]
+    words = "" if task.did is None else shown(doing_words(task.did))
+    if task.state is State.UNKNOWN:
+        if task.workspace:
+            return [shown(task.why)] if task.why else []
+        was = f"was {task.known_state}"
+        return [f"{was} · last: {words}", was] if words else [was]
+    if task.stale:
+        gone = "process gone" if task.run is not None and task.run.process_gone else "" if columns.state else STALE.word
+        return list(filter(None, [" · ".join(filter(None, (gone, words and f"last: {words}")))]))
+    if not words or waits_for(task, tasks):
+        return []
+    program = _program(task)
+    return [f"{program} · {words}", words] if program else [words]
+
+
+def _reason(task: Task, columns: Columns, tasks: Mapping[str, Task]) -> Sequence[str]:
+    """For how many a task waits, or why it failed, else its agent, where that has no column; the longest words first.
+
+    A title does not give way to it.
+    """
+    code, waiting = "", waits_for(task, tasks)
+    if task.state is State.FAILED:
+        code = (task.result.error_code or "") if task.result is not None else task.run.reason if task.run else ""
+    if code and not waiting and task.result is not None and (told := summary(task.result.summary or "")):
+        return told, summary(code, 60)
+    agent = "" if columns.agent else _agent_of(task)
+    names = [_program(task), f"waits for {waiting:,}" if waiting else summary(code, 60) if code else agent]
+    some = list(filter(None, names))
+    return [" · ".join(some), *some[-1:]] if some else []
+
+
+def _agent_of(task: Task) -> str:
+    # Many a task has only its agent's name as a title: once is enough.
+    return shown(task.agent, 60) if task.agent and task.agent != task.title else ""
+
+
+def _program(task: Task) -> str:
+    return shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
+
+
 def _tally(below: Below, width: int, style: Style, palette: Palette) -> Parts:
-    """How many tasks below are done, are verified, are contradicted; in a narrow place, what matters most of it."""
+    """How many tasks below are done, are verified, are contradicted; in a narrow place, the most important of it."""
     count = Part(f"{below.completed:,}/{below.tasks:,}", style)
     verified, false = below.verdicts.get(Verdict.VERIFIED, 0), below.verdicts.get(Verdict.CONTRADICTED, 0)
     known = [Part(f" ✓{verified:,}", style)] if verified else []
@@ -262,42 +379,40 @@ def _tally(below: Below, width: int, style: Style, palette: Palette) -> Parts:
     return next((parts for parts in ways if width_of(parts) <= width), [])
 
 
-def _urgent(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Parts:
-    """What the operator has to know first. It fills the column beside the title."""
-    width = columns.note
+def _urgent(task: Task, state: RowState, columns: Columns, palette: Palette) -> Parts:
+    """The first thing that the operator has to know. It fills the column beside the title."""
+    width, stale = columns.note, palette.states["state-stale"]
     needs = palette.needs if task.lost_since is None else palette.muted
     if task.needs_operator:
-        return [Part(left(_NEEDS, width), needs)]
-    if stand.decided and not columns.tells:
-        glyph, words = stand.decided
-        style = palette.states["state-stale"] if glyph == UNHEARD else palette.muted
+        return [Part(left("NEEDS YOU", width), needs)]
+    if state.decided and not columns.tells:
+        glyph, words = state.decided
         whole = f"{glyph} {words}"
-        return [Part(left(whole if len(whole) <= width else words, width), style)]
+        return [
+            Part(left(whole if len(whole) <= width else words, width), stale if glyph == UNHEARD else palette.muted)
+        ]
     below = task.below
-    if stand.folded and below is not None and (worst := worst_look(below)) is not None:
+    if state.folded and below is not None and (worst := worst_look(below)) is not None:
         count = f"{below.needs_operator:,}"
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
         ways = (f"{worst.glyph} {words}", words, f"{worst.glyph} {count}")
-        words = next((way for way in ways if cell_len(way) <= width), clip(ways[-1], width))
-        return [Part(left(words, width), needs)]
-    if task.answers_in_prose:
-        return [Part(left("no return", width), palette.states["state-stale"])]
-    return []
+        return [Part(left(next((way for way in ways if cell_len(way) <= width), ways[-1]), width), needs)]
+    return [Part(left("no return", width), stale)] if task.answers_in_prose else []
 
 
-def _progress(task: Task, stand: Pose, width: int, palette: Palette) -> Parts:
+def _progress(task: Task, state: RowState, width: int, palette: Palette) -> Parts:
     """How far the work is. A count alone is as wide as it is, so that it ends where the others end."""
-    below, style = task.below, palette.muted if is_quiet(task) else Style.null()
+    below, style = task.below, palette.muted if _is_quiet(task) else Style.null()
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
         count = f"{done}/{total}"
-        if width <= _BAR + len(count) or (width < _ROOMY_NOTE and task.doing is not None):
+        # In a narrow column the bar gives way to the activity.
+        if width <= _BAR + len(count) or (width < 13 and task.doing is not None):
             return [Part(clip(count, width), style)]
         filled = round(_BAR * done / total) if total else 0
-        color = style or palette.states[LOOKS[task.state].color]
-        bar = [Part("━" * filled, color), Part("─" * (_BAR - filled), palette.muted)]
-        return [*bar, Part(right(count, width - _BAR), style)]
-    if below is None or not (stand.folded or task.state.is_open):
+        bar = [Part("━" * filled, style or palette.states[LOOKS[task.state].color])]
+        return [*bar, Part("─" * (_BAR - filled), palette.muted), Part(right(count, width - _BAR), style)]
+    if below is None or not (state.folded or task.state.is_open):
         return []
-    tally = _tally(below, width, style, palette) if stand.folded else []
+    tally = _tally(below, width, style, palette) if state.folded else []
     return tally or [Part(clip(f"{below.completed:,}/{below.tasks:,}", width), style)]

@@ -13,10 +13,10 @@ from textual.strip import Strip
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.task_line import Columns
-from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.app.widgets.timeline.activity import Activity
 from agentwatch.app.widgets.timeline.bars import Bar, Ground, Inks
 from agentwatch.app.widgets.timeline.scale import Frame, Tick, Window, ticks
+from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.looks import worst_look
 from agentwatch.view.spans import Interval, Span, pauses_of, spans_of
@@ -35,9 +35,9 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     def __init__(self, tree: DelegationTree, clock: Callable[[], float], like: TaskTree) -> None:
         super().__init__(tree, clock)
-        self._outline = like.copy_outline()
+        self.outline = like.outline.copy()
         self._is_placed = True
-        self._cursor.row_id = self._begin_at = like.cursor_id
+        self._cursor = self._begin_at = like.cursor_id
         self._activity = Activity(tree)
         self.window = Window()
         self._spans: dict[str, list[Span]] = {}
@@ -122,10 +122,6 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         if self.is_attached:
             self.post_message(self.Drawn())
 
-    def _draw_changed(self) -> None:
-        # Bars grow, whatever has changed.
-        self._draw()
-
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
         names = super()._make_lines(top, palette)
         self.picture = frame, named = self._take_picture()
@@ -137,11 +133,11 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         for row, name in zip(rows, names, strict=True):
             bar = Bar(ground, self._inks)
             task = None if row is None or row.task_id is None else self._tree.tasks.get(row.task_id)
-            if task is not None:
-                note = _note(task) if self._outline.is_folded(task.task_id) else ""
+            if row is not None and task is not None:
+                note = _note(task) if row.folded else ""
                 below = self.below(task, frame.now)
                 bar.draw(self.spans_of(task), below, asks=task.needs_operator, note=note, pauses=pauses_of(task))
-            marked = row is not None and row.row_id == self._cursor.row_id and not palette.ansi
+            marked = row is not None and row.row_id == self._cursor and not palette.ansi
             base = palette.base + palette.cursor if marked else palette.base
             lines.append(Strip([*name, *bar.segments(base)]))
         blank = Strip([Segment(" " * self.names_width, palette.base), *Bar(ground, self._inks).segments(palette.base)])

@@ -1,0 +1,648 @@
+"""The delegation tree under the operator's keys: cursor, folds, marks, a filter, and following the latest change.
+
+Every draw compares the lines in sight with the ones on screen and repaints those that differ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import events, on, work
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import var
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from agentwatch.app.actions import Home, bindings
+from agentwatch.app.messages import Missing
+from agentwatch.app.theming import Palette
+from agentwatch.app.widgets.cells import clip
+from agentwatch.app.widgets.filter_bar import find
+from agentwatch.app.widgets.header import Counted
+from agentwatch.app.widgets.line import Part, strip_of
+from agentwatch.app.widgets.rows import HISTORY, Heading, Outline, Row, RowId
+from agentwatch.app.widgets.task_line import (
+    Columns,
+    RowState,
+    age_of,
+    decided_of,
+    heading_line,
+    lit_guide,
+    task_line,
+    tell_apart,
+)
+from agentwatch.delegation.task import Task
+from agentwatch.view.groups import ABOUT, Group
+from agentwatch.view.query import Query
+from agentwatch.view.words import plural
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.tree import DelegationTree
+
+_AT_WORK: Final = 60.0
+"""Seconds after a key or a click for which the line under the cursor stays, whatever begins above it."""
+_SEARCH_PAUSE: Final = 0.5
+"""Seconds between two searches while a filter is on and a large tree keeps changing."""
+_LOOKS_BACK: Final = 5.0
+"""Seconds after which a filter by time is searched again, though nothing has changed."""
+_SMALL: Final = 2_000
+"""Tasks up to which a search is over in a slice, so that none has to be saved."""
+
+
+class TaskTree(ScrollView, can_focus=True):
+    """The tree. `clock` gives seconds since the epoch."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.TREE)
+
+    DEFAULT_CSS = """
+    TaskTree {
+        width: 1fr; height: 1fr; background: $background; color: $foreground;
+        overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+    }
+    """
+
+    follows: var[bool] = var(False)
+
+    @dataclass
+    class Selected(Message):
+        """The cursor is on another row now; None if that is a heading, or there is no row left."""
+
+        task_id: str | None
+
+    class Opened(Message):
+        """A row was clicked twice."""
+
+    @dataclass
+    class Filtered(Message):
+        """A search has ended; so many tasks match by themselves. None if no filter is on."""
+
+        matches: int | None
+
+    class Changed(Message):
+        """A task was marked for the review, or is so no more; or the operator has moved, and the cursor follows no
+        more."""
+
+    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.outline = Outline(tree, clock)
+        self._tree = tree
+        self._clock = clock
+        # The cursor is bound to a row's id; `_row` is its place.
+        self._cursor: RowId | None = None
+        self._row = 0
+        self._cursor_before: RowId | None = None
+        """The cursor before there was no row, as where a filter matches nothing."""
+        self._is_placed = False
+        """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
+        self._lead = 0
+        """Blank lines above the first row, that the cursor may stay in its line."""
+        self._used_at = float("-inf")
+        """When the operator last did something here (monotonic seconds)."""
+        self._came_above = False
+        """Whether rows came out of sight, above the first line, since then."""
+        self._marked: dict[str, None] = {}
+        self._undone: set[str] = set()
+        """The tasks of which the tree has yet to say that something was taken back."""
+        self._filter = Query()
+        self._searched_at = 0.0
+        self._is_searching = False
+        self._search_again = False
+        self._palette: Palette | None = None
+        self._columns = Columns.of(80)
+        self._width = 0
+        self._made: dict[str, tuple[RowState, Strip]] = {}
+        """The lines in sight by task: one that would read as before is not made again."""
+        self._changed: set[str] = set()
+        """The tasks that have changed since."""
+        self._top = 0
+        self._lines: list[Strip] = []
+
+    # For others
+
+    @property
+    def cursor_id(self) -> str | None:
+        """The id of the selected task."""
+        return None if isinstance(self._cursor, Heading) else self._cursor
+
+    @property
+    def cursor_task(self) -> Task | None:
+        """The selected task."""
+        return self._tree.tasks.get(self.cursor_id or "")
+
+    @property
+    def cursor_group(self) -> Group | None:
+        """The group of the heading on which the cursor is."""
+        return self._cursor.group if isinstance(self._cursor, Heading) else None
+
+    @property
+    def row_count(self) -> int:
+        """Rows, visible on screen or not."""
+        return len(self.outline.rows)
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The ids of the tasks that are marked for the review, in the order in which they were."""
+        return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
+
+    def row_ids(self) -> list[str]:
+        """The task ids of the rows in order; headings have none."""
+        return [row.task_id for row in self.outline.rows if row.task_id is not None]
+
+    def group_roots(self) -> tuple[str, ...]:
+        """The ids of the runs of the group on whose heading the cursor is; none where it is on no heading."""
+        return () if self.cursor_group is None else tuple(self.outline.order.roots(self.cursor_group))
+
+    def group_lines(self) -> tuple[str, ...]:
+        """The details of the group on whose heading the cursor is: its name first; empty where it is on none."""
+        group, order = self.cursor_group, self.outline.order
+        if group is None:
+            return ()
+        asks, words = order.tallies[group].asking, order.words(group, self._clock())
+        asking = (f"{asks:,} with something that needs you",) if asks else ()
+        return (group.capitalize(), words[0], *asking, "", ABOUT[group])
+
+    def count_now(self) -> Counted:
+        """The tasks that go on now, to be counted in the header."""
+        tally = self.outline.order.tallies[Group.NOW]
+        return Counted(tally.tasks, tally.present, is_part=tally.tasks < self._tree.totals.tasks)
+
+    def in_sight(self) -> list[str]:
+        """The tasks of its lines. Any thread may call it."""
+        return list(self._made)
+
+    def make_columns(self, width: int) -> Columns:
+        """The columns of its lines when it is `width` cells wide."""
+        return Columns.of(width)
+
+    # Changes
+
+    def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
+        """Show the changes of the tree. `settled`: the first scan is over, nothing folds by itself any more."""
+        self._changed.update(changed)
+        is_undone = not self._undone.isdisjoint(changed)
+        if is_undone:
+            self.outline.hold(None)
+        has_moved = self.outline.apply(changed)
+        if settled:
+            self.outline.settle(self.size.height)
+        has_moved |= self._rebuild(is_update=not is_undone)
+        if is_undone:
+            self._undone.difference_update(changed)
+            self._hold()
+        if not self._is_placed:
+            self._put_first()
+            self._is_placed = settled
+            self._hold()
+        if has_moved:
+            self._show_live()
+        if self.follows:
+            self._follow(changed)
+        if self._filter and changed:
+            self._search(later=True)
+        self._draw()
+
+    def tick(self) -> None:
+        """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
+        if self.outline.order.tick(self._clock()):
+            self._rebuild(is_update=True)
+            self._show_live()
+        if self._filter.looks_back and abs(self._clock() - self._searched_at) >= _LOOKS_BACK:
+            self._search(later=True)
+        self._draw()
+
+    def undo(self, task_ids: Iterable[str]) -> None:
+        """The operator has taken back what was done to these tasks: each goes where it belongs when the tree says so,
+        whatever the cursor is on."""
+        self._undone = set(task_ids)
+        self.outline.hold(None)
+        self._rebuild()
+        self._hold()
+        self._draw()
+
+    def select(self, task_id: str) -> None:
+        """Put the cursor on a task and unfold all that hides it; nothing if the filter hides it, or it is gone."""
+        if task_id in self._tree.tasks:
+            self._is_placed = True
+            self._use()
+            self._reveal(task_id)
+
+    def set_filter(self, sought: Query) -> None:
+        """Show only the tasks that the filter matches, and those above them. An empty one shows everything."""
+        self._filter = sought
+        self._is_placed = True
+        self._use()
+        if sought:
+            self._search(later=False)
+            return
+        self.workers.cancel_group(self, "search")
+        self._is_searching = False
+        self.outline.show_only(None)
+        self._rebuild()
+        self._draw()
+        self.post_message(self.Filtered(None))
+
+    def unmark(self, task_id: str) -> None:
+        """Take the mark of a task away."""
+        if task_id in self._marked:
+            del self._marked[task_id]
+            self._draw()
+            self.post_message(self.Changed())
+
+    # The cursor
+
+    def _go(self, row: int, *, jumps: bool = False) -> None:
+        """Put the cursor on a row, the nearest that there is. One that `jumps` out of sight gets rows around it."""
+        self._put(row, jumps=jumps)
+        self._draw()
+
+    def _put(self, row: int, *, jumps: bool = False) -> None:
+        if self.outline.rows:
+            self._set_cursor(min(max(row, 0), self.row_count - 1))
+            self._scroll_to_row(jumps=jumps)
+            self._hold()
+
+    def _put_first(self) -> None:
+        """Put the cursor on the first task, else on the first row."""
+        self._put(next((place for place, row in enumerate(self.outline.rows) if row.task_id is not None), 0))
+
+    def _set_cursor(self, row: int | None) -> None:
+        before, self._row = self._cursor, row or 0
+        self._cursor = None if row is None else self.outline.rows[row].row_id
+        self._cursor_before = (before or self._cursor_before) if row is None else None
+        if before != self._cursor:
+            self.post_message(self.Selected(self.cursor_id))
+
+    def _hold(self) -> None:
+        """Rows that the cursor has left go where they belong; the one it is on now stays where it is."""
+        if self.outline.hold(self._cursor if self._is_placed else None):
+            self._rebuild()
+
+    def _rebuild(self, *, is_update: bool = False) -> bool:
+        """Make the rows anew; returns whether they are others.
+
+        The cursor stays on its task, and its task in its line, unless rows would be hidden above it while there is room
+        below. The operator's own doing may move it, where the rows would not fill the screen.
+        """
+        outline, cursor, offset, row = self.outline, self._cursor, self._offset, self._row
+        before, places = outline.rows, outline.places
+        outline.build()
+        if outline.rows == before and (cursor is None or cursor in places):
+            return False
+        places, first = outline.places, max(offset, 0)
+        if cursor is not None and cursor in places:
+            self._row = places[cursor]
+        elif not outline.rows:
+            self._set_cursor(None)
+        elif cursor is not None and row < len(before):
+            self._set_cursor(outline.successor(before[row], before))
+        else:
+            self._set_cursor(places.get(self._cursor_before or "", 0))
+        is_same = self._cursor == cursor
+        if is_same and 0 <= row - offset < self.size.height:
+            offset += self._row - row
+        else:
+            # The first row in sight that is left stays in its line.
+            left = (
+                places[one.row_id] - place
+                for place, one in enumerate(before)
+                if place >= first and one.row_id in places
+            )
+            offset += next(left, 0)
+        if not (is_update and self._is_placed and is_same):
+            offset = max(offset, 0)
+        self._scroll_to_offset(offset)
+        self._came_above |= is_update and self._offset > first
+        if not is_same:
+            self._hold()
+        return True
+
+    def _show_live(self) -> None:
+        """Have the live runs in sight, which stand at the top, unless the operator is at work here."""
+        height, offset = self.size.height, self._offset
+        if not height or monotonic() - self._used_at < _AT_WORK:
+            return
+        if self._row < height:
+            offset = 0
+        elif self._used_at < 0:
+            # Nobody has chosen the task under the cursor.
+            self._put_first()
+            return
+        self._came_above = self._came_above and offset > 0
+        self._scroll_to_offset(offset)
+
+    def _use(self) -> None:
+        """The operator does something here."""
+        self._used_at, self._came_above = monotonic(), False
+
+    # The rows in sight
+
+    @property
+    def _offset(self) -> int:
+        """The row in the first line of the viewport; below 0 if blank lines are above the rows."""
+        return self.scroll_offset.y - self._lead
+
+    def _scroll_to_row(self, *, jumps: bool = False) -> None:
+        height, row = self.size.height, self._row
+        if not height:
+            return
+        top = min(max(self._offset, 0), max(self.row_count - height, 0))
+        if not top <= row < top + height:
+            top = max(row - height // 2, 0) if jumps else row if row < top else row - height + 1
+        self._scroll_to_offset(top)
+
+    def _scroll_to_offset(self, offset: int) -> None:
+        """Have this row in the first line, or one above it: no room is left below while rows are hidden above."""
+        height = self.size.height
+        offset = min(offset, max(self.row_count - height, 0))
+        top, self._lead = max(offset, 0), max(-offset, 0)
+        lines = self.row_count + self._lead
+        if (lines > height) != (self.virtual_size.height > height):
+            self.virtual_size = Size(0, lines)
+        elif lines != self.virtual_size.height:
+            # Setting it lays the whole screen out, 9 ms, which only a scroll bar that comes or goes needs.
+            self.set_reactive(TaskTree.virtual_size, Size(0, lines))
+            if self.show_vertical_scrollbar:
+                self.vertical_scrollbar.window_virtual_size = lines
+        if top != self.scroll_offset.y:
+            self.scroll_to(y=top, animate=False, force=True)
+
+    def rows_in_sight(self, top: int) -> list[Row | None]:
+        """The rows in the lines of the viewport from `top` on; None for a blank line above the first one."""
+        blank: list[Row | None] = [None] * min(max(self._lead - top, 0), self.size.height)
+        first = max(top - self._lead, 0)
+        return [*blank, *self.outline.rows[first : first + self.size.height - len(blank)]]
+
+    def _draw(self) -> None:
+        """Make the lines of the viewport and repaint those that are not on screen like this."""
+        if self._palette is None or not self.is_attached:
+            return
+        # Textual may lay out for the first time and not tell the width.
+        width = self.scrollable_content_region.width
+        if width and width != self._width:
+            self._width, self._columns, self._made = width, self.make_columns(width), {}
+        top = self.scroll_offset.y
+        lines = self._make_lines(top, self._palette)
+        if top == self._top:
+            for y, (new, old) in enumerate(zip_longest(lines, self._lines)):
+                if old is not new and old != new:
+                    self.refresh_line(top + y)
+        self._top, self._lines = top, lines
+
+    @property
+    def _note_line(self) -> int | None:
+        """The line that tells of the rows above, where some came there while the operator was at work."""
+        height, above = self.size.height, self._offset
+        if not self._came_above or above <= 0 or height < 2:
+            return None
+        return 0 if self._row != above else height - 1
+
+    def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
+        """The lines of the rows from `top` on that are in sight."""
+        now, tasks, order = self._clock(), self._tree.tasks, self.outline.order
+        rows, columns = self.rows_in_sight(top), self._columns
+        first, last, level = lit_guide(rows, self._row - self._offset)
+        apart = tell_apart(rows, tasks)
+        blank = Strip.blank(columns.width, palette.base)
+        made: dict[str, tuple[RowState, Strip]] = {}
+        lines: list[Strip] = []
+        for y, row in enumerate(rows):
+            if row is None:
+                lines.append(blank)
+                continue
+            selected = row.row_id == self._cursor
+            state = RowState(row.depth, row.folded, selected=selected, focused=selected and self.has_focus)
+            if isinstance(row.row_id, Heading):
+                group = row.row_id.group
+                ways, present = order.words(group, now), order.tallies[group].present
+                lines.append(heading_line(group, ways, present, state=state, width=columns.width, palette=palette))
+                continue
+            task = tasks.get(row.row_id)
+            if task is None:
+                # Gone from the tree a moment ago; the row goes with the next update.
+                lines.append(blank)
+                continue
+            shared, chain = apart[row.row_id]
+            state = state._replace(
+                guide=level if first <= y < last else -1,
+                age=age_of(task, now),
+                decided=decided_of(task, now),
+                marked=row.row_id in self._marked,
+                shared=shared,
+                chain=chain,
+            )
+            before = None if row.row_id in self._changed else self._made.get(row.row_id)
+            if before is None or before[0] != state:
+                before = state, task_line(task, state, columns, palette, tasks)
+            made[row.row_id] = before
+            lines.append(before[1])
+        self._made = made
+        self._changed.clear()
+        if (note := self._note_line) is not None:
+            lines += [blank] * (note + 1 - len(lines))
+            words = clip(f" ↑ {plural(self._offset, 'row')} above", columns.width)
+            lines[note] = strip_of([Part(words, palette.needs)], columns.width, palette)
+        return lines
+
+    def render_line(self, y: int) -> Strip:
+        if self._top != self.scroll_offset.y or len(self._lines) > self.size.height:
+            self._draw()
+        return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._take_colors())
+        self._take_colors()
+        # A copy knows the order already: the tree has told both of the same changes.
+        if not any(self.outline.order.roots()):
+            self.outline.apply(list(self._tree.tasks))
+        self._rebuild()
+
+    def _take_colors(self) -> None:
+        self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
+        self._made = {}
+        self._draw()
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self._draw()
+        # The strip comes and goes below: that moves no line, unless the one under the cursor is covered.
+        if 0 <= self._row - self._offset < self.size.height and self._is_placed:
+            self._scroll_to_offset(self._offset)
+        else:
+            self._scroll_to_row()
+        self.refresh()
+
+    @on(events.Focus)
+    @on(events.Blur)
+    def _draw_focus(self) -> None:
+        # The widget's own handlers run after these, and only they set `has_focus`.
+        self.call_next(self._draw)
+
+    # Keys and the mouse
+
+    def action_move_by(self, rows: int) -> None:
+        self._walk(self._row + rows)
+
+    def action_move_pages(self, pages: int) -> None:
+        self._walk(self._row + pages * max(self.size.height - 1, 1))
+
+    def action_first_line(self) -> None:
+        self._walk(0)
+
+    def action_last_line(self) -> None:
+        self._walk(self.row_count - 1)
+
+    def action_open(self) -> None:
+        """Show a task's details, or the rows below a heading."""
+        if self.cursor_group is not None:
+            self.action_toggle_fold()
+        else:
+            self.post_message(self.Opened())
+
+    def action_cursor_left(self) -> None:
+        row = self.outline.get(self._cursor)
+        if row is not None and row.folded is False:
+            self.action_toggle_fold()
+        elif row is not None and row.above is not None:
+            self._walk(self.outline.places[row.above])
+
+    def action_cursor_right(self) -> None:
+        row = self.outline.get(self._cursor)
+        if row is not None and row.folded:
+            self.action_toggle_fold()
+        elif row is not None and row.folded is False:
+            self._walk(self._row + 1)
+
+    def action_toggle_fold(self) -> None:
+        if (row := self.outline.get(self._cursor)) is not None:
+            self._scroll_to_row()
+            self._toggle(row)
+
+    def action_fold_all(self, folded: bool) -> None:
+        self._use()
+        self.outline.fold_all(folded=folded)
+        self._rebuild()
+        self._scroll_to_row()
+        self._draw()
+
+    def action_history(self) -> None:
+        """Go to the history and open it."""
+        if HISTORY not in self.outline.places:
+            runs = self.outline.order.tallies[Group.HISTORY].runs
+            words = "All that is here is history." if runs else "There is no history: nothing here is that old."
+            self.post_message(Missing(words))
+            return
+        self._walk(self.outline.places[HISTORY])
+        self.outline.fold(HISTORY, folded=False)
+        self._rebuild()
+        # As much of it as there is room for.
+        self._scroll_to_offset(self._row)
+        self._draw()
+
+    def action_mark(self) -> None:
+        if self.cursor_id in self._marked:
+            self.unmark(self.cursor_id)
+        elif self.cursor_id is not None:
+            self._marked[self.cursor_id] = None
+            self._draw()
+            self.post_message(self.Changed())
+
+    def _walk(self, row: int) -> None:
+        """Move the cursor because the operator says so."""
+        self._is_placed = True
+        self._use()
+        if self.follows:
+            self.follows = False
+            self.post_message(self.Changed())
+        self._go(row)
+
+    def _toggle(self, row: Row) -> None:
+        self._use()
+        if row.folded is not None:
+            self.outline.fold(row.row_id, folded=not row.folded)
+            self._rebuild()
+            self._draw()
+
+    def on_click(self, event: events.Click) -> None:
+        place = self._offset + event.y
+        if event.y == self._note_line:
+            self._walk(0)
+        elif 0 <= place < self.row_count:
+            row = self.outline.rows[place]
+            arrow = self._columns.indent(max(row.depth, 0))
+            if arrow <= event.x < arrow + 2 and row.folded is not None:
+                self._toggle(row)
+                return
+            self._walk(place)
+            if event.chain == 2:
+                self.action_open()
+
+    @on(events.MouseScrollDown)
+    @on(events.MouseScrollUp)
+    def _note_scroll(self) -> None:
+        self._use()
+
+    # Following, and the filter
+
+    def _follow(self, changed: Collection[str]) -> None:
+        """Go to the task that gave the last sign of life of its own."""
+        tasks = [task for task_id in changed if (task := self._tree.tasks.get(task_id)) and not task.inferred]
+        latest = max(tasks, key=lambda task: (task.updated_at, task.first_seq), default=None)
+        if latest is not None and self._filter.matches(latest, self._clock()):
+            self._reveal(latest.task_id)
+
+    def _reveal(self, task_id: str) -> None:
+        self.outline.reveal(task_id)
+        self._rebuild()
+        if task_id in self.outline.places:
+            self._go(self.outline.places[task_id], jumps=True)
+        self._draw()
+
+    def _search(self, *, later: bool) -> None:
+        """Look for the matches of the filter. `later`: the tree has changed, and may go on changing."""
+        if later and self._is_searching:
+            self._search_again = True
+            return
+        self._is_searching = True
+        self._find(later=later, before=self._cursor)
+
+    @work(group="search", exclusive=True)
+    async def _find(self, *, later: bool, before: RowId | None) -> None:
+        while True:
+            if later and len(self._tree.tasks) > _SMALL:
+                await asyncio.sleep(_SEARCH_PAUSE)
+            self._search_again = False
+            self._searched_at = self._clock()
+            shown, matches = await find(self._tree, self._filter, self._searched_at, self.outline.row_of)
+            has_moved = self._cursor != before
+            self.outline.show_only(shown)
+            self._rebuild(is_update=later)
+            # An operator who has gone to a task meanwhile sees it selected: the next key is about that one.
+            if not (later or has_moved):
+                self._go_to_match()
+            self._draw()
+            self.post_message(self.Filtered(matches))
+            if not self._search_again:
+                break
+            later = True
+        self._is_searching = False
+
+    def _go_to_match(self) -> None:
+        """Put the cursor on the first match, if it is not on one."""
+        rows = self.outline.rows
+        matches = (place for place, row in enumerate(rows) if self._is_match(row))
+        if (row := self.outline.get(self._cursor)) is not None and self._is_match(row._replace(chain=())):
+            self._scroll_to_row()
+        elif (place := next(matches, None)) is not None:
+            self._go(place, jumps=True)
+
+    def _is_match(self, row: Row) -> bool:
+        """Whether the filter matches one of a row's tasks by itself."""
+        tasks = (self._tree.tasks.get(task_id) for task_id in (row.task_id or "", *row.chain))
+        return any(task is not None and self._filter.matches(task, self._clock()) for task in tasks)
