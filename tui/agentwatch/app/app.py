@@ -24,7 +24,7 @@ from textual.widgets import OptionList
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
-from agentwatch.app.actions import Command, Home, bindings, with_views
+from agentwatch.app.actions import ActionSpec, Home, bindings, with_views
 from agentwatch.app.actions.keymap import keymap
 from agentwatch.app.messages import ScreenComplete, TreeUpdated
 from agentwatch.app.opening import Opening, OpeningScreen, leaves, opened
@@ -328,11 +328,11 @@ class AgentwatchApp(TaskCommands):
                 f"Theme: {name}", "Use this theme until you leave.", partial(setattr, self, "theme", name)
             )
 
-    def offers(self, command: Command) -> bool:
+    def offers(self, command: ActionSpec) -> bool:
         """Whether there is such a command here."""
         return Home.REPLAY not in command.homes
 
-    async def _run_command(self, screen: Screen[object], command: Command) -> None:
+    async def _run_command(self, screen: Screen[object], command: ActionSpec) -> None:
         from agentwatch.app.widgets.tree import TaskTree  # it is on the screen
 
         if Home.APP in command.homes or Home.REPLAY in command.homes:

@@ -13,7 +13,7 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from agentwatch.app.actions import COMMANDS, Command, Home, action_name, bindings
+from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.once import once
 from agentwatch.app.widgets.play_bars import DemoBar, ReplayBar
@@ -105,7 +105,7 @@ class ReplayApp(_PlayedApp):
 
     # Commands
 
-    def offers(self, command: Command) -> bool:
+    def offers(self, command: ActionSpec) -> bool:
         return action_name(command.action) not in self._refused
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
-from agentwatch.app.actions.command import Command, Home, key_label
-from agentwatch.app.actions.table import COMMANDS
+from agentwatch.app.actions import COMMANDS, ActionSpec, Home, key_label
 from agentwatch.arguments import did_you_mean
 from agentwatch.config import where
 from agentwatch.text import quoted
@@ -55,7 +53,7 @@ class KeyFault(NamedTuple):
 class Keymap(NamedTuple):
     """All commands with the keys that hold, and what is wrong with the wishes that do not."""
 
-    commands: tuple[Command, ...]
+    commands: tuple[ActionSpec, ...]
     faults: tuple[KeyFault, ...] = ()
 
     @property
@@ -118,7 +116,7 @@ def key_of(word: str) -> str | None:
     return key if _MODIFIERS.issuperset(modifiers) and (is_known or key == "comma") else None
 
 
-def _fault(command: Command, words: Sequence[str], keys: Sequence[str]) -> str:
+def _fault(command: ActionSpec, words: Sequence[str], keys: Sequence[str]) -> str:
     """What is wrong with the keys that are wanted for a command, "" if nothing is."""
     if "" in keys:
         wrong = next(word for word in words if key_of(word) is None)
@@ -133,21 +131,21 @@ def _fault(command: Command, words: Sequence[str], keys: Sequence[str]) -> str:
     return ""
 
 
-def _with(wanted: Mapping[str, Sequence[str]]) -> tuple[Command, ...]:
+def _with(wanted: Mapping[str, Sequence[str]]) -> tuple[ActionSpec, ...]:
     """All commands, some with other keys than their own."""
-    commands: list[Command] = []
+    commands: list[ActionSpec] = []
     for command in COMMANDS:
         keys = wanted.get(command.id)
         kept = KEPT.get(command.id)
         commands.append(
             command
             if keys is None
-            else replace(command, keys=" ".join(dict.fromkeys((*keys, kept) if kept is not None else keys)))
+            else command._replace(keys=" ".join(dict.fromkeys((*keys, kept) if kept is not None else keys)))
         )
     return tuple(commands)
 
 
-def _clashes(commands: Sequence[Command]) -> Iterator[tuple[str, str]]:
+def _clashes(commands: Sequence[ActionSpec]) -> Iterator[tuple[str, str]]:
     """The id of each command that has a key which means another one in the same place, and words that say so.
 
     What shares a key by default may do so: one of the two steps back where the other works.

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agentwatch import manual
-from agentwatch.app.actions import COMMANDS, VIEWS, Command, Group, command_of, key_label
+from agentwatch.app.actions import COMMANDS, VIEWS, ActionSpec, Group, command_of, key_label
 from agentwatch.app.markdown_safe import Paragraph, markdown
 from agentwatch.app.widgets.details.blocks import Block, Gap, Text, lay_out, left_out, text
 from agentwatch.app.widgets.timeline import bars
@@ -152,7 +152,7 @@ class HelpScreen(PageScreen):
 
     ACTIONS: ClassVar[dict[str, str]] = {**PageScreen.ACTIONS, "right": "topic(1)", "left": "topic(-1)"}
 
-    def __init__(self, commands: Sequence[Command], views: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, commands: Sequence[ActionSpec], views: Sequence[tuple[str, str]]) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""
         self._keys = partial(help_blocks, commands, views)
         super().__init__("Keys", self._keys, hint="← → manual   esc back")
@@ -167,7 +167,7 @@ class HelpScreen(PageScreen):
         self.turn_to(topic.capitalize(), (lambda: paragraphs) if self._shown else self._keys)
 
 
-def help_blocks(commands: Sequence[Command] = COMMANDS, views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:
+def help_blocks(commands: Sequence[ActionSpec] = COMMANDS, views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:
     """What the help shows of these commands, with the saved views."""
     for group in Group:
         entries = [(command.keys_label, command.tooltip) for command in commands if command.group is group]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 from typing import Final
 
-from agentwatch.app.actions import Command, Home, Place, command_of, commands_of, footer_commands, key_label
+from agentwatch.app.actions import ActionSpec, Home, Place, command_of, commands_of, footer_commands, key_label
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
@@ -75,7 +75,7 @@ class Footer(LineWidget):
             self._refusals[command_id] = self._ask_why_not(command_id)
         return self._refusals[command_id]
 
-    def _fitting(self, commands: Sequence[Command], room: int, palette: Palette) -> Parts:
+    def _fitting(self, commands: Sequence[ActionSpec], room: int, palette: Palette) -> Parts:
         """The hints that there is room for. What can be decided is among them: what is refused gives way to it."""
         for spelled in (True, False):
             hints = [self._hint(command, palette, spelled=spelled) for command in commands]
@@ -95,7 +95,7 @@ class Footer(LineWidget):
         hints += [self._hint(command, palette) for command in possible if command not in deciding]
         return list(chain(*_fitting(hints, room)))
 
-    def _hint(self, command: Command, palette: Palette, *, spelled: bool = False) -> Parts:
+    def _hint(self, command: ActionSpec, palette: Palette, *, spelled: bool = False) -> Parts:
         """Key and words of a command; of numbered keys each with its own if they are `spelled`."""
         if spelled and command.each:
             hint: Parts = []
