@@ -11,7 +11,6 @@ from textual.screen import Screen, ScreenResultType
 from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
 from agentwatch.app.messages import KeysChanged, Missing, TreeUpdated
-from agentwatch.app.painting import Painter
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.delegation.aside import mark_of
@@ -47,7 +46,6 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__()
-        self._compositor = Painter()
         self._monitor = monitor
         self._clock = clock
         self.header = Header(monitor)

@@ -1,8 +1,8 @@
-"""The line at the top: what is watched, whether it is live, what goes on now, what is new, who needs the operator."""
+"""The line at the top: the workspace, whether it is live, the tasks that go on now, those that are new or need you."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.cells import cell_len
@@ -18,19 +18,16 @@ from agentwatch.view.words import plural, short_count
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-# What goes on first, then what went wrong; what is over comes last.
-_ORDER: Final = (
-    *(
-        State.WORKING,
-        State.UNKNOWN,
-        State.SUBMITTED,
-        State.RETRYING,
-        State.ESCALATED,
-        State.BLOCKED,
-        State.FAILED,
-        State.INVALID,
-    ),
-    *(State.PARTIAL, State.COMPLETED, State.CANCELED),
+# The states that go on first, then those that went wrong; those that are over come last.
+_GOING_ON: Final = (State.UNKNOWN, State.SUBMITTED, State.RETRYING, State.ESCALATED)
+_WRONG: Final = (State.BLOCKED, State.FAILED, State.INVALID, State.PARTIAL)
+_COUNTED: Final[tuple[tuple[Look, str], ...]] = (
+    (LOOKS[State.WORKING], State.WORKING),
+    (STALE, SILENT),
+    *((LOOKS[state], state) for state in (*_GOING_ON, *_WRONG)),
+    (CONTRADICTED, FALSE),
+    (LOOKS[State.COMPLETED], State.COMPLETED),
+    (LOOKS[State.CANCELED], State.CANCELED),
 )
 _GAP: Final = 2
 """Cells at the right of the counts that stay free."""
@@ -38,37 +35,6 @@ _ROOMY: Final = 100
 """Cells from which the mark stands as far from the workspace's name as the counts do from each other."""
 _WORDY: Final = 180
 """Cells from which each count has its word: narrower, the words would come and go with the counts."""
-
-
-class _Detail(NamedTuple):
-    """How much the header says: the program's name, wide gaps and what belongs to a count, the mode in words with its
-    reason, all tasks, the tasks by state, the word of each state, the tokens of the last minute."""
-
-    program: bool
-    wide: bool
-    health: bool
-    total: bool
-    counts: bool
-    words: bool = False
-    rate: bool = True
-
-
-_FULL: Final = _Detail(program=True, wide=True, health=True, total=True, counts=True)
-_TIGHT: Final = _FULL._replace(wide=False)
-_NAMELESS: Final = _TIGHT._replace(program=False)
-_UNCOUNTED: Final = _TIGHT._replace(counts=False)
-_BARE: Final = _Detail(program=False, wide=False, health=False, total=True, counts=False, rate=False)
-_DETAILS: Final = (
-    _FULL._replace(words=True),
-    _FULL,
-    _TIGHT,
-    _NAMELESS,
-    _NAMELESS._replace(rate=False),
-    _UNCOUNTED,
-    _BARE._replace(total=False, counts=True),
-    _BARE,
-)
-"""From the fullest to the barest."""
 _MODES: Final = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
@@ -77,6 +43,20 @@ _MODES: Final = {
     "replay": ("▷", "state-partial"),
 }
 """Mark and colour of each."""
+_UNCOUNTED: Final = "program rate health total"
+_WAYS: Final = (
+    "words wide program rate health total counts",
+    "wide program rate health total counts",
+    "program rate health total counts",
+    "rate health total counts",
+    "health total counts",
+    _UNCOUNTED,
+    "counts",
+    "total",
+)
+"""The parts of the line, from the fullest to the barest: the word of each state, wide gaps with all that belongs to a
+count, the program's name, the tokens of the last minute, the mode in words with its reason, all tasks, and those by
+state."""
 
 
 class Counted(NamedTuple):
@@ -87,16 +67,6 @@ class Counted(NamedTuple):
     is_part: bool = False
 
 
-def _counts(present: Present) -> Iterator[tuple[Look, int]]:
-    """How many tasks look like this."""
-    for state in _ORDER:
-        if state is State.COMPLETED:
-            yield CONTRADICTED, present[FALSE]
-        yield LOOKS[state], present[state]
-        if state is State.WORKING:
-            yield STALE, present[SILENT]
-
-
 class Header(LineWidget):
     """The header of one monitor. `failure` says why watching ended, in words of ours; empty while it goes on."""
 
@@ -104,133 +74,89 @@ class Header(LineWidget):
         super().__init__()
         self._monitor = monitor
         self.failure = ""
-        self.counted: Callable[[], Counted] | None = None
-        """The tasks to count, where those are not all of the tree."""
-        self._reason_at = 0
-        self._used = 0
-        """The tokens of the last minute."""
-        self._now = Counted(0, Present())
-        """What is counted, while the line is made: for each way to fit it once."""
-        self._notices = 0
-        self._shown: object = None
-        """What it was made of last."""
-
-    def redraw(self) -> None:
-        tree = self._monitor.tree
-        counted, used = self._counted(), sum(spent.tokens for spent in tree.spent())
-        shown = (
-            *(self._monitor.title, self._mode, self._why, len(tree.notices) + len(self._monitor.said), used),
-            *(counted._replace(present=counted.present.copy()), tree.totals.tasks),
-            *(tree.totals.needs_operator, len(tree.unseen), self.size.width, self._palette),
+        self.counted: Callable[[], Counted] = lambda: Counted(
+            monitor.tree.totals.tasks, present_in(monitor.tree.totals)
         )
-        # To find that nothing reads differently takes ten times as long by making it.
-        if shown != self._shown:
-            self._shown = shown
-            super().redraw()
+        """The tasks to count: those that go on now, where those are not all of the tree."""
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        right = self._needs(palette)
-        why = self._why
-        self._now = self._counted()
-        self._notices = len(self._monitor.tree.notices) + len(self._monitor.said)
-        self._used = sum(spent.tokens for spent in self._monitor.tree.spent())
-        for detail, reason in self._ways(width, cell_len(why) + 2 if why else 0):
-            left = self._left(width, detail, palette)
-            if width - width_of(left) - width_of(right) - _GAP >= reason:
+        health = self._monitor.health
+        mode, detail = ("degraded", self.failure) if self.failure else (health.mode, health.detail)
+        why = shown(detail, 300) if mode in ("polling", "degraded") else ""
+        right, counted = self._needs(palette), self.counted()
+        before, behind, fullest = list[Part](), list[Part](), 0 if width >= _WORDY else 1
+        # The whole reason is worth more than the counts, and a few words of it more than the name.
+        reason, of_health = cell_len(why) + 2, [parts for parts in _WAYS[fullest:] if "health" in parts]
+        ways = [(parts, reason) for parts in of_health if why]
+        ways += [
+            (parts, min(reason, width // 3) if why and parts in of_health else 0)
+            for parts in _WAYS[fullest:]
+            if why or parts != _UNCOUNTED
+        ]
+        for way, room_for_reason in ways:
+            before, behind = self._health(way, mode, why, width, palette), self._tasks(way, counted, palette)
+            room = width - width_of([*before, *behind, *right]) - _GAP
+            if room >= room_for_reason:
                 break
         else:
-            if width_of(left) + width_of(right) >= width:
+            if room + _GAP <= 0:
                 right = self._needs(palette, short=True)
-        if why and detail.health:
-            room = width - width_of(left) - width_of(right) - _GAP
-            left.insert(self._reason_at, Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
-        return [apart(left, right, width)]
+        if why and "health" in way:
+            before.append(Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
+        return [apart([*before, *behind], right, width)]
 
-    def _ways(self, width: int, reason: int) -> Iterator[tuple[_Detail, int]]:
-        """From the fullest to the barest: the first that fits is taken. Each with the cells it must leave for a reason.
-
-        The whole reason is worth more than the counts, and a few words of it more than the name.
-        """
-        details = _DETAILS[0 if width >= _WORDY else 1 :]
-        if reason:
-            yield from ((detail, reason) for detail in details if detail.health)
-        for detail in details:
-            if detail is not _UNCOUNTED or reason:
-                yield detail, min(reason, width // 3) if detail.health else 0
-
-    def _left(self, width: int, detail: _Detail, palette: Palette) -> Parts:
-        folder = shown(self._monitor.title)
-        parts = [Part(" agentwatch", palette.strong), Part("  ", palette.muted)] if detail.program else [Part(" ")]
-        parts.append(Part(clip(folder, max(width // 5, 8)), palette.muted))
+    def _health(self, way: str, mode: str, why: str, width: int, palette: Palette) -> Parts:
+        parts = [Part(" agentwatch", palette.strong), Part("  ")] if "program" in way else [Part(" ")]
+        parts.append(Part(clip(shown(self._monitor.title), max(width // 5, 8)), palette.muted))
         # By the room alone: the mark stays where it is when the gaps behind it become tight.
-        parts += [Part("   " if detail.program and width >= _ROOMY else "  "), *self._health(detail, palette)]
-        self._reason_at = len(parts)
-        if self._monitor.settings.read_only and detail.health:
-            parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
-        counted = self._now
-        if detail.total:
-            every = plural(self._monitor.tree.totals.tasks, "task")
-            words = f"now {counted.tasks:,}" if counted.is_part else every
-            parts.append(Part(f"   {words}", tooltip=f"{every} in all"))
-        if detail.counts:
-            parts += self._counts(counted.present, detail, palette)
-        if detail.rate and self._used:
-            tooltip = f"{self._used:,} tokens were used in the last minute"
-            parts.append(Part(f"   {short_count(self._used)} tok/min", palette.muted, tooltip=tooltip))
-        return parts
-
-    def _counts(self, present: Present, detail: _Detail, palette: Palette) -> Iterator[Part]:
-        gap = "   " if detail.wide else " "
-        yield Part("  " if detail.total and not detail.wide else "")
-        for face, count in _counts(present):
-            if not count:
-                continue
-            word = f" {face.word}" if detail.words else ""
-            known = f" ({present[VERIFIED]:,} verified)" if present[VERIFIED] and face is LOOKS[State.COMPLETED] else ""
-            tooltip = f"{count:,} {face.word}{known}"
-            if face is CONTRADICTED:
-                word, tooltip = f" {face.word}" if detail.wide else "", f"{plural(count, 'task')} with a false claim"
-            yield Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip)
-            yield Part(f"{count:,}{word}{known if detail.wide else ''}", tooltip=tooltip)
-        if self._notices:
-            tooltip = "Files that could not be read or belong to no task. Press ! for the list."
-            yield Part(f"{gap}⚠ {self._notices:,}", palette.states["state-stale"], "screen.notices", tooltip)
-
-    def _counted(self) -> Counted:
-        if self.counted is not None:
-            return self.counted()
-        totals = self._monitor.tree.totals
-        return Counted(totals.tasks, present_in(totals))
-
-    def _health(self, detail: _Detail, palette: Palette) -> Parts:
-        mode, why = self._mode, self._why
+        parts.append(Part("   " if "program" in way and width >= _ROOMY else "  "))
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
         tooltip = f"{mode}: {why}" if why else mode
-        parts = [Part(mark, style, tooltip=tooltip)]
-        if detail.health:
-            parts.append(Part(" " + mode, palette.muted if mode == "live" else style, tooltip=tooltip))
+        parts.append(Part(mark, style, tooltip=tooltip))
+        if "health" in way:
+            parts.append(Part(f" {mode}", palette.muted if mode == "live" else style, tooltip=tooltip))
         return parts
 
-    @property
-    def _mode(self) -> str:
-        return "degraded" if self.failure else self._monitor.health.mode
-
-    @property
-    def _why(self) -> str:
-        """Why it is not live."""
-        why = self.failure or self._monitor.health.detail
-        return shown(why, 300) if self._mode in ("polling", "degraded") else ""
+    def _tasks(self, way: str, counted: Counted, palette: Palette) -> Parts:
+        tree, parts, is_wide = self._monitor.tree, list[Part](), "wide" in way
+        if self._monitor.settings.read_only and "health" in way:
+            parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
+        if "total" in way:
+            every = plural(tree.totals.tasks, "task")
+            parts.append(
+                Part(f"   {f'now {counted.tasks:,}' if counted.is_part else every}", tooltip=f"{every} in all")
+            )
+        gap = "   " if is_wide else " "
+        if "counts" in way:
+            parts.append(Part("  " if "total" in way and not is_wide else ""))
+            verified = counted.present[VERIFIED]
+            for face, key in _COUNTED:
+                if not (count := counted.present[key]):
+                    continue
+                word = f" {face.word}" if "words" in way or (is_wide and face is CONTRADICTED) else ""
+                known = f" ({verified:,} verified)" if verified and key == State.COMPLETED else ""
+                tooltip = f"{count:,} {face.word}{known}"
+                if face is CONTRADICTED:
+                    tooltip = f"{plural(count, 'task')} with a false claim"
+                parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip))
+                parts.append(Part(f"{count:,}{word}{known if is_wide else ''}", tooltip=tooltip))
+            if notices := len(tree.notices) + len(self._monitor.said):
+                tooltip = "Files that could not be read or belong to no task. Press ! for the list."
+                parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
+        if "rate" in way and (used := sum(spent.tokens for spent in tree.spent())):
+            tooltip = f"{used:,} tokens were used in the last minute"
+            parts.append(Part(f"   {short_count(used)} tok/min", palette.muted, tooltip=tooltip))
+        return parts
 
     def _needs(self, palette: Palette, *, short: bool = False) -> Parts:
         count, new = self._monitor.tree.totals.needs_operator, len(self._monitor.tree.unseen)
         parts: Parts = []
         if new:
             tooltip = "They ended, failed or ask something else since you looked at them. Go to the next (u)."
-            parts += [
-                Part(f"•{new:,}" if short else f"{new:,} new", palette.accent, "screen.go_unseen(1)", tooltip),
-                Part("  " if short and count else "   " if count else " "),
-            ]
+            words = f"•{new:,}" if short else f"{new:,} new"
+            parts += [Part(words, palette.accent, "screen.go_unseen(1)", tooltip)]
+            parts += [Part("  " if short and count else "   " if count else " ")]
         if count:
             words = f"{count:,} need you" if count > 1 else "1 needs you"
             tooltip = "Go to the next task that needs you (n)."
