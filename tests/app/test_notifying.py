@@ -17,8 +17,18 @@ from tests.unit.delegation.asking import request
 from textual import events
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.notifying import Announcer, desktop_command, heading, notification_sequence, window_title, words
-from agentwatch.app.untold import PAUSE, STANDS, START, Untold
+from agentwatch.app.notifying import (
+    PAUSE,
+    STANDS,
+    START,
+    NotificationQueue,
+    Notifier,
+    desktop_command,
+    heading,
+    notification_sequence,
+    window_title,
+    words,
+)
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.attempt import Attempt
@@ -45,30 +55,30 @@ EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
 
 
 class Screen:
-    """Untold asks, a clock, and tasks that change."""
+    """Waiting asks, a clock, and tasks that change."""
 
     def __init__(self) -> None:
         self.at = 100.0
         self.tasks: dict[str, Task] = {}
-        self.untold = Untold(self.at, NOW)
-        self.untold.focus(here=False)
+        self.queue = NotificationQueue(self.at, NOW)
+        self.queue.focus(here=False)
 
     def ask(self, task_id: str, ask: str | None = "retry?", *, attempt: int = 1, ago: float = 0.0) -> Task:
         task = Task(task_id, task_id, updated_at=NOW - ago, attempts=[Attempt(attempt, State.FAILED)])
         task.question = task.ask = ask
         task.own_state = State.FAILED
         self.tasks[task_id] = task
-        self.untold.see(task_id, task, self.at)
+        self.queue.update(task_id, task, self.at)
         return task
 
     def leave(self, task_id: str) -> None:
         del self.tasks[task_id]
-        self.untold.see(task_id, None, self.at)
+        self.queue.update(task_id, None, self.at)
 
     def after(self, seconds: float) -> list[str]:
         """Who is told when so much time has passed."""
         self.at += seconds
-        return [task.task_id for task in self.untold.take(self.at, [t for t in self.tasks.values() if t.ask])]
+        return [task.task_id for task in self.queue.pop(self.at, [t for t in self.tasks.values() if t.ask])]
 
 
 @pytest.fixture
@@ -122,7 +132,7 @@ def test_which_claims_are_false_is_no_change(screen: Screen) -> None:
     task.verdict = Verdict.CONTRADICTED
     assert screen.after(STANDS) == ["api"]
     task.ask = "a claim is false: b.py, and 2 more"
-    screen.untold.see("api", task, screen.at)
+    screen.queue.update("api", task, screen.at)
     assert screen.after(PAUSE) == []
 
 
@@ -152,34 +162,34 @@ def test_what_was_there_at_the_start_is_not_told_however_late_it_is_read(screen:
 
 
 def test_whoever_looks_at_the_screen_is_not_told_and_not_afterwards_either(screen: Screen) -> None:
-    screen.untold.focus(here=True)
+    screen.queue.focus(here=True)
     screen.ask("api")
     assert screen.after(STANDS) == []
-    screen.untold.focus(here=False)
+    screen.queue.focus(here=False)
     screen.ask("ui")
     assert screen.after(STANDS) == ["ui"]
 
 
 def test_whoever_leaves_before_an_ask_has_stood_is_told(screen: Screen) -> None:
-    screen.untold.focus(here=True)
+    screen.queue.focus(here=True)
     screen.ask("api")
     assert screen.after(STANDS / 2) == []
-    screen.untold.focus(here=False)
+    screen.queue.focus(here=False)
     assert screen.after(STANDS) == ["api"]
 
 
 def test_a_key_says_that_the_window_has_the_focus(screen: Screen) -> None:
-    screen.untold.act(screen.at)
+    screen.queue.act(screen.at)
     screen.ask("api")
     assert screen.after(3_600) == []
 
 
 def test_where_nobody_knows_of_the_focus_it_waits_until_no_key_is_pressed() -> None:
     screen = Screen()
-    screen.untold = Untold(screen.at, NOW)
+    screen.queue = NotificationQueue(screen.at, NOW)
     screen.ask("api")
     assert screen.after(PAUSE - 1) == []
-    screen.untold.act(screen.at)
+    screen.queue.act(screen.at)
     assert screen.after(PAUSE - 1) == []
     assert screen.after(1) == ["api"]
 
@@ -200,7 +210,7 @@ def asks(screen: Screen, *requests: Request) -> Task:
     """A task whose program asks this."""
     task = screen.ask("api", request_words(requests[0]) if requests else None)
     task.requests, task.own_state = requests, State.BLOCKED
-    screen.untold.see("api", task, screen.at)
+    screen.queue.update("api", task, screen.at)
     return task
 
 
@@ -222,7 +232,7 @@ def test_a_request_of_now_is_news_on_a_task_that_was_silent_before(screen: Scree
     screen.ask("api", None, ago=100)
     task = screen.tasks["api"]
     task.ask, task.requests = "allow? Bash", (request(1, asked_at=NOW + 1),)
-    screen.untold.see("api", task, screen.at)
+    screen.queue.update("api", task, screen.at)
     assert screen.after(STANDS) == ["api"]
 
 
@@ -286,7 +296,7 @@ def alarmed(
     task.own_state = State.WORKING
     task.question = task.ask = f"used {tokens}k tokens, alarm at 200k" if alarms else None
     screen.tasks[task_id] = task
-    screen.untold.see(task_id, task, screen.at)
+    screen.queue.update(task_id, task, screen.at)
     return task
 
 
@@ -342,14 +352,14 @@ def test_fifty_alarms_are_one_notification(screen: Screen) -> None:
 
 
 class Operator:
-    """An announcer whose terminal, bell and clock are here, on a workspace with one failed task."""
+    """A notifier whose terminal, bell and clock are here, on a workspace with one failed task."""
 
     def __init__(self, settings: Settings, environment: dict[str, str] | None = None) -> None:
         self.at = 100.0
         self.written: list[str] = []
         self.bells = 0
         self.monitor: Monitor = monitor_of(settings=settings, workspace="/home/kim/my;shop")[0]
-        self.announcer = Announcer(
+        self.notifier = Notifier(
             self.monitor,
             self.written.append,
             self._ring,
@@ -357,7 +367,7 @@ class Operator:
             steady=lambda: self.at,
             environment=environment or {},
         )
-        self.announcer.focus(here=False)
+        self.notifier.queue.focus(here=False)
 
     def _ring(self) -> None:
         self.bells += 1
@@ -368,9 +378,9 @@ class Operator:
             scene.handoff(task_id, ago=10)
             scene.returned(task_id, Outcome.FAILED, ago=0)
         self.monitor.load(Batch(scene.take(), self.monitor.health))
-        self.announcer.see(task_ids)
+        self.notifier.update(task_ids)
         self.at += PAUSE
-        self.announcer.tell()
+        self.notifier.notify()
 
     async def until(self, holds: Callable[[], object]) -> None:
         for _ in range(3_000):
@@ -391,9 +401,9 @@ ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or ab
 
 async def test_by_default_title_and_bell_and_the_terminal_where_the_desktop_has_no_route() -> None:
     operator = Operator(Settings())
-    operator.announcer.see([])
+    operator.notifier.update([])
     operator.fail("api")
-    operator.announcer.tell()
+    operator.notifier.notify()
     assert operator.written == ["\x1b]0;agentwatch: my,shop\x1b\\", TITLE, ASKED]
     assert operator.bells == 1
 
@@ -451,7 +461,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
             scene.returned(task_id, Outcome.FAILED, ago=0)
             await stage.see(task_id)
             at[0] += PAUSE
-            app.announcer.tell()
+            app.notifier.notify()
 
         async def told(*tasks: str) -> None:
             """Wait until these are all notifications so far, each of one task."""
@@ -482,13 +492,13 @@ async def test_an_alarm_is_told_once_with_its_program_also_over_restarts(
 
     async def start(tokens: int, *, focused: bool = False) -> list[str]:
         operator = Operator(Settings(alarms_tokens=200_000, notify_title=False))
-        operator.announcer.focus(here=focused)
+        operator.notifier.queue.focus(here=focused)
         run = replace(ROOT, session_id="api", parent_session="root", title="api", tokens=tokens)
         run = replace(run, updated_at=NOW + 1)
         operator.monitor.load(Batch((Ran(1, NOW, "codex:api", run),), operator.monitor.health))
-        operator.announcer.see(["api"])
+        operator.notifier.update(["api"])
         operator.at += PAUSE
-        operator.announcer.tell()
+        operator.notifier.notify()
         await asyncio.sleep(0.3)
         return [text.removesuffix("\x1b\\").rpartition(";")[2] for text in operator.written]
 

@@ -59,14 +59,14 @@ async def test_the_last_state_of_a_lost_task_is_faint() -> None:
 
 async def test_a_host_that_comes_and_goes_rings_no_second_time() -> None:
     async with stage(scene=busy(), size=(140, 24), settled=True) as s:
-        untold = s.app.announcer._untold
-        untold._since.clear()
+        queue = s.app.notifier.queue
+        queue._since.clear()
         for at in range(3):
             s.source.push([Lost(0, NOW - 180 + at), Tick(0, NOW + at)])
             await s.until(lambda: s.app.monitor.tree.lost_since is not None)
             s.source.push([Reached(0, NOW)])
             await s.until(lambda: s.app.monitor.tree.lost_since is None)
-        assert not untold._since
+        assert not queue._since
         assert isinstance(s.app, AgentwatchApp)
 
 

@@ -134,13 +134,13 @@ class AgentwatchApp(App[None]):
             self._take_monitor(monitor)
 
     def _take_monitor(self, monitor: Monitor) -> None:
-        from agentwatch.app.notifying import Announcer  # not for the first frame
+        from agentwatch.app.notifying import Notifier  # not for the first frame
 
         self.monitor = monitor
         self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
-        self.announcer = Announcer(monitor, self._write, self.bell, clock=self.clock, steady=self.steady)
+        self.notifier = Notifier(monitor, self._write, self.bell, clock=self.clock, steady=self.steady)
         if self._is_here is not None:
-            self.announcer.focus(here=self._is_here)
+            self.notifier.queue.focus(here=self._is_here)
 
     @property
     def is_settled(self) -> bool:
@@ -250,13 +250,13 @@ class AgentwatchApp(App[None]):
 
     def announce(self, changed: frozenset[str]) -> None:
         """These tasks have changed: an operator who looks elsewhere is told of those that ask."""
-        self.announcer.see(changed)
-        if self.announcer.is_waiting and self._telling is not None:
+        self.notifier.update(changed)
+        if self.notifier.queue.is_waiting and self._telling is not None:
             self._telling.resume()
 
     def _tell(self) -> None:
-        self.announcer.tell()
-        if not self.announcer.is_waiting and self._telling is not None:
+        self.notifier.notify()
+        if not self.notifier.queue.is_waiting and self._telling is not None:
             self._telling.pause()
 
     def _write(self, sequence: str) -> None:
@@ -273,13 +273,13 @@ class AgentwatchApp(App[None]):
     def _focus(self, *, here: bool) -> None:
         self._is_here = here
         if self._updates is not None:
-            self.announcer.focus(here=here)
+            self.notifier.queue.focus(here=here)
 
     async def on_event(self, event: events.Event) -> None:
         # One that was forwarded comes back up later than it was pressed.
         is_act = isinstance(event, events.Key | events.MouseDown) and not event.is_forwarded
         if is_act and self._updates is not None:
-            self.announcer.act()
+            self.notifier.queue.act(self.steady())
         if isinstance(event, Typed) and not event.is_forwarded:
             is_first = not self._typeahead.is_waiting
             if self._opening is not None and self.screen_stack and leaves(event, self.screen, is_first=is_first):

@@ -11,13 +11,13 @@ import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.app.untold import Untold, alarm_keys
 from agentwatch.config import Settings
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import Alarm, State, Task
 from agentwatch.place import state_directory
 from agentwatch.presence import claim_alarms
 from agentwatch.programs import find_program, resolve_command
@@ -27,6 +27,12 @@ from agentwatch.view.words import in_line, name_of, plural, program_of, question
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
+STANDS: Final = 2.0
+"""Seconds for which an ask must stand before it is notified, and must be gone before it can be again."""
+PAUSE: Final = 10.0
+"""Seconds between two notifications, and after the last key where nobody says which window has the focus."""
+START: Final = 60.0
+"""Seconds from the start in which an ask older than the start was there already, however late it is read."""
 _PATIENCE: Final = 8.0
 """Seconds that a command may take: less than `PAUSE`, so that they never pile up."""
 
@@ -126,8 +132,123 @@ def run(command: Sequence[str]) -> str | None:
     return f"{name} ended with exit code {code}" if code else None
 
 
-class Announcer:
-    """Tells the operator of one monitor. `write` takes what goes to the terminal as it is.
+_Mark = tuple[int, State, str | None]
+
+
+class NotificationQueue:
+    """The asks of which an operator who looks elsewhere has to be notified: which of them, and when. No I/O, no clock.
+
+    `at` is seconds of a clock that nobody sets; `started_at` is the start in seconds since the epoch, as files have it.
+    """
+
+    def __init__(self, at: float, started_at: float) -> None:
+        self._opened_at, self._started_at = at, started_at
+        self._known: dict[str, tuple[_Mark, float | None]] = {}
+        """The asks that need no notification any more, and since when nobody asks them."""
+        self._since: dict[str, float] = {}
+        self._rung: set[str] = set()
+        """The alarms and requests of which the operator was notified: of each once."""
+        self._at_work: set[str] = set()
+        """The tasks that were seen at work without an ask."""
+        self.on_screen: list[Task] = []
+        """The tasks for which the screen was enough, until somebody empties it."""
+        self._notified_at = float("-inf")
+        # Until the terminal says whether its window has the focus, nobody knows.
+        self._focus: bool | None = None
+        # An operator who has just started the program looks at it.
+        self._acted_at = at
+
+    def focus(self, *, here: bool) -> None:
+        """The terminal says whether its window has the focus."""
+        self._focus = here
+        if not here:
+            self._acted_at = float("-inf")
+
+    def act(self, at: float) -> None:
+        """The operator has pressed a key."""
+        self._acted_at = at
+        if self._focus is not None:
+            self._focus = True
+
+    def update(self, task_id: str, task: Task | None, at: float) -> None:
+        """A task has changed, or is no longer there."""
+        known, gone_at = self._known.get(task_id, (None, None))
+        if task is None or task.ask is None:
+            if task is not None and task.state is State.WORKING:
+                self._at_work.add(task_id)
+            self._since.pop(task_id, None)
+            if known is not None and gone_at is None:
+                self._known[task_id] = known, at
+            return
+        mark = _mark(task)
+        is_known = known == mark and (gone_at is None or at < gone_at + STANDS)
+        is_old = at < self._opened_at + START and task.updated_at < self._started_at
+        if asked := _asked(task):
+            # Of each request once, whichever others are open beside it.
+            is_known = is_known or asked <= self._rung
+            is_old = is_old and max(one.asked_at for one in task.requests if one.is_open) < self._started_at
+            if is_known or is_old:
+                self._rung |= asked
+        elif task.alarms:
+            # Nothing is written when a process ends, or time is up.
+            is_old = is_old and task_id not in self._at_work and known is None
+            is_known = is_known or alarm_keys(task) <= self._rung
+        if is_known or is_old:
+            self._known[task_id] = mark, None
+            self._since.pop(task_id, None)
+        else:
+            self._since.setdefault(task_id, at)
+
+    def pop(self, at: float, tasks: Sequence[Task]) -> list[Task]:
+        """Those of the asking tasks that are due now, in one notification. Each is returned once."""
+        if not self.is_due(at):
+            return []
+        new = [task for task in tasks if task.task_id in self._since]
+        self._rung |= {key for task in new for key in alarm_keys(task) | _asked(task)}
+        self._known |= {task.task_id: (_mark(task), None) for task in new}
+        self._since.clear()
+        if self._focus:
+            self.on_screen += new
+            return []
+        self._notified_at = at
+        return new
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something for `pop`, perhaps not yet."""
+        return bool(self._since)
+
+    def is_due(self, at: float) -> bool:
+        """Whether there is something for `pop`."""
+        if not self._since or at < min(self._since.values()) + STANDS:
+            return False
+        return self._focus is True or at >= max(self._notified_at, self._acted_at) + PAUSE
+
+
+def _asked(task: Task) -> set[str]:
+    """The ids of the requests that wait for the operator."""
+    return {one.request_id for one in task.requests if one.waits_for_operator}
+
+
+def _mark(task: Task) -> _Mark:
+    """What makes an ask another one. Which claims are false changes with every file that the agents write, and how much
+    was used with every record."""
+    asked = " ".join(sorted(_asked(task) or alarm_keys(task))) or task.ask
+    return task.attempt, task.own_state, None if task.contradicted else asked
+
+
+def alarm_keys(task: Task, task_id: str | None = None) -> set[str]:
+    """What makes an alarm another one, in a few characters for each; `task_id` is another name for the task. A process
+    that is gone again after a sign of life is another one."""
+    run = task.run
+    whose = task_id or task.task_id, task.attempt, run.session_id if run is not None else None
+    last = run.updated_at if run is not None else None
+    facts = ((*whose, alarm.value, last if alarm is Alarm.GONE else None) for alarm in task.alarms)
+    return {blake2b(repr(one).encode(errors="surrogatepass"), digest_size=8).hexdigest() for one in facts}
+
+
+class Notifier:
+    """Notifies the operator of one monitor. `write` sends a sequence to the terminal as it is.
 
     `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets. Everything but the command runs
     on the event loop.
@@ -143,109 +264,85 @@ class Announcer:
         steady: Callable[[], float],
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._monitor = monitor
-        self._settings = monitor.settings
-        self._write = write
-        self._bell = bell
-        self._clock = clock
-        self._steady = steady
+        self._monitor, self._settings = monitor, monitor.settings
+        self._write, self._bell, self._clock, self._steady = write, bell, clock, steady
         self._environment = os.environ if environment is None else environment
         self._command = desktop_command(self._settings, self._environment)
-        self._untold = Untold(steady(), clock())
+        self._name = monitor.title.removesuffix("/")
         self._title = ""
+        self.queue = NotificationQueue(steady(), clock())
 
-    @property
-    def _name(self) -> str:
-        return self._monitor.title.removesuffix("/")
-
-    def focus(self, *, here: bool) -> None:
-        """The terminal says whether its window has the focus."""
-        self._untold.focus(here=here)
-
-    def act(self) -> None:
-        """The operator has pressed a key."""
-        self._untold.act(self._steady())
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether there is something to tell, sooner or later."""
-        return self._untold.is_waiting
-
-    def see(self, changed: Iterable[str]) -> None:
-        """Tasks have changed: the title says at once how many ask, all else comes with `tell`."""
+    def update(self, changed: Iterable[str]) -> None:
+        """Tasks have changed: the title says at once how many ask, all else comes with `notify`."""
         tree, at = self._monitor.tree, self._steady()
         for task_id in changed:
-            self._untold.see(task_id, tree.tasks.get(task_id), at)
+            self.queue.update(task_id, tree.tasks.get(task_id), at)
         title = window_title(self._name, tree.totals.needs_operator)
         if self._settings.notify_title and title != self._title:
             self._title = title
             self._write(title_sequence(title))
 
-    def tell(self) -> None:
-        """Tell what is to be told by now; to be called about once a second while something `is_waiting`."""
+    def notify(self) -> None:
+        """Notify of all that is due; to be called about once a second while something is waiting."""
         at = self._steady()
-        if not self._untold.is_due(at):
+        if not self.queue.is_due(at):
             return
-        tasks = self._untold.take(at, self._monitor.tree.asking())
-        on_screen, self._untold.on_screen = self._untold.on_screen, []
+        tasks = self.queue.pop(at, self._monitor.tree.asking())
+        on_screen, self.queue.on_screen = self.queue.on_screen, []
         if self._settings.read_only or not any(task.alarms for task in (*tasks, *on_screen)):
-            self._announce(tasks)
-        else:
-            self._claim(tasks, on_screen)
-
-    def _claim(self, tasks: list[Task], on_screen: list[Task]) -> None:
-        """Tell of these tasks, of alarms only where nobody has told of them before."""
+            self._send(tasks)
+            return
+        # Of alarms only where no other screen has notified of them before.
         loop = asyncio.get_running_loop()
         keys = [(task, *self._keys(task)) for task in (*tasks, *on_screen)]
 
-        def claim_all() -> None:
+        def claim() -> None:
             by_workspace: dict[Path, set[str]] = {}
             for _, workspace, some in keys:
                 by_workspace.setdefault(workspace, set()).update(some)
             states = {state_directory(workspace): some for workspace, some in by_workspace.items()}
             new = {key for state, some in states.items() for key in claim_alarms(state, some)}
-            told = [task for task, _, some in keys[: len(tasks)] if not some or not new.isdisjoint(some)]
+            claimed = [task for task, _, some in keys[: len(tasks)] if not some or not new.isdisjoint(some)]
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._announce, told)
+                loop.call_soon_threadsafe(self._send, claimed)
 
-        Thread(target=claim_all, name="agentwatch-told", daemon=True).start()
+        Thread(target=claim, name="agentwatch-told", daemon=True).start()
 
     def _keys(self, task: Task) -> tuple[Path, set[str]]:
-        """The alarms of a task, and the workspace that it belongs to."""
+        """The workspace that a task belongs to, and its alarms."""
         monitor, task_id = self._monitor.of(task.task_id)
         return monitor.workspace, alarm_keys(task, task_id)
 
-    def _announce(self, tasks: list[Task]) -> None:
-        if tasks:
-            if self._settings.notify_bell:
-                self._bell()
-            self._show(heading(self._name), words(tasks, self._clock()))
-
-    def _show(self, head: str, text: str) -> None:
+    def _send(self, tasks: list[Task]) -> None:
         """By one route, unless the settings ask for both: the terminal's where the desktop has none."""
+        if not tasks:
+            return
+        if self._settings.notify_bell:
+            self._bell()
+        head, text = heading(self._name), words(tasks, self._clock())
         if self._command is None or self._settings.notify_terminal:
             self._ask_terminal(head, text)
-        if self._command is not None:
-            loop = asyncio.get_running_loop()
-            command = self._command(head, text)
+        if self._command is None:
+            return
+        loop, command = asyncio.get_running_loop(), self._command(head, text)
 
-            def notify() -> None:
-                trouble = run(command)
-                # The loop is closed where the operator has left meanwhile.
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(self._note, trouble, head, text)
+        def run_command() -> None:
+            problem = run(command)
+            # The loop is closed where the operator has left meanwhile.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._take_problem, problem, head, text)
 
-            # Not a worker: leaving the program waits for those.
-            Thread(target=notify, name="agentwatch-notify", daemon=True).start()
+        # Not a worker: leaving the program waits for those.
+        Thread(target=run_command, name="agentwatch-notify", daemon=True).start()
 
     def _ask_terminal(self, head: str, text: str) -> None:
         if self._settings.notify_terminal is not False:
             self._write(notification_sequence(head, text, self._environment))
 
-    def _note(self, trouble: str | None, head: str, text: str) -> None:
-        """A command has ended. One that fails is told once, and not tried again: the terminal takes its place."""
-        if trouble is not None and self._command is not None:
+    def _take_problem(self, problem: str | None, head: str, text: str) -> None:
+        """A command that fails is told once, and not tried again: the terminal takes its place."""
+        if problem is not None and self._command is not None:
             self._command = None
-            self._monitor.complaints.append(f"No desktop notifications from now on: {trouble}")
+            self._monitor.complaints.append(f"No desktop notifications from now on: {problem}")
             if not self._settings.notify_terminal:
                 self._ask_terminal(head, text)
