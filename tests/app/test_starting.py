@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from importlib import import_module
 
 import pytest
 from tests.app.scenes import monitor_of, shop
@@ -136,26 +135,3 @@ async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing()
         assert await said_of("n") == ["Nobody needs you now."]
         assert await said_of("R") == ["Nobody needs you now, and no task is marked."]
         assert await said_of("H") == ["There is no history: nothing here is that old."]
-
-
-async def test_the_details_are_loaded_behind_the_first_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[tuple[str, bool]] = []
-    monkeypatch.setattr(main, "_WITHOUT_TASKS", 3600.0)
-    monitor, source = monitor_of(health=Health("starting", "reading the workspace"))
-
-    def load(name: str) -> object:
-        loaded.append((name, bool(monitor.tree.tasks)))
-        return import_module(name)
-
-    monkeypatch.setattr(main, "import_module", load)
-    app = AgentwatchApp(monitor)
-    async with app.run_test(size=(140, 40)) as pilot:
-        screen = app.screen
-        assert isinstance(screen, main.MainScreen)
-        while monitor.health is not source.health:
-            await pilot.pause(0.01)
-        assert loaded == []
-        source.push(shop().take())
-        while screen.details is None:
-            await pilot.pause(0.01)
-    assert loaded == [("agentwatch.app.widgets.details", True)]

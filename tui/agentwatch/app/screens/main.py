@@ -15,7 +15,6 @@ from textual.containers import Horizontal, Vertical
 
 from agentwatch.app.actions import VIEWS, Home, Place, bindings
 from agentwatch.app.messages import STILL_READING, Missing, Refused, ScreenComplete, TreeUpdated
-from agentwatch.app.once import once
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
@@ -32,14 +31,6 @@ if TYPE_CHECKING:
 
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
-_WITHOUT_TASKS: Final = 2.0
-"""Seconds after which the details are loaded, though no task is there yet."""
-_BEHIND_TASK: Final = 0.1
-"""Seconds in which the first task is drawn."""
-_SELDOM: Final = 60.0
-"""Seconds after which everything is drawn that may read differently, whatever is known of it."""
-_OLD: Final = 3_600.0
-"""Seconds after which how long ago something was changes seldom."""
 _ROOMY: Final = 140
 """Columns from which the tree is the wider one: the details keep what their columns need."""
 
@@ -74,9 +65,7 @@ class MainScreen(DetailedScreen[None]):
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
         self._empty = Empty(monitor)
-        self._has_begun_details = False
         self._told: set[str] = set()
-        self._aged_at = float("-inf")
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -94,6 +83,8 @@ class MainScreen(DetailedScreen[None]):
         yield self.header
         with Horizontal(id="body"), Vertical(id="left"):
             yield self.task_tree
+            yield self._empty
+            yield self.filter_bar
         yield self.needs_you
         yield self.footer
 
@@ -104,24 +95,9 @@ class MainScreen(DetailedScreen[None]):
         else:
             self.set_focus(self.task_tree)
         self.needs_you.refresh_tasks(self._monitor.tree.tasks)
-        self.set_interval(PERIOD, self._show_ages)
-        self.call_after_refresh(self._add_rest)
-
-    async def _add_rest(self) -> None:
-        """Mount what the first frame does not wait for."""
-        left = self.query_one("#left")
-        # Not so where the operator has left already.
-        if left.is_attached:
-            await left.mount(self._empty, self.filter_bar)
-            once(self, _WITHOUT_TASKS, self._begin_details)
-            self.post_message(ScreenComplete())
-
-    def _begin_details(self) -> None:
-        """Load the details, once: behind the first task, which would wait for them."""
-        if not self._has_begun_details:
-            self._has_begun_details = True
-            # Not after the next refresh: that may be over before the task is drawn.
-            once(self, _BEHIND_TASK, lambda: self.run_worker(self._add_details()))
+        self.set_interval(PERIOD, self.show_details)
+        self.call_after_refresh(self.post_message, ScreenComplete())
+        self.run_worker(self._add_details())
 
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
@@ -157,12 +133,10 @@ class MainScreen(DetailedScreen[None]):
         super().refresh_tasks(event)
         if self.task_tree.cursor_group is not None:
             self.show_details()
-        if self._monitor.tree.tasks or self._monitor.health.mode != "starting":
-            self._begin_details()
 
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
-        if empty and self._empty.is_attached:
+        if empty:
             self._empty.refresh_text()
         if empty != self.has_class("-empty"):
             self.set_class(empty, "-empty")
@@ -171,14 +145,6 @@ class MainScreen(DetailedScreen[None]):
             elif self.focused is None:
                 self.set_focus(self.task_tree)
             self._show_place()
-
-    def _show_ages(self) -> None:
-        """Have the details say how long ago something was, where that is not the same for minutes."""
-        task, now = self._monitor.tree.tasks.get(self.task_id or ""), self._clock()
-        is_old = task is not None and not task.state.is_open and now - (task.alive_at or now) > _OLD
-        if not is_old or now - self._aged_at >= _SELDOM:
-            self._aged_at = now
-            self.show_details()
 
     @on(TaskTree.Selected)
     def _take_selection(self, event: TaskTree.Selected) -> None:
@@ -346,19 +312,18 @@ class MainScreen(DetailedScreen[None]):
     def action_filter(self) -> None:
         if self._is_in_details and self.details is not None and "live.search" in self.details.offered:
             self.details.action_search()
-        # Tasks or not: without the field, what is typed would be commands.
-        elif self.filter_bar.is_attached:
+        else:
             self.filter_bar.write()
 
     def on_paste(self, event: events.Paste) -> None:
         """A filter that is pasted, slash and all, is as good as a typed one."""
         line = next(iter(event.text.splitlines()), "")
-        if line.startswith("/") and self.filter_bar.is_attached:
+        if line.startswith("/"):
             self.filter_bar.write(line[1:])
 
     def action_filter_state(self, step: int) -> None:
         """Show what is in the next state that there is."""
-        if self._has_tasks() and self.filter_bar.is_attached:
+        if self._has_tasks():
             totals = self._monitor.tree.totals
             self.filter_bar.step(totals.states, step, asks=totals.needs_operator > 0)
 
@@ -369,8 +334,8 @@ class MainScreen(DetailedScreen[None]):
 
     def action_view(self, number: int) -> None:
         """Show what a saved view looks for; the key of the one that is on shows everything again."""
-        # Without views, and before the filter's line is there, the key is that of a tab.
-        if not self._views or not self.filter_bar.is_attached:
+        # Without views the key is that of a tab.
+        if not self._views:
             raise SkipAction
         if number >= len(self._views):
             self.notify(f"Your settings have {plural(len(self._views), 'view')}.", markup=False, timeout=3)
