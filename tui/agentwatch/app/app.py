@@ -47,7 +47,7 @@ from agentwatch.presence import come_back
 from agentwatch.text import clean, words_of
 
 if TYPE_CHECKING:
-    from agentwatch.app.putting_aside import PuttingAside
+    from agentwatch.app.acknowledging import Acknowledger
     from agentwatch.app.screens.main import MainScreen
     from agentwatch.delegation.claims import Call
     from agentwatch.delegation.decision import Action
@@ -445,26 +445,26 @@ class AgentwatchApp(App[None]):
         screen, tree = self.screen, self._main.task_tree
         if screen is self._main:
             group, roots = tree.cursor_group or "", tree.group_roots()
-            await self._putting_aside().acknowledge(tree.cursor_id, wide=True, group=group, roots=roots)
+            await self._acknowledger().acknowledge(tree.cursor_id, wide=True, group=group, roots=roots)
         elif not screen.is_modal:
-            await self._putting_aside().acknowledge(getattr(screen, "task_id", None), wide=False)
+            await self._acknowledger().acknowledge(getattr(screen, "task_id", None), wide=False)
 
     @work(group="aside", exclusive=True)
     async def action_snooze(self) -> None:
         """Put the selected task aside for a while."""
         if not self.screen.is_modal:
-            await self._putting_aside().snooze(getattr(self.screen, "task_id", None))
+            await self._acknowledger().snooze(getattr(self.screen, "task_id", None))
 
     @work(group="aside.undo")
     async def action_undo_aside(self) -> None:
         """Take back what was put aside last."""
         if not self.screen.is_modal:
-            self._main.task_tree.undo(await self._putting_aside().undo())
+            self._main.task_tree.undo(await self._acknowledger().undo())
 
-    def _putting_aside(self) -> PuttingAside:
-        from agentwatch.app.putting_aside import PuttingAside  # not for the first frame
+    def _acknowledger(self) -> Acknowledger:
+        from agentwatch.app.acknowledging import Acknowledger  # not for the first frame
 
-        return PuttingAside(self, self._main.sought, self.monitor, self.clock, self.steady)
+        return Acknowledger(self, self._main.sought, self.monitor, self.clock, self.steady)
 
     def action_review(self) -> None:
         """Decide about the marked tasks, or all that need the operator, one after another."""

@@ -94,7 +94,7 @@ class MainScreen(DetailedScreen[None]):
             self.footer.show_place(Place.EMPTY)
         else:
             self.set_focus(self.task_tree)
-        self.needs_you.refresh_tasks(self._monitor.tree.tasks)
+        self.needs_you.fit()
         self.set_interval(PERIOD, self.show_details)
         self.call_after_refresh(self.post_message, ScreenComplete())
         self.run_worker(self._add_details())
@@ -128,7 +128,7 @@ class MainScreen(DetailedScreen[None]):
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
-        self.needs_you.refresh_tasks(event.changed)
+        self.needs_you.fit()
         self._show_emptiness()
         super().refresh_tasks(event)
         if self.task_tree.cursor_group is not None:

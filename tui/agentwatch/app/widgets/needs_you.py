@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,21 +23,16 @@ from agentwatch.view.words import in_line, name_of, told_apart
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
-TALL: Final = 30
+_TALL: Final = 30
 """Lines of screen from which the strip may take more than one."""
 _LINES: Final = 6
 """Lines that it takes at most, and no more than one of ten of the screen's."""
-_LEAD: Final = 12
-_SHORT_LEAD: Final = 7
-"""Cells in front of the tasks where each has a line."""
 _LONGEST_NAME: Final = 36
 """Cells of a name at most, and no more than a quarter of the screen's."""
 _LEAST_OF_TASK: Final = 24
 """Cells without which a task is not begun with in the one line."""
 _ROOMY: Final = 60
 """From this width on there are words in place of signs, and the line says what waits for a task."""
-_HERE: Final = "▌"
-"""Beside the task on which the cursor stands, as in the tree: colour alone would not say it everywhere."""
 
 
 class NeedsYou(LineWidget):
@@ -58,39 +53,28 @@ class NeedsYou(LineWidget):
         super().__init__()
         self._tree = tree
         self._clock = clock
-        self._shown: frozenset[str] = frozenset()
-        self._count = 0
         self._sought = Query()
-        self._asking = 0
-        """How many ask whom the filter shows."""
+        self._inside: Sequence[str] = ()
+        """The ids of those who ask and whom the filter shows."""
         self._outside = ""
         self._spans: list[list[tuple[int, str]]] = []
+        """By line: the last cell of each task, and its id."""
         self.cursor_id: str | None = None
-
-    def refresh_tasks(self, changed: Collection[str]) -> None:
-        """Show who asks now, where that may be another picture since these tasks have changed."""
-        queue = self._tree.queue
-        is_other = bool(self._sought and queue) or len(queue) != self._count
-        if is_other or any(task_id in self._shown or task_id in queue for task_id in changed):
-            self._count = len(queue)
-            self.fit()
 
     def seek(self, sought: Query) -> None:
         """A filter is on: show those whom it shows, and how many are outside of it."""
         self._sought = sought
         self.fit()
 
-    def _inside(self) -> Sequence[str]:
-        """The ids of those who ask and whom the filter shows."""
-        now, tasks = self._clock(), self._tree.tasks
-        return [task_id for task_id in self._tree.queue if self._sought.matches(tasks[task_id], now)]
-
     def fit(self) -> None:
-        """Take as many lines as the screen has room for."""
-        height = self.screen.size.height
-        tall = height >= TALL
-        inside = len(self._inside()) if self._sought else self._count
-        lines = min(inside + (inside < self._count), _LINES, height // 10) if tall else min(self._count, 1)
+        """Show who asks now, in as many lines as the screen has room for."""
+        height, now, tasks = self.screen.size.height, self._clock(), self._tree.tasks
+        queue = list(self._tree.queue)
+        self._inside = [one for one in queue if self._sought.matches(tasks[one], now)] if self._sought else queue
+        tall = height >= _TALL
+        outside = len(queue) - len(self._inside)
+        self._outside = f"  {outside:,} outside{' the filter' if self.size.width >= _ROOMY else ''}" if outside else ""
+        lines = min(len(self._inside) + (outside > 0), _LINES, height // 10) if tall else min(len(queue), 1)
         self.display = lines > 0
         self.set_class(tall, "-tall")
         self.styles.height = lines + 1 if tall else lines
@@ -101,77 +85,60 @@ class NeedsYou(LineWidget):
         self.screen.screen_layout_refresh_signal.subscribe(self, lambda _screen: self._lift_toasts())
 
     def _lift_toasts(self) -> None:
-        """One line that is told in passing stands over the footer, whose words are always the same; what has more
-        lines would cover the strip, and stands above it."""
+        """One line that is told in passing stands over the footer, whose words are always the same; a longer one would
+        cover the strip, and stands above it."""
         for rack in self.screen.query_children("ToastRack"):
             lines = sum(toast.outer_size.height for toast in rack.query("Toast"))
             rack.styles.margin = (0, 0, self.outer_size.height + 1 if self.display and lines > 1 else 0, 0)
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         self._spans = []
-        queue = self._tree.queue
+        queue, tasks = list(self._tree.queue), self._tree.tasks
+        inside = [task_id for task_id in self._inside if task_id in self._tree.queue]
         if not queue:
             return []
-        # Without a filter nobody looks at all of them.
-        inside = self._inside() if self._sought else None
-        self._asking = len(queue) if inside is None else len(inside)
-        outside = len(queue) - self._asking
-        self._outside = f"  {outside:,} outside{' the filter' if width >= _ROOMY else ''}" if outside else ""
-        lines = min(_LINES, self.screen.size.height // 10)
-        is_tall = self.has_class("-tall")
-        count = max(lines - bool(outside), 1) if is_tall else width // _LEAST_OF_TASK + 1
+        lines, is_tall = min(_LINES, self.screen.size.height // 10), self.has_class("-tall")
+        count = max(lines - bool(self._outside), 1) if is_tall else width // _LEAST_OF_TASK + 1
         # In one line: the selected one, where it asks, and those after it; else the most important ones, and always one
         # that runs out.
-        runs_out = any(_runs_out(self._tree.tasks[one]) is not None for one in queue.some(1))
-        first = None if is_tall or runs_out else self.cursor_id
-        if inside is None:
-            ids = queue.some(count, first)
-        else:
-            start = inside.index(first) if first in inside else 0
-            ids = [*inside[start:], *inside[:start]][:count]
-        is_asking = self.cursor_id in (queue if inside is None else inside)
-        if is_tall and self.cursor_id is not None and self.cursor_id not in ids and is_asking:
+        is_asking = self.cursor_id in inside
+        start = 0 if is_tall or not is_asking or _runs_out(tasks[queue[0]]) else inside.index(self.cursor_id or "")
+        ids = [*inside[start:], *inside[:start]][:count]
+        if is_tall and is_asking and self.cursor_id not in ids:
             # The last of the most important ones gives way to the selected one.
-            ids[-1] = self.cursor_id
+            ids[-1] = self.cursor_id or ""
+        lead = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
+        rest = [Part(self._outside, palette.muted)] if self._outside else []
         if not ids:
-            self._spans.append([(width, task_id) for task_id in queue.some(1)])
-            return [[Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs), *self._rest(palette)]]
-        self._shown = frozenset(ids)
-        tasks = [self._tree.tasks[task_id] for task_id in ids]
-        if is_tall:
-            told = self._list(tasks, width, self._clock(), palette)
-            start = _LEAD if width >= _ROOMY else _SHORT_LEAD
-            return [*told, [Part(" " * start), *self._rest(palette)]] if outside and len(told) < lines else told
-        return [self._line(tasks, width, self._clock(), palette)]
+            self._spans.append([(width, queue[0])])
+            return [[*lead, *rest]]
+        shown, more = [tasks[one] for one in ids], len(inside)
+        if not is_tall:
+            return [[*self._line(shown, lead, more, width, palette), *rest]]
+        told = self._list(shown, lead, more - len(shown), width, palette)
+        return [*told, [Part(" " * _lead_width(width)), *rest]] if rest and len(told) < lines else told
 
-    def _rest(self, palette: Palette) -> Parts:
-        """How many ask whom the filter does not show."""
-        return [Part(self._outside, palette.muted)] if self._outside else []
-
-    def _list(self, tasks: Sequence[Task], width: int, now: float, palette: Palette) -> list[Parts]:
-        """One task a line, in columns."""
-        roomy = width >= _ROOMY
-        start = _LEAD if roomy else _SHORT_LEAD
-        holds = [f" {self._holds(task)}" if roomy else "" for task in tasks]
+    def _list(self, tasks: Sequence[Task], lead: Parts, more: int, width: int, palette: Palette) -> list[Parts]:
+        """One task a line, in columns; in the last, that there are so many more."""
+        start, now = _lead_width(width), self._clock()
+        holds = [f" {self._holds(task)}" if width >= _ROOMY else "" for task in tasks]
         holding = max(map(len, holds))
         called = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
         names = max(map(cell_len, called))
         waits = [_waiting(task, now) for task in tasks]
         waiting = max(4, *map(len, waits))
+        words = f" +{more:,}{' more' if width >= _ROOMY and more < 1_000 else ''}" if more > 0 else ""
         lines: list[Parts] = []
         for number, task in enumerate(tasks):
-            more = self._asking - len(tasks) if number == len(tasks) - 1 else 0
-            words = f" +{more:,}{' more' if roomy and more < 1_000 else ''}" if more > 0 else ""
-            lead = [Part(left(words, start - 1), palette.muted)]
-            if not number:
-                word = "Needs you" if roomy else "‼"
-                lead = [Part(" "), Part(word, palette.needs), Part(" " * (start - 2 - len(word)))]
+            begin = [*lead, Part(" " * (start - 1 - width_of(lead)))]
+            if number:
+                begin = [Part(left(words if number == len(tasks) - 1 else "", start - 1), palette.muted)]
             tail = f" {holds[number]:>{holding}} "
             room = max(width - start - 2 - names - 2 - len(tail) - waiting - 1, 0)
             ask = "  " + left(clip_sentence(in_line(task, task.ask or ""), room), room)
             lines.append(
                 [
-                    *lead,
+                    *begin,
                     *self._mark(task, palette),
                     Part(left(called[number], names), palette.strong),
                     Part(ask, palette.accent) if task.task_id == self.cursor_id else Part(ask),
@@ -182,15 +149,14 @@ class NeedsYou(LineWidget):
             self._spans.append([(width, task.task_id)])
         return lines
 
-    def _line(self, tasks: Sequence[Task], width: int, now: float, palette: Palette) -> Parts:
-        """All in one line, as many as fit."""
-        parts = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
-        spans: list[tuple[int, str]] = []
+    def _line(self, tasks: Sequence[Task], lead: Parts, count: int, width: int, palette: Palette) -> Parts:
+        """All in one line, as many as fit of so many."""
+        parts, spans, now = [*lead], list[tuple[int, str]](), self._clock()
         room_of_places = 4 if any(task.host or task.scope for task in tasks) else 0
-        called = self._names(tasks, (12 if width < 60 else 16 if width < 100 else 24) + room_of_places)
+        called = self._names(tasks, (12 if width < _ROOMY else 16 if width < 100 else 24) + room_of_places)
         for number, task in enumerate(tasks):
             asked, tail = in_line(task, task.ask or ""), _waiting(task, now)
-            more = self._asking - number - 1
+            more = count - number - 1
             reserve = (len(f"  +{more:,} more") if more else 0) + len(self._outside)
             fixed = [*self._mark(task, palette, " "), Part(called[number] + " ", palette.strong)]
             room = width - 1 - width_of(parts) - width_of(fixed) - len(tail) - 1 - reserve
@@ -204,7 +170,7 @@ class NeedsYou(LineWidget):
             parts += [*fixed, Part(ask), Part(f" {holds}", palette.muted), Part(tail, _style_of_time(task, palette))]
             spans.append((width_of(parts), task.task_id))
         self._spans.append(spans)
-        return [*parts, *self._rest(palette)]
+        return parts
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
         """What these tasks are called in so many cells: several of one title each with the task that it is part of,
@@ -232,7 +198,8 @@ class NeedsYou(LineWidget):
 
     def _mark(self, task: Task, palette: Palette, gap: str = "") -> Parts:
         face = look(task)
-        here = Part(gap + (_HERE if task.task_id == self.cursor_id else " "), palette.accent)
+        # As in the tree: colour alone would not say it everywhere.
+        here = Part(gap + ("▌" if task.task_id == self.cursor_id else " "), palette.accent)
         return [here, Part(face.glyph + " ", palette.states[face.color])]
 
     def _holds(self, task: Task) -> str:
@@ -245,6 +212,11 @@ class NeedsYou(LineWidget):
             task_id = next((task_id for end, task_id in self._spans[place.y] if place.x < end), None)
             if task_id is not None:
                 self.post_message(self.Picked(task_id))
+
+
+def _lead_width(width: int) -> int:
+    """Cells in front of the tasks where each has a line."""
+    return 12 if width >= _ROOMY else 7
 
 
 def _style_of_time(task: Task, palette: Palette) -> Style:

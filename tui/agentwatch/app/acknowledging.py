@@ -1,9 +1,9 @@
-"""The keys that put asks aside: acknowledge, snooze, and undo. Nothing of it is a decision or reaches an agent."""
+"""Acknowledge, snooze, and undo: nothing of it is a decision or reaches an agent."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -27,20 +27,17 @@ from agentwatch.view.times import ago
 from agentwatch.view.words import name_of, plural
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
     from agentwatch.monitor import Monitor
     from agentwatch.view.query import Query
 
 _WIDTH: Final = 72
 _NAME_LENGTH: Final = 40
-_SLICE: Final = 500
-"""Tasks that are looked at in a go, before keys are."""
 _MORNING: Final = 9
 """The hour at which tomorrow begins, on the operator's clock."""
 
 
-class Heap(NamedTuple):
-    """Tasks that can be acknowledged together, and what they are called. `marks` are by the task's id on the screen."""
+class Scope(NamedTuple):
+    """Tasks that can be acknowledged together, and their name. `marks` are by the task's id on the screen."""
 
     name: str
     marks: Mapping[str, str]
@@ -123,8 +120,8 @@ class ChoiceScreen(ModalScreen[int | None]):
         leave(self, None)
 
 
-class PuttingAside:
-    """What the keys do. `sought` is the filter that is on; `clock` gives seconds since the epoch, `steady` those of a
+class Acknowledger:
+    """The keys' work. `sought` is the filter that is on; `clock` gives seconds since the epoch, `steady` those of a
     clock that nobody sets."""
 
     def __init__(
@@ -139,33 +136,38 @@ class PuttingAside:
         self._tree = monitor.tree
 
     async def acknowledge(self, task_id: str | None, *, wide: bool, group: str = "", roots: Sequence[str] = ()) -> None:
-        """Ask what is to be acknowledged, and put it aside: the selected task with what is below it; first, where it is
-        `wide`, what the filter finds; on the heading of a `group`, its `roots` with what is below them."""
+        """Ask which to acknowledge, and do so: the selected task with all below it; first, where it is `wide`, the
+        matches of the filter; on the heading of a `group`, its `roots` with all below them."""
         if not self._can():
             return
-        heaps: list[Heap] = []
-        scopes = list(self._scopes(task_id, wide=wide))
+        sought, now, tasks = self._sought, self._clock(), self._tree.tasks
+        named: list[tuple[str, list[Task]]] = []
+        if wide and sought:
+            found = [task for task in tasks.values() if sought.matches(task, now)]
+            named.append((f"all that {quoted(sought.text, _NAME_LENGTH)} finds", found))
+        if (task := tasks.get(task_id or "")) is not None:
+            more = ", with what is below it" if task.children else ""
+            named.append((f"{_name(task)}{more}", self._with_below([task.task_id])))
         if roots:
-            scopes.append((f"all of {group}", _with_below(self._tree, roots)))
-        for name, tasks in scopes:
-            heap = await self._heap(name, tasks)
-            if heap.marks and heap.marks not in [one.marks for one in heaps]:
-                heaps.append(heap)
-        if not heaps:
+            named.append((f"all of {group}", self._with_below(roots)))
+        scopes: list[Scope] = []
+        for name, some in named:
+            scope = _scope(name, some)
+            if scope.marks and scope.marks not in [one.marks for one in scopes]:
+                scopes.append(scope)
+        if not scopes:
             self._miss("There is nothing to acknowledge here: nothing asks, and nothing is new.")
             return
-        answers = [f"{heap.name}: {stops(heap)}" for heap in heaps]
+        answers = [f"{scope.name}: {_effect(scope)}" for scope in scopes]
         note = "This approves nothing and reaches no agent. What changes asks again."
-        chosen = await self._app.push_screen_wait(
-            ChoiceScreen("Acknowledge", answers, note, "acknowledge", self._steady)
-        )
+        chosen = await self._ask("Acknowledge", answers, note, "acknowledge")
         if chosen is not None:
             name = new_name()
-            said = f"Acknowledged: {stops(heaps[chosen])}. Z undoes it."
-            await self._put(heaps[chosen].marks, lambda shelf, marks: shelf.acknowledge(marks, name), said)
+            message = f"Acknowledged: {_effect(scopes[chosen])}. Z undoes it."
+            await self._record(scopes[chosen].marks, lambda shelf, marks: shelf.acknowledge(marks, name), message)
 
     async def snooze(self, task_id: str | None) -> None:
-        """Ask for how long, and put the selected task aside."""
+        """Ask for how long, and snooze the selected task."""
         task = self._tree.tasks.get(task_id or "")
         if not self._can():
             return
@@ -173,25 +175,24 @@ class PuttingAside:
             self._miss("No task is selected.", warns=True)
             return
         if task.question is None or task.past:
-            self._say(f"{_name(task)} asks nothing that could be snoozed.")
+            self._notify(f"{_name(task)} asks nothing that could be snoozed.")
             return
-        marks, ways = {task.task_id: mark_of(task)}, snoozes(self._clock())
-        title, answers = f"Snooze {_name(task)}", [words for words, _ in ways]
+        marks, ways = {task.task_id: mark_of(task)}, _snoozes(self._clock())
         note = "It asks again then, or when it changes. This reaches no agent."
-        chosen = await self._app.push_screen_wait(ChoiceScreen(title, answers, note, "snooze", self._steady))
+        chosen = await self._ask(f"Snooze {_name(task)}", [words for words, _ in ways], note, "snooze")
         if chosen is not None:
             words, until = ways[chosen]
-            said = f"Snoozed {words}: {_name(task)}. Z undoes it."
-            await self._put(marks, lambda shelf, marks: shelf.snooze(marks, until), said)
+            message = f"Snoozed {words}: {_name(task)}. Z undoes it."
+            await self._record(marks, lambda shelf, marks: shelf.snooze(marks, until), message)
 
     async def undo(self) -> list[str]:
-        """Take back what was put aside last. Returns the ids of the tasks that had been."""
+        """Take back the latest of both. Returns the ids of its tasks."""
         undone: list[Acknowledgement] = []
 
         def act() -> None:
             latest = [(last, shelf) for shelf in self._monitor.shelves if (last := shelf.last()) is not None]
             newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
-            # One key may have put tasks of several workspaces aside.
+            # One key may have acknowledged tasks of several workspaces.
             shelves = [shelf for last, shelf in latest if newest is not None and last.name == newest.name]
             undone.extend(record for shelf in shelves if (record := shelf.undo()) is not None)
 
@@ -199,16 +200,22 @@ class PuttingAside:
             # That it can be undone is said no more.
             self._app.clear_notifications()
             if undone:
-                self._say(undo_words(undone, self._clock()))
+                did, count = undone[0].did, sum(len(record.tasks) for record in undone)
+                asks = "asks" if count == 1 else "ask"
+                when = ago(undone[0].at, self._clock())
+                self._notify(f"Undone: {plural(count, 'task')} {did} {when} {asks} again.")
             else:
                 self._miss("There is nothing to undo.")
         own_ids = {own_id for record in undone for own_id in record.tasks}
         return [task_id for task_id, task in self._tree.tasks.items() if task.own_id in own_ids]
 
-    async def _put(
-        self, marks: Mapping[str, str], put: Callable[[Acknowledgements, dict[str, str]], None], said: str
+    async def _ask(self, title: str, answers: Sequence[str], note: str, key: str) -> int | None:
+        return await self._app.push_screen_wait(ChoiceScreen(title, answers, note, key, self._steady))
+
+    async def _record(
+        self, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None], message: str
     ) -> None:
-        """Put tasks aside, each by the id that its own workspace knows it by, and say so."""
+        """Record it of these tasks, each by the id that its own workspace knows it by, and say so."""
         by_shelf: dict[Acknowledgements, dict[str, str]] = {}
         for task_id, mark in marks.items():
             monitor, own_id = self._monitor.of(task_id)
@@ -217,44 +224,24 @@ class PuttingAside:
 
         def act() -> None:
             for shelf, own in by_shelf.items():
-                put(shelf, own)
+                record(shelf, own)
 
         if await self._do(act):
             is_kept = all(shelf.is_kept for shelf in by_shelf)
-            self._say(said if is_kept else f"{said} It counts on this screen only: nothing is written here.")
+            self._notify(message if is_kept else f"{message} It counts on this screen only: nothing is written here.")
 
     async def _do(self, act: Callable[[], None]) -> bool:
         """Act in a thread. Returns whether it could be done."""
         try:
             await asyncio.to_thread(act)
         except AcknowledgeError as error:
-            self._say(clean(str(error), 300), warns=True)
+            self._notify(clean(str(error), 300), warns=True)
             return False
         return True
 
-    def _scopes(self, task_id: str | None, *, wide: bool) -> Iterator[tuple[str, Iterable[Task]]]:
-        sought, now = self._sought, self._clock()
-        if wide and sought:
-            found = (task for task in list(self._tree.tasks.values()) if sought.matches(task, now))
-            yield f"all that {quoted(sought.text, _NAME_LENGTH)} finds", found
-        task = self._tree.tasks.get(task_id or "")
-        if task is not None:
-            more = ", with what is below it" if task.children else ""
-            yield f"{_name(task)}{more}", _with_below(self._tree, [task.task_id])
-
-    async def _heap(self, name: str, tasks: Iterable[Task]) -> Heap:
-        """Those of the tasks about which something is open or new."""
-        marks: dict[str, str] = {}
-        asking = past = 0
-        for number, task in enumerate(tasks, 1):
-            if not number % _SLICE:
-                await asyncio.sleep(0)
-            is_open = task.question is not None and not task.acknowledged
-            if is_open or not task.seen:
-                marks[task.task_id] = mark_of(task)
-                asking += task.ask is not None
-                past += is_open and task.past
-        return Heap(name, marks, asking, past)
+    def _with_below(self, task_ids: Sequence[str]) -> list[Task]:
+        tasks = self._tree.tasks
+        return [tasks[one] for top in task_ids if top in tasks for one in (top, *below(tasks, top))]
 
     def _can(self) -> bool:
         if not self._monitor.shelves:
@@ -264,27 +251,35 @@ class PuttingAside:
     def _miss(self, words: str, *, warns: bool = False) -> None:
         self._app.post_message(Missing(words, warns))
 
-    def _say(self, words: str, *, warns: bool = False) -> None:
+    def _notify(self, words: str, *, warns: bool = False) -> None:
         self._app.notify(words, severity="warning" if warns else "information", markup=False, timeout=6 if warns else 4)
 
 
-def _with_below(tree: DelegationTree, task_ids: Sequence[str]) -> list[Task]:
-    above = [task_id for task_id in task_ids if task_id in tree.tasks]
-    return [tree.tasks[one] for task_id in above for one in (task_id, *below(tree.tasks, task_id))]
+def _scope(name: str, tasks: Iterable[Task]) -> Scope:
+    """Those of the tasks about which something is open or new."""
+    marks: dict[str, str] = {}
+    asking = past = 0
+    for task in tasks:
+        is_open = task.question is not None and not task.acknowledged
+        if is_open or not task.seen:
+            marks[task.task_id] = mark_of(task)
+            asking += task.ask is not None
+            past += is_open and task.past
+    return Scope(name, marks, asking, past)
 
 
-def stops(heap: Heap) -> str:
+def _effect(scope: Scope) -> str:
     """What acknowledging does, without the promise that it does no more."""
-    new = len(heap.marks) - heap.asking - heap.past
+    new = len(scope.marks) - scope.asking - scope.past
     parts = [
-        f"{plural(heap.asking, 'task')} {'stops' if heap.asking == 1 else 'stop'} asking" if heap.asking else "",
-        f"{plural(heap.past, 'past question')} {'is' if heap.past == 1 else 'are'} reviewed" if heap.past else "",
+        f"{plural(scope.asking, 'task')} {'stops' if scope.asking == 1 else 'stop'} asking" if scope.asking else "",
+        f"{plural(scope.past, 'past question')} {'is' if scope.past == 1 else 'are'} reviewed" if scope.past else "",
         f"{plural(new, 'task')} {'is' if new == 1 else 'are'} new no more" if new else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
-def snoozes(now: float) -> list[tuple[str, float | None]]:
+def _snoozes(now: float) -> list[tuple[str, float | None]]:
     """For how long one can snooze: words, and until when (epoch seconds; None until it changes)."""
     here = datetime.fromtimestamp(now).astimezone()
     morning = (here + timedelta(days=1)).replace(hour=_MORNING, minute=0, second=0, microsecond=0, tzinfo=None)
@@ -294,12 +289,6 @@ def snoozes(now: float) -> list[tuple[str, float | None]]:
         (f"until tomorrow, {_MORNING}:00", morning.astimezone().timestamp()),
         ("until it changes", None),
     ]
-
-
-def undo_words(records: Sequence[Acknowledgement], now: float) -> str:
-    """What was taken back: one record, or several that belong together."""
-    did, count = f"{records[0].did} {ago(records[0].at, now)}", sum(len(record.tasks) for record in records)
-    return f"Undone: {plural(count, 'task')} {did} {'asks' if count == 1 else 'ask'} again."
 
 
 def _name(task: Task) -> str:
