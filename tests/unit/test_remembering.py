@@ -296,7 +296,7 @@ class Parting(FilesSource):
         self._told(super().scan())
 
     def known(self) -> dict[str, KnownFile]:
-        return {self.file.name: KnownFile(fingerprint=1, digest="d", shown="d")}
+        return {self.file.name: KnownFile(fingerprint=(1, 1, 1, 1), digest="d", shown="d")}
 
 
 async def test_what_the_source_tells_last_is_recorded_before_it_counts_as_known_however_busy_the_loop_is(

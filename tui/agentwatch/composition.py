@@ -19,8 +19,8 @@ from agentwatch.monitors import Monitors, has_row
 from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.places import Place, Places, names_of
 from agentwatch.presence import first_watched, note_first_watch
-from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
-from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.sources.source import CombinedSource, Source
@@ -68,7 +68,6 @@ def source_of(
         ),
         read_document=None if one_look is None else one_look.read,
         committed=Commits(workspace).time_of if dates else None,
-        text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 

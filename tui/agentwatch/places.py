@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.sources.files.bell import BELL
+from agentwatch.sources.files.watcher import shared_watcher
 
 if TYPE_CHECKING:
     import asyncio
@@ -64,7 +64,7 @@ class Search:
             # It rings once it hears: what happened until then is looked at as well.
             self.close()
             ring = partial(_ring, asyncio.get_running_loop(), self._rung)
-            self._hearing.enter_context(BELL.heard(places.heard, ring))
+            self._hearing.enter_context(shared_watcher.watch(places.heard, ring))
             self._heard = places.heard
         return places
 
@@ -73,7 +73,7 @@ class Search:
         import asyncio
 
         await asyncio.sleep(self._pause)
-        if self._heard and BELL.works:
+        if self._heard and shared_watcher.works:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SELDOM_SECONDS):
                     await self._rung.wait()

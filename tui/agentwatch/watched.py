@@ -16,7 +16,7 @@ from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.place import state_directory
-from agentwatch.sources.files.names import to_name
+from agentwatch.sources.files.walk import to_name
 from agentwatch.sources.health import Health, Problem
 from agentwatch.sources.source import Source
 

@@ -19,7 +19,7 @@ from agentwatch.delegation.events import Event, Looked, Noted
 from agentwatch.disk import DISK, Directory, Disk
 from agentwatch.errors import AgentwatchError
 from agentwatch.private_directory import PrivateDirectory
-from agentwatch.sources.files.bell import BELL
+from agentwatch.sources.files.watcher import shared_watcher
 
 _LARGEST: Final = 32 * 1024 * 1024
 _LONG: Final = 256 * 1024
@@ -297,7 +297,7 @@ class Shelf(Background[Sequence[Event]]):
     # The thread
 
     def _run(self, emit: Emit) -> None:  # noqa: ARG002 - any thread tells
-        with BELL.heard([] if self.path is None else [self.path.parent], self.ring):
+        with shared_watcher.watch([] if self.path is None else [self.path.parent], self.ring):
             self._watch()
 
     def _watch(self) -> None:
@@ -330,7 +330,7 @@ class Shelf(Background[Sequence[Event]]):
                 if self._looked_at or self._over:
                     self._news.wait_for(lambda: self._stopped, min(due - time.monotonic(), often))
                 elif not (self._stopped or self._rung):
-                    self._news.wait(seldom if BELL.works else often)
+                    self._news.wait(seldom if shared_watcher.works else often)
                 self._rung = False
 
 

@@ -24,9 +24,7 @@ from agentwatch.evidence.repository import find_repository
 from agentwatch.history.database import kind_of
 from agentwatch.history.store import History
 from agentwatch.place import leads_through, state_directory
-from agentwatch.sources.files.names import pruning
-from agentwatch.sources.files.scan import walk
-from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, pruning, walk
 from agentwatch.sources.worktrees import NoRepositoryError
 from agentwatch.view.query import view_faults
 from agentwatch.view.words import plural

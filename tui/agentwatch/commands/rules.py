@@ -11,7 +11,7 @@ from agentwatch.contracts.rules import Rule, schema_of
 from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.errors import UsageError
-from agentwatch.sources.files.rules import RULES as FILE_RULES
+from agentwatch.sources.files.read import RULES as FILE_RULES
 from agentwatch.text import clean, indented, say
 
 _WIDTH: Final = 100

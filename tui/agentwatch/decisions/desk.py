@@ -31,9 +31,8 @@ from agentwatch.delegation.decision import Decision, Receipt, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.disk import DISK, Disk
 from agentwatch.place import state_directory, workspace_id
-from agentwatch.sources.files.names import to_name
 from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.settings import MAX_BYTES
+from agentwatch.sources.files.walk import MAX_BYTES, to_name
 
 LIFETIME: Final = timedelta(days=7)
 """How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by

@@ -24,8 +24,8 @@ from agentwatch.evidence.repository import NotInRepositoryError
 from agentwatch.evidence.round import Round
 from agentwatch.evidence.shapes import Assertion, ClaimKind
 from agentwatch.evidence.verdicts import NO_HANDOFF, Handed
-from agentwatch.sources.files.names import to_name
 from agentwatch.sources.files.read import FileRefusedError, read_file
+from agentwatch.sources.files.walk import to_name
 from agentwatch.sources.worktrees import NoRepositoryError
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
 from agentwatch.evidence.disk import look_of, trace
 from agentwatch.evidence.targets import Checks, Target
-from agentwatch.sources.files.names import pruning, to_name
-from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, pruning, to_name
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree

@@ -14,7 +14,7 @@ from agentwatch.evidence import verdicts
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
 from agentwatch.evidence.elsewhere import Elsewhere
 from agentwatch.evidence.git import SLACK, GitFacts, GitView
-from agentwatch.sources.files.names import to_path
+from agentwatch.sources.files.walk import to_path
 
 MAX_CHANGED: Final = 1_000
 """Changed files that a result names."""

@@ -15,7 +15,7 @@ from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
 from agentwatch.evidence.paths import ClaimedPlace, Fault
 from agentwatch.evidence.shapes import Assertion, ClaimKind, Limit
-from agentwatch.sources.files.names import to_path
+from agentwatch.sources.files.walk import to_path
 
 _YES: Final = Verdict.VERIFIED
 _NO: Final = Verdict.CONTRADICTED

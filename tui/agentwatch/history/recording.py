@@ -19,7 +19,6 @@ from agentwatch.history.database import transaction
 from agentwatch.history.outline import contracts_version, outline_of, pack
 from agentwatch.history.shapes import request_fields
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.files.scan import numbers_in
 
 _OF_ANOTHER: Final = """SELECT id FROM observations WHERE path = ? AND id > ? AND run <> ? AND digest IS ?
     AND (digest IS NULL OR at = ?) ORDER BY id LIMIT 1"""
@@ -88,7 +87,7 @@ class Recorder:
         """Replace the index for a warm start. Raises sqlite3.Error."""
         version = contracts_version()
         rows = [
-            (path, *numbers_in(file.fingerprint), file.shown or "", version)
+            (path, *file.fingerprint, file.shown or "", version)
             for path, file in files.items()
             # What changed so shortly before it was read may change again without a trace in its times.
             if file.fingerprint is not None and not file.racy and not file.incomplete and file.due is None

@@ -23,7 +23,6 @@ from agentwatch.history.room import superseded
 from agentwatch.history.shapes import parsed, request_of
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.files.scan import fingerprint_of, numbers_in
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Compressed texts that are kept: some fifty thousand returns."""
@@ -151,9 +150,9 @@ class History:
         that were gone, what they held."""
         rows = self._query(_FILES, (contracts_version(),))
         index = {
-            path: (fingerprint_of(*numbers), digest)
-            for path, digest, *numbers in rows
-            if all(isinstance(number, int) for number in numbers)
+            path: ((mtime_ns, ctime_ns, size, inode), digest)
+            for path, digest, mtime_ns, ctime_ns, size, inode in rows
+            if all(isinstance(number, int) for number in (mtime_ns, ctime_ns, size, inode))
         }
         files = {path: KnownFile(fingerprint, digest="") for path, (fingerprint, digest) in index.items() if not digest}
         for path, digest, at, is_there in self._query(_HELD, ()):
@@ -161,7 +160,7 @@ class History:
                 fingerprint, indexed = index.get(path, (None, None))
                 known = fingerprint if indexed == digest and is_there else None
                 since = at if isinstance(at, float) else None
-                written = None if known is None else numbers_in(known)[0]
+                written = None if known is None else known[0]
                 shown = digest if is_there else None
                 files[path] = KnownFile(known, digest=digest, shown=shown, at=since, written_ns=written)
         return files

@@ -1,109 +1,75 @@
-"""The files source: what is in a workspace now, once or from now on, and the texts that were seen there."""
+"""The files source: the handoffs and returns in a workspace, read once or watched from now on."""
 
 from __future__ import annotations
 
+import errno
 import math
 import os
-import sys
+import stat
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
+from posixpath import basename, dirname
 from typing import Final
 
+from agentwatch.background import Pace, in_step
 from agentwatch.contracts.shapes import Reading
-from agentwatch.delegation.events import Event
 from agentwatch.errors import WorkspaceError
-from agentwatch.sources.files.catalogue import Catalogue
-from agentwatch.sources.files.dating import Committed, Dating
-from agentwatch.sources.files.documents import Documents, KnownFile, Reader
-from agentwatch.sources.files.names import to_name, to_path
-from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.watch import OpenBackend, open_backend
-from agentwatch.sources.files.watcher import Emit, Watcher
-from agentwatch.sources.health import Batch, health_of
+from agentwatch.sources.files.documents import ONE_LOOK_BYTES, Committed, Dating, Documents, KnownFile, Reader
+from agentwatch.sources.files.read import BehindLinkError
+from agentwatch.sources.files.walk import FilesSettings, is_candidate, join, pruning, to_name, to_path, walk
+from agentwatch.sources.files.watcher import Changes, Watcher
+from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.source import Source, Stirred
+from agentwatch.sources.worktrees import is_another
+from agentwatch.text import words_of
 
-_JOIN_SECONDS: Final = 1.0
+_SLICE_SECONDS: Final = 0.006
+_FIRST_SLICE_SECONDS: Final = 0.05
+"""Work between two batches. At first fewer and larger ones, but for the first of all, cost the receiver less."""
+_TURN_SECONDS: Final = 0.02
+"""Work between two reads of the system's events, so that they do not pile up behind a backlog."""
 _RECHECK_SECONDS: Final = 0.05
+_RESTART_SECONDS: Final = 2.0
+_JOIN_SECONDS: Final = 1.0
+_COUNTS_SECONDS: Final = 1.0
+"""How often it is told how many files and directories there are."""
 
-MOST_TEXT_BYTES: Final = 1024 * 1024
-"""What a file does not hold any more is in the history, too: this is for what is looked at now."""
-ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
-"""For a process that looks once and ends: then each text is needed once more, for its evidence."""
-_MOST_PLACES: Final = 200_000
-_TEXT_OVERHEAD: Final = 280
-"""Bytes that a text costs beside itself: key and links of the dictionary."""
+_ROOT_SECONDS: Final = 5.0
+_ROOT_SECONDS_POLLING: Final = 1.0
+"""How often the root is looked at: no event tells of the loss of a directory above it."""
+_AFTER_START_SECONDS: Final = 1.0
+"""After the first sweep the next: what was written during the first is told from its next change by then."""
+_SWEEPS: Final = (30.0, 0.000_05, 300.0)
+_SWEEPS_POLLING: Final = (0.5, 0.02, 30.0)
+"""Seconds between two sweeps at least, the share of one core that they may take, and seconds at most. The system says
+whenever it has lost events: a sweep finds only what others write over a network."""
+_LOSS_SHARE: Final = 0.05
+"""The same share where events were lost."""
 
+_STORM_SHARE: Final = 0.18
+_STORM_CREDIT: Final = 1.5
+_STORM_REST_SECONDS: Final = 0.4
+_STORM_OVER_SECONDS: Final = 1.0
+"""The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
+of it that a burst has at once, how long the rest between two turns of a storm is at most, and how long nothing has
+changed when it is over. A file that is written again meanwhile is read once, as it is then."""
 
-class ContentStore:
-    """Texts of the files below `root`, of at most `limit` bytes: the others are read again. Any thread may call it."""
+_MOST_PROBLEMS: Final = 100
+_NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
-    def __init__(self, root: str, limit: int = MOST_TEXT_BYTES, places: int = _MOST_PLACES) -> None:
-        self._root = root
-        self._limit = limit
-        self._limit_of_places = places
-        self._bytes = 0
-        self._texts: OrderedDict[str, str] = OrderedDict()
-        self._held: dict[str, str] = {}
-        """By path, the digest of what the file holds."""
-        self._places: dict[str, str] = {}
-        """By digest, a file that holds it."""
-        self._lock = threading.Lock()
-
-    def put(self, digest: str, text: str | None, path: str) -> None:
-        """Keep a text, by the digest of the bytes it was read from; `path` is the file's name relative to the root.
-        None: it was not read, and only its place is remembered."""
-        with self._lock:
-            if text is not None:
-                if digest in self._texts:
-                    self._drop(digest)
-                self._texts[digest] = text
-                self._bytes += sys.getsizeof(text) + _TEXT_OVERHEAD
-                while self._bytes > self._limit and len(self._texts) > 1:
-                    self._drop(next(iter(self._texts)))
-            self._place(digest, path)
-
-    def get(self, digest: str) -> str | None:
-        """The text of a digest, None where it is neither kept nor in its file any more. It may read that file."""
-        with self._lock:
-            kept = self._texts.get(digest)
-            if kept is not None:
-                self._texts.move_to_end(digest)
-            place = self._places.get(digest)
-        if kept is not None or place is None:
-            return kept
-        try:
-            read = read_file(self._root, place)
-        except (FileRefusedError, FileNotFoundError):
-            return None
-        return read.text if read.digest == digest else None
-
-    def _place(self, digest: str, path: str) -> None:
-        self._leave(path)
-        self._held[path] = digest
-        self._places[digest] = path
-        if len(self._held) > self._limit_of_places:
-            self._leave(next(iter(self._held)))
-
-    def _leave(self, path: str) -> None:
-        before = self._held.pop(path, None)
-        if before is not None and self._places.get(before) == path:
-            del self._places[before]
-
-    def _drop(self, digest: str) -> None:
-        dropped = self._texts.pop(digest, None)
-        if dropped is not None:
-            self._bytes -= sys.getsizeof(dropped) + _TEXT_OVERHEAD
+Emit = Callable[[Batch], None]
 
 
 class FilesSource(Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
-    `read_document` recognises a document in a text, given with its path; by default that of the contracts. `committed`
-    tells of what is there at first when it was committed. So much text is kept, in bytes.
+    Events say which directories and files to read again; a sweep compares everything with the disk. `read_document`
+    recognises a document in a text, given with its path; by default that of the contracts. `committed` tells of what is
+    there at first when it was committed. Paths inside are names of the system relative to the root, "" is the root.
     """
 
     def __init__(
@@ -112,19 +78,34 @@ class FilesSource(Source):
         settings: FilesSettings | None = None,
         *,
         read_document: Reader | None = None,
-        open_backend: OpenBackend = open_backend,
         committed: Committed | None = None,
-        text_bytes: int = MOST_TEXT_BYTES,
     ) -> None:
         self._root = os.path.realpath(root)
         self._settings = settings or FilesSettings()
-        self._open_backend = open_backend
-        self._contents = ContentStore(self._root, text_bytes)
-        recognise, self._dating = read_document or _recognise, Dating(committed)
-        self._documents = Documents(self._root, self._settings, recognise, self._contents.put, self._dating)
+        self._is_pruned = pruning(self._settings.pruned)
+        self._is_another = partial(is_another, self._root)
+        self._dating = Dating(committed)
+        self._documents = Documents(self._root, self._settings, read_document or _recognise, self._dating)
+        self._directories: set[str] = set()
+        self._unlisted: dict[str, str] = {}
+        """Directories that cannot be listed, with what the system says."""
+        self._queue: dict[str, bool] = {}
+        """Files to read, in this order, and whether they have stood back already."""
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._emit: Emit = lambda _: None
         self._stirred: Stirred = lambda _: None
+        self._root_inode: int | None = None
+        """None: sweep as soon as there is a root."""
+        self._root_at = self._sweep_at = self._swept_at = self._sweep_cost = 0.0
+        self._changed_at = -math.inf
+        self._is_starting = True
+        self._problem = ""
+        self._pace = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS)
+        self._has_emitted = False
+        self._emitted: Health | None = None
+        self._emitted_at = 0.0
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
@@ -132,20 +113,19 @@ class FilesSource(Source):
         None where it never was. Where no file is known, the first look is perhaps still going on.
         """
         if looked_at is not None and files:
-            self._dating.looked(looked_at)
+            self._dating.watched_until = looked_at
         for path, file in files.items():
             name, is_gone = to_name(path), bool(file.digest) and file.shown is None
             if file.digest and file.at is not None:
                 self._dating.remember(name, file.digest, file.at, is_gone=is_gone)
-            if is_gone:
-                continue
-            self._documents.files[name] = file
-            if file.digest:
-                self._contents.put(file.digest, None, name)
+            if not is_gone:
+                self._documents.files[name] = file
+                if file.digest:
+                    self._documents.places[file.digest] = name
 
     def known(self) -> dict[str, KnownFile]:
-        if self._watcher is not None and self._watcher.is_stuck:
-            # What it has looked at and not told must be looked at again.
+        if self._stopping.is_set() and self._thread is not None and self._thread.is_alive():
+            # What it has read and not told must be read again.
             return {}
         return {to_path(name): file for name, file in list(self._documents.files.items())}
 
@@ -155,13 +135,14 @@ class FilesSource(Source):
     def start(self, emit: Emit) -> None:
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
         Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
-        self._watcher = Watcher(self._root, self._settings, self._documents, emit=emit, open_backend=self._open_backend)
-        self._watcher.stirred = self._stirred
-        self._thread = threading.Thread(target=self._watcher.run, name="agentwatch-files", daemon=True)
+        self._emit = emit
+        self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.force_polling else "")
+        self._thread = threading.Thread(target=self._run, args=[self._watcher], name="agentwatch-files", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         if self._watcher is not None and self._thread is not None:
+            self._stopping.set()
             self._watcher.wake()
             self._thread.join(_JOIN_SECONDS)
 
@@ -170,22 +151,277 @@ class FilesSource(Source):
         Raises WorkspaceError where there is no workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
-        documents = self._documents
-        catalogue = Catalogue(self._root, self._settings.pruned, documents, looks_once=True)
-        catalogue.scan()
-        events: list[Event] = documents.made()
+        self._documents.most_text_bytes = ONE_LOOK_BYTES
+        self._sweep({""})
         while True:
-            while catalogue.waiting:
-                events += catalogue.drain(time.monotonic() + 1.0)
-            if documents.next_due == math.inf:
+            while self._queue:
+                self._read_next()
+            if not self._documents.withheld:
                 break
             time.sleep(_RECHECK_SECONDS)
-            catalogue.mark_due(math.inf)
-        health = health_of("live", "Looked once", catalogue.problems, catalogue.directories, catalogue.files)
-        return Batch(tuple(events), health)
+            self._queue = dict.fromkeys(self._documents.withheld, False)
+        health = health_of("live", "Looked once", self._problems(), len(self._directories), len(self._documents.files))
+        return Batch(tuple(self._documents.events()), health)
 
     def content(self, digest: str) -> str | None:
-        return self._contents.get(digest)
+        return self._documents.text(digest)
+
+    # The thread
+
+    def _run(self, watcher: Watcher) -> None:
+        """Watch until stopped. Whatever fails is told in the health, and watching begins again."""
+        while not self._stopping.is_set():
+            try:
+                self._turn(watcher)
+            except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
+                self._problem = f"Watching failed and is tried again ({words_of(error)})"
+                self._tell()
+                self._stopping.wait(_RESTART_SECONDS)
+                self._root_inode, self._root_at = None, 0.0
+        watcher.close()
+
+    def _turn(self, watcher: Watcher) -> None:
+        """Wait for events, not longer than until something else is due, and do what there is to do."""
+        now = time.monotonic()
+        if now >= self._root_at:
+            self._check_root(now, watcher)
+        if now >= self._sweep_at and not self._queue and not self._problem:
+            self._sweep_all(watcher)
+        sweep_at = math.inf if self._problem else self._sweep_at
+        next_at = min(self._root_at, sweep_at, *self._documents.withheld.values())
+        changes = watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
+        now, is_starting, began = time.monotonic(), self._is_starting, time.process_time()
+        self._apply(changes, now)
+        for path in [path for path, due in self._documents.withheld.items() if due <= now]:
+            self._queue.setdefault(path, False)
+        has_news = changes != Changes() or is_starting or bool(self._queue or watcher.polling)
+        self._read_for_a_turn()
+        if not self._directories:  # the root is gone: say so now, not with the next look at it
+            self._check_root(time.monotonic(), watcher)
+        if not self._queue and not self._problem and self._is_starting:
+            self._dating.is_watching, self._is_starting = True, False
+        self._tell()
+        if has_news:
+            # Behind all that: what was made in a new directory is there by now, or will be told.
+            self._stirred(not watcher.polling)
+        if now < self._changed_at + _STORM_OVER_SECONDS and not is_starting:
+            self._rest(began)
+
+    def _rest(self, began: float) -> None:
+        """Rest while a storm lasts. What the process has done since `began` counts, and what it does meanwhile because
+        of that, in other threads."""
+        ended = time.process_time()
+        self._pace.spend(ended - began)
+        if rest := self._pace.rest:
+            self._stopping.wait(rest)
+            self._pace.spend(time.process_time() - ended)
+
+    def _apply(self, changes: Changes, now: float) -> None:
+        """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
+        changed. In a storm a return that is read before its handoff would be taken for an earlier one, so a file that
+        changed again stands back, though only once."""
+        if changes.lost:
+            self._sweep_at = min(self._sweep_at, max(now, self._swept_at + self._sweep_cost / _LOSS_SHARE))
+        if not changes.paths:
+            return
+        self._changed_at = now
+        if "" in changes.paths:
+            self._root_at = now
+        directories, files = set[str](), list[tuple[int, str]]()
+        for path in changes.paths:
+            status, parent = self._status(path), dirname(path)
+            is_directory = status is not None and stat.S_ISDIR(status.st_mode)
+            is_known = path in self._directories or path in self._documents.files
+            if not is_known and (parent not in self._directories or (is_directory and self._is_pruned(basename(path)))):
+                continue
+            if not is_known and parent and self._is_another(self._absolute(parent)):
+                directories.add(parent)
+            elif is_directory or path in self._directories:
+                directories.add(path)
+            if not is_directory and is_candidate(path):
+                files.append((0 if status is None else status.st_mtime_ns, path))
+        if directories:
+            self._sweep(directories)
+        ordered = [path for _, path in sorted(files)]
+        if self._is_starting:
+            # What there was at first is not waited for.
+            self._queue = dict.fromkeys(ordered, False) | self._queue
+            return
+        for path in ordered:
+            if not self._queue.get(path):
+                self._queue[path] = self._queue.pop(path, None) is not None
+
+    def _read_for_a_turn(self) -> None:
+        """Read queued files, and tell what they hold a slice after the other, for one turn at most."""
+        turn_ends = time.monotonic() + (_FIRST_SLICE_SECONDS if self._is_starting else _TURN_SECONDS)
+        while self._queue and not self._stopping.is_set() and (now := time.monotonic()) < turn_ends:
+            is_long = self._is_starting and self._has_emitted
+            slice_ends = now + (_FIRST_SLICE_SECONDS if is_long else _SLICE_SECONDS)
+            while self._queue and time.monotonic() < slice_ends:
+                self._read_next()
+            self._tell()
+
+    def _read_next(self) -> None:
+        path = next(iter(self._queue))
+        del self._queue[path]
+        if dirname(path) not in self._directories:
+            self._documents.drop(path)
+            return
+        try:
+            self._documents.read(path)
+        except BehindLinkError:
+            # A directory was swapped for a link: what lies behind it is forgotten.
+            self._sweep({path.split("/")[0]})
+
+    # Comparing with the disk
+
+    def _check_root(self, now: float, watcher: Watcher) -> None:
+        self._root_at = in_step(now, _ROOT_SECONDS_POLLING if watcher.polling else _ROOT_SECONDS)
+        try:
+            status = os.lstat(self._root)
+        except OSError as error:
+            self._lose_root(f"The workspace is gone ({os.strerror(error.errno or 0)}): waiting for it to return")
+            return
+        if not stat.S_ISDIR(status.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "a file"
+            self._lose_root(f"The workspace was replaced by {kind}: waiting for the directory to return")
+            return
+        self._problem = ""
+        if self._root_inode != status.st_ino or not self._directories:
+            self._tell()
+            self._sweep_all(watcher)
+            self._root_inode = status.st_ino
+            self._sweep_at = min(self._sweep_at, time.monotonic() + _AFTER_START_SECONDS)
+
+    def _lose_root(self, problem: str) -> None:
+        self._problem = problem
+        self._root_at = time.monotonic() + _ROOT_SECONDS_POLLING
+        self._root_inode, self._is_starting = None, True
+        self._queue.clear()
+        self._forget(set(self._directories), set(self._documents.files))
+        self._tell()
+
+    def _sweep_all(self, watcher: Watcher) -> None:
+        began = time.thread_time()
+        self._sweep({""})
+        self._swept_at, self._sweep_cost = time.monotonic(), time.thread_time() - began
+        least, share, most = _SWEEPS_POLLING if watcher.polling else _SWEEPS
+        self._sweep_at = self._swept_at + min(max(least, self._sweep_cost / share), most)
+        self._tell()
+
+    def _sweep(self, tops: set[str]) -> None:
+        """Walk from these directories on, and queue the files that may have changed since they were read, as they were
+        last written. What was known there and is there no longer is gone."""
+        old_directories, old_files = self._known_below(tops)
+        changed: list[tuple[int, str]] = []
+        for top in [top for top in tops if tops.isdisjoint(_way_to(top)[1:])]:
+            self._watch(top)
+            for path, listing in walk(self._root, self._is_pruned, top, self._is_another):
+                if self._stopping.is_set():
+                    return
+                if not isinstance(listing, OSError):
+                    self._unlisted.pop(path, None)
+                    files = [join(path, name) for name in listing.candidates]
+                    # Before the walk lists them: what appears in them from now on is an event or is listed.
+                    for name in listing.directories:
+                        self._watch(join(path, name))
+                elif listing.errno in _NO_DIRECTORY:
+                    continue
+                else:
+                    self._unlisted[path] = os.strerror(listing.errno or 0)
+                    # What was known in it may still be there: to read each file says whether it can be reached.
+                    files = [file for file in old_files if not path or file.startswith(f"{path}/")]
+                self._directories.add(path)
+                old_directories.discard(path)
+                old_files.difference_update(files)
+                for file in files:
+                    status, known = self._status(file), self._documents.files.get(file)
+                    if known is None or known.may_differ(status):
+                        changed.append((0 if status is None else status.st_mtime_ns, file))
+        self._forget(old_directories, old_files)
+        for _, file in sorted(changed):
+            self._documents.files.setdefault(file, KnownFile())
+            self._queue.setdefault(file, False)
+
+    def _known_below(self, tops: set[str]) -> tuple[set[str], set[str]]:
+        """The known directories from these on, and the known files in them."""
+        known = self._directories, self._documents.files
+        if "" in tops:
+            return set(known[0]), set(known[1])
+        if not any(top in some for top in tops for some in known):
+            return set(), set()
+
+        def below(paths: Iterable[str]) -> set[str]:
+            return {path for path in paths if not tops.isdisjoint(_way_to(path))}
+
+        return below(known[0]), below(known[1])
+
+    def _forget(self, directories: set[str], files: set[str]) -> None:
+        for directory in directories:
+            self._directories.discard(directory)
+            self._unlisted.pop(directory, None)
+            if self._watcher is not None:
+                self._watcher.unwatch(directory)
+        for file in sorted(files):
+            self._documents.drop(file)
+
+    def _watch(self, path: str) -> None:
+        if self._watcher is not None:
+            self._watcher.watch(path)
+
+    def _absolute(self, path: str) -> str:
+        # Not the root with a slash at its end: that would follow it where it is a link by now.
+        return f"{self._root.rstrip('/')}/{path}" if path else self._root
+
+    def _status(self, path: str) -> os.stat_result | None:
+        try:
+            return os.lstat(self._absolute(path))
+        except OSError:
+            return None
+
+    # Telling
+
+    def _tell(self) -> None:
+        """Emit the events since the last batch, and the health, unless there is nothing new."""
+        events, health, now = self._documents.events(), self._health(), time.monotonic()
+        if not events and self._emitted is not None:
+            same = (health.mode, health.detail) == (self._emitted.mode, self._emitted.detail)
+            if health == self._emitted or (same and now < self._emitted_at + _COUNTS_SECONDS):
+                return
+        # Also at the end: what was read counts as known.
+        self._emitted, self._emitted_at = health, now
+        self._has_emitted = self._has_emitted or bool(events)
+        try:
+            self._emit(Batch(tuple(events), health))
+        except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
+            self._stopping.set()
+
+    def _health(self) -> Health:
+        polling = self._watcher.polling if self._watcher is not None else ""
+        mode: Mode = "polling" if polling else "live"
+        detail, problems = polling or "Changes are seen as they happen", self._problems()
+        if self._problem:
+            mode, detail, problems = "degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)]
+        elif self._is_starting:
+            mode, detail = "starting", "Looking through the workspace"
+        return health_of(mode, detail, problems, len(self._directories), len(self._documents.files))
+
+    def _problems(self) -> list[Problem]:
+        """What of the workspace cannot be seen, the first of it: there may be as much as there is workspace."""
+        listed = ((path, f"cannot be listed: {why}") for path, why in self._unlisted.items())
+        unseen = islice(chain(listed, self._documents.unread.items()), _MOST_PROBLEMS)
+        problems = [
+            Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
+            for path, why in unseen
+        ]
+        if (more := len(self._unlisted) + len(self._documents.unread) - len(problems)) > 0:
+            problems.append(Problem(FILES, self._root, f"{more:,} more files and directories"))
+        return problems
+
+
+def _way_to(path: str) -> list[str]:
+    """A path and every directory above it, but for the root."""
+    return [path, *(path[:end] for end, character in enumerate(path) if character == "/")]
 
 
 def _recognise(text: str, path: str) -> Reading | None:
