@@ -17,7 +17,7 @@ from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources.files import source as source_module
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import FilesSettings, list_directory
+from agentwatch.sources.files.walk import FilesSettings
 from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.health import Batch
 from tests.unit.files.watching import (
@@ -364,15 +364,15 @@ def test_stopping_before_starting_and_twice_is_harmless(root: Path) -> None:
 def test_stopping_interrupts_a_first_look(root: Path, monkeypatch: pytest.MonkeyPatch, during: str) -> None:
     for number in range(300):
         write(root / f"{number}" / "x.json", packet(str(number)))
-    is_busy = threading.Event()
+    is_busy, scandir = threading.Event(), os.scandir
 
     def slow(*arguments: object) -> object:
         is_busy.set()
         time.sleep(0.02)
-        return list_directory(*arguments) if during == "walk" else None  # type: ignore[arg-type]
+        return scandir(*arguments) if during == "walk" else None  # type: ignore[call-overload]
 
     if during == "walk":
-        monkeypatch.setattr("agentwatch.sources.files.walk.list_directory", slow)
+        monkeypatch.setattr(os, "scandir", slow)
     others = threads()
     source = FilesSource(root, read_document=slow if during == "reading" else read_document)  # type: ignore[arg-type]
     source.start(Receiver())

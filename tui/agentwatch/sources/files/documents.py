@@ -7,7 +7,8 @@ import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from itertools import count
+from typing import Final
 
 from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading, Return
 from agentwatch.delegation import identity
@@ -33,6 +34,7 @@ MOST_TEXT_BYTES: Final = 1024 * 1024
 ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
 """For a process that reads everything once and ends: then each text is needed once more, for its evidence."""
 
+_MOST_PLACES: Final = 200_000
 _TICK_NS: Final = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it
 was."""
@@ -70,15 +72,6 @@ class KnownFile:
         return self.racy or self.due is not None or status is None or self.fingerprint != fingerprint(status)
 
 
-class _Dated(NamedTuple):
-    """What a file held, since when, and of what time the file was then; None where that is not known."""
-
-    name: str
-    digest: str
-    at: float
-    written: float | None = None
-
-
 class Dating:
     """Since when a file holds what it holds, in seconds since the epoch: the one answer to when something was alive.
 
@@ -90,10 +83,11 @@ class Dating:
 
     def __init__(self, committed: Committed | None = None) -> None:
         self._committed = committed
-        self._first: dict[str, _Dated] = {}
-        """By digest: the first file that held it."""
-        self._last: dict[str, _Dated] = {}
-        """By file: what it held last; as a rule these are the same."""
+        self._first: dict[str, tuple[str, float]] = {}
+        """By digest: the first file that held it, and since when."""
+        self._last: dict[str, tuple[str, float, float | None]] = {}
+        """By file: the digest of what it held last, since when, and of what time the file was; None where that is not
+        known."""
         self.watched_until: float | None = None
         """The workspace was watched before, until then; None where it was not."""
         self.is_watching = False
@@ -101,27 +95,26 @@ class Dating:
 
     def remember(self, name: str, digest: str, at: float, *, is_gone: bool) -> None:
         """A file held this when the workspace was watched before, or had held it before it was gone."""
-        self._last[name] = dated = _Dated(name, digest, at)
+        self._last[name] = digest, at, None
         if not is_gone:
-            self._first.setdefault(digest, dated)
+            self._first.setdefault(digest, (name, at))
 
     def date(self, name: str, digest: str, written: float, document: Document, *, is_again: bool) -> float:
         """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
         now = time.time()
         written = min(written, now)
-        _, before, since, written_before = self._last.get(name, _Dated("", "", 0.0))
+        before, since, written_before = self._last.get(name, ("", 0.0, None))
         if before == digest and not is_again:
             known_at = since if self.is_watching or self.watched_until is None else max(since, self.watched_until)
             if written <= known_at or written == written_before:
                 return since
-        elsewhere = self._first.get(digest)
-        if elsewhere is not None and elsewhere.name != name and before != digest:
-            self._last[name] = _Dated(name, digest, elsewhere.at, written)
-            return elsewhere.at
-        self._last[name] = dated = _Dated(name, digest, self._date_new(name, written, now, document), written)
-        if before != digest:
-            self._first[digest] = dated
-        return dated.at
+        first_name, at = self._first.get(digest, (name, 0.0))
+        if first_name == name or before == digest:
+            at = self._date_new(name, written, now, document)
+            if before != digest:
+                self._first[digest] = name, at
+        self._last[name] = digest, at, written
+        return at
 
     def _date_new(self, name: str, written: float, now: float, document: Document) -> float:
         if self.is_watching:
@@ -149,12 +142,12 @@ class Documents:
         self._read_document = read_document
         self._dating = dating
         self._events: list[Event] = []
-        self._seq = 0
+        self._seq = count(1)
         self._texts: dict[str, str] = {}
         self._text_bytes = 0
         self.most_text_bytes = MOST_TEXT_BYTES
         self.places: dict[str, str] = {}
-        """By digest, a file that holds it."""
+        """By digest, a file that holds it, or has held it."""
         self.files: dict[str, KnownFile] = {}
         self.withheld: dict[str, float] = {}
         """When withheld files are to be read again, on the monotonic clock."""
@@ -194,9 +187,9 @@ class Documents:
             self.drop(path)
             return
         file, now = self.files.setdefault(path, KnownFile()), time.monotonic()
-        is_over = file.due is not None and file.due <= now
-        if not (is_over or file.racy or file.fingerprint != fingerprint(status)):
+        if not file.may_differ(status):
             return
+        is_over = file.due is not None and file.due <= now
         began_ns = time.time_ns()
         try:
             text = read_file(self._root, path, self._settings.max_bytes)
@@ -277,8 +270,9 @@ class Documents:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
             self._complain(path, file, reading.findings[0], min(written, time.time()))
             return
-        self._forget_place(path, file)
         self.places[text.digest] = path
+        if len(self.places) > _MOST_PLACES:
+            del self.places[next(iter(self.places))]
         self._keep(text.digest, text.text)
         # The very string that the event carries: there is one for each document of the workspace.
         file.shown = file.digest = text.digest
@@ -287,7 +281,7 @@ class Documents:
         findings = reading.findings
         if all(finding.rule != "DOC003" for finding in findings):  # a contract's rule against the U+FFFD of SRC006
             findings = (*text.findings, *findings)
-        seen = Seen(self._next_seq(), at, to_path(path), text.digest, reading.document, findings, incomplete)
+        seen = Seen(next(self._seq), at, to_path(path), text.digest, reading.document, findings, incomplete)
         self._events.append(seen)
 
     def _keep(self, digest: str, text: str) -> None:
@@ -296,10 +290,6 @@ class Documents:
             self._text_bytes += len(text)
             while self._text_bytes > self.most_text_bytes and len(self._texts) > 1:
                 self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
-
-    def _forget_place(self, path: str, file: KnownFile) -> None:
-        if isinstance(file.shown, str) and self.places.get(file.shown) == path:
-            del self.places[file.shown]
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
         """The file is not read. Told of those that look like ours, or were."""
@@ -320,16 +310,10 @@ class Documents:
 
     def _complain(self, path: str, file: KnownFile, finding: Finding, at: float) -> None:
         if file.shown != finding:
-            self._forget_place(path, file)
             file.shown = finding
-            self._events.append(Unreadable(self._next_seq(), at, to_path(path), finding))
+            self._events.append(Unreadable(next(self._seq), at, to_path(path), finding))
 
     def _hide(self, path: str, file: KnownFile) -> None:
         if file.shown is not None:
-            self._forget_place(path, file)
             file.shown = None
-            self._events.append(Gone(self._next_seq(), time.time(), to_path(path)))
-
-    def _next_seq(self) -> int:
-        self._seq += 1
-        return self._seq
+            self._events.append(Gone(next(self._seq), time.time(), to_path(path)))

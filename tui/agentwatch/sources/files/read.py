@@ -14,42 +14,42 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.sources.files.walk import MAX_BYTES, Fingerprint, fingerprint
 
 _TABLE: Final = """
-SRC001 error: not a regular file
+SRC001 error not a regular file
 This is {kind}, not a file, and is not opened; write the document as an ordinary file.
 Opening a pipe waits for ever, a device may act on being opened, and none of them has a content that stays.
 cp result.md job.return.md ≠ mkfifo job.return.md
 
-SRC002 warning: a symbolic link
+SRC002 warning a symbolic link
 This is a symbolic link, which is not followed; write the file itself here.
 What a link shows can be changed without touching it. A file inside the workspace is read where it lies.
 cp run-3.return.md job.return.md ≠ ln -s run-3.return.md job.return.md
 
-SRC003 error: outside the workspace
+SRC003 error outside the workspace
 This leads out of the workspace and is not read; copy the file into the workspace.
 An agent must not be able to bring other files of this machine on screen by linking to them.
 cp ../other/return.md job.return.md ≠ ln -s ../other/return.md job.return.md
 
-SRC004 error: too large
+SRC004 error too large
 This holds {size:,} bytes, and at most {limit:,} are read; shorten it and name large results as files.
 A return is read by an orchestrator with little room. What is larger belongs in an artifact.
 a return of 3 KiB that names logs/build.log ≠ a return that contains the build log
 
-SRC005 error: not readable
+SRC005 error not readable
 This cannot be read ({reason}); give the user who runs agentwatch the permission, or check the disk.
 What cannot be read cannot be shown or judged, so the task's state may be older than the file.
 -rw-r--r-- job.return.md ≠ ---------- job.return.md
 
-SRC006 warning: not UTF-8
+SRC006 warning not UTF-8
 Some bytes are not UTF-8 and are shown as U+FFFD; save the file as UTF-8.
 The contracts are exchanged as UTF-8. What the other bytes meant is lost.
 café as c3 a9 ≠ café as e9
 
-SRC007 warning: never at rest
+SRC007 warning never at rest
 This changed each time it was read; write it under another name and rename it when it is whole.
 A file that changes while it is read gives a mixture of two contents, which nobody wrote.
 write job.return.md.tmp, then rename it to job.return.md ≠ append to job.return.md for minutes
 
-SRC008 error: breaks agentwatch
+SRC008 error breaks agentwatch
 agentwatch itself failed on this file ({fault}); report it together with the file.
 No content may end the watching. The file is left out until it changes, so that the others are still seen.
 any file ≠ the file that this finding is about
@@ -59,8 +59,9 @@ any file ≠ the file that this finding is about
 
 def _rule(block: str) -> Rule:
     heading, message, why, example = block.strip().split("\n")
-    (rule_id, severity), title = heading.split(": ")[0].split(), heading.split(": ")[1]
-    return Rule(rule_id, None, Severity(severity), "Files", title, message, why, *example.split(" ≠ "))
+    rule_id, severity, title = heading.split(maxsplit=2)
+    right, wrong = example.split(" ≠ ")
+    return Rule(rule_id, None, Severity(severity), "Files", title, message, why, right, wrong)
 
 
 RULES: Final = tuple(map(_rule, _TABLE.split("\n\n")))

@@ -8,9 +8,9 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from posixpath import basename, dirname
 from typing import Final
@@ -27,16 +27,11 @@ from agentwatch.sources.source import Source, Stirred
 from agentwatch.sources.worktrees import is_another
 from agentwatch.text import words_of
 
-_SLICE_SECONDS: Final = 0.006
-_FIRST_SLICE_SECONDS: Final = 0.05
-"""Work between two batches. At first fewer and larger ones, but for the first of all, cost the receiver less."""
-_TURN_SECONDS: Final = 0.02
-"""Work between two reads of the system's events, so that they do not pile up behind a backlog."""
+_SLICE_SECONDS: Final = 0.02
+"""Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
 _RECHECK_SECONDS: Final = 0.05
 _RESTART_SECONDS: Final = 2.0
 _JOIN_SECONDS: Final = 1.0
-_COUNTS_SECONDS: Final = 1.0
-"""How often it is told how many files and directories there are."""
 
 _ROOT_SECONDS: Final = 5.0
 _ROOT_SECONDS_POLLING: Final = 1.0
@@ -87,8 +82,6 @@ class FilesSource(Source):
         self._dating = Dating(committed)
         self._documents = Documents(self._root, self._settings, read_document or _recognise, self._dating)
         self._directories: set[str] = set()
-        self._unlisted: dict[str, str] = {}
-        """Directories that cannot be listed, with what the system says."""
         self._queue: dict[str, bool] = {}
         """Files to read, in this order, and whether they have stood back already."""
         self._watcher: Watcher | None = None
@@ -100,12 +93,11 @@ class FilesSource(Source):
         """None: sweep as soon as there is a root."""
         self._root_at = self._sweep_at = self._swept_at = self._sweep_cost = 0.0
         self._changed_at = -math.inf
+        self._spent = 0.0
         self._is_starting = True
         self._problem = ""
         self._pace = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS)
-        self._has_emitted = False
         self._emitted: Health | None = None
-        self._emitted_at = 0.0
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
@@ -190,12 +182,13 @@ class FilesSource(Source):
         sweep_at = math.inf if self._problem else self._sweep_at
         next_at = min(self._root_at, sweep_at, *self._documents.withheld.values())
         changes = watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
-        now, is_starting, began = time.monotonic(), self._is_starting, time.process_time()
+        now, is_starting = time.monotonic(), self._is_starting
         self._apply(changes, now)
         for path in [path for path, due in self._documents.withheld.items() if due <= now]:
             self._queue.setdefault(path, False)
         has_news = changes != Changes() or is_starting or bool(self._queue or watcher.polling)
-        self._read_for_a_turn()
+        while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
+            self._read_next()
         if not self._directories:  # the root is gone: say so now, not with the next look at it
             self._check_root(time.monotonic(), watcher)
         if not self._queue and not self._problem and self._is_starting:
@@ -204,17 +197,11 @@ class FilesSource(Source):
         if has_news:
             # Behind all that: what was made in a new directory is there by now, or will be told.
             self._stirred(not watcher.polling)
+        spent, self._spent = time.process_time() - self._spent, time.process_time()
         if now < self._changed_at + _STORM_OVER_SECONDS and not is_starting:
-            self._rest(began)
-
-    def _rest(self, began: float) -> None:
-        """Rest while a storm lasts. What the process has done since `began` counts, and what it does meanwhile because
-        of that, in other threads."""
-        ended = time.process_time()
-        self._pace.spend(ended - began)
-        if rest := self._pace.rest:
-            self._stopping.wait(rest)
-            self._pace.spend(time.process_time() - ended)
+            # All that the process does counts: in other threads it is because of this.
+            self._pace.spend(spent)
+            self._stopping.wait(self._pace.rest)
 
     def _apply(self, changes: Changes, now: float) -> None:
         """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
@@ -236,7 +223,8 @@ class FilesSource(Source):
                 continue
             if not is_known and parent and self._is_another(self._absolute(parent)):
                 directories.add(parent)
-            elif is_directory or path in self._directories:
+                continue
+            if is_directory or path in self._directories:
                 directories.add(path)
             if not is_directory and is_candidate(path):
                 files.append((0 if status is None else status.st_mtime_ns, path))
@@ -250,16 +238,6 @@ class FilesSource(Source):
         for path in ordered:
             if not self._queue.get(path):
                 self._queue[path] = self._queue.pop(path, None) is not None
-
-    def _read_for_a_turn(self) -> None:
-        """Read queued files, and tell what they hold a slice after the other, for one turn at most."""
-        turn_ends = time.monotonic() + (_FIRST_SLICE_SECONDS if self._is_starting else _TURN_SECONDS)
-        while self._queue and not self._stopping.is_set() and (now := time.monotonic()) < turn_ends:
-            is_long = self._is_starting and self._has_emitted
-            slice_ends = now + (_FIRST_SLICE_SECONDS if is_long else _SLICE_SECONDS)
-            while self._queue and time.monotonic() < slice_ends:
-                self._read_next()
-            self._tell()
 
     def _read_next(self) -> None:
         path = next(iter(self._queue))
@@ -277,29 +255,24 @@ class FilesSource(Source):
 
     def _check_root(self, now: float, watcher: Watcher) -> None:
         self._root_at = in_step(now, _ROOT_SECONDS_POLLING if watcher.polling else _ROOT_SECONDS)
+        self._problem, inode = "", None
         try:
             status = os.lstat(self._root)
+            inode = status.st_ino
+            if not stat.S_ISDIR(status.st_mode):
+                kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "a file"
+                self._problem = f"The workspace was replaced by {kind}: waiting for the directory to return"
         except OSError as error:
-            self._lose_root(f"The workspace is gone ({os.strerror(error.errno or 0)}): waiting for it to return")
-            return
-        if not stat.S_ISDIR(status.st_mode):
-            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "a file"
-            self._lose_root(f"The workspace was replaced by {kind}: waiting for the directory to return")
-            return
-        self._problem = ""
-        if self._root_inode != status.st_ino or not self._directories:
-            self._tell()
-            self._sweep_all(watcher)
-            self._root_inode = status.st_ino
-            self._sweep_at = min(self._sweep_at, time.monotonic() + _AFTER_START_SECONDS)
-
-    def _lose_root(self, problem: str) -> None:
-        self._problem = problem
-        self._root_at = time.monotonic() + _ROOT_SECONDS_POLLING
-        self._root_inode, self._is_starting = None, True
-        self._queue.clear()
-        self._forget(set(self._directories), set(self._documents.files))
+            self._problem = f"The workspace is gone ({os.strerror(error.errno or 0)}): waiting for it to return"
         self._tell()
+        if self._problem:
+            self._root_at, self._root_inode, self._is_starting = now + _ROOT_SECONDS_POLLING, None, True
+            self._queue.clear()
+            self._forget(*self._known_below({""}))
+            self._tell()
+        elif self._root_inode != inode or not self._directories:
+            self._sweep_all(watcher)
+            self._root_inode, self._sweep_at = inode, min(self._sweep_at, now + _AFTER_START_SECONDS)
 
     def _sweep_all(self, watcher: Watcher) -> None:
         began = time.thread_time()
@@ -314,13 +287,13 @@ class FilesSource(Source):
         last written. What was known there and is there no longer is gone."""
         old_directories, old_files = self._known_below(tops)
         changed: list[tuple[int, str]] = []
-        for top in [top for top in tops if tops.isdisjoint(_way_to(top)[1:])]:
+        for top in [top for top in tops if tops & _way_to(top) == {top}]:
             self._watch(top)
             for path, listing in walk(self._root, self._is_pruned, top, self._is_another):
                 if self._stopping.is_set():
                     return
                 if not isinstance(listing, OSError):
-                    self._unlisted.pop(path, None)
+                    self._documents.unread.pop(path, None)
                     files = [join(path, name) for name in listing.candidates]
                     # Before the walk lists them: what appears in them from now on is an event or is listed.
                     for name in listing.directories:
@@ -328,7 +301,7 @@ class FilesSource(Source):
                 elif listing.errno in _NO_DIRECTORY:
                     continue
                 else:
-                    self._unlisted[path] = os.strerror(listing.errno or 0)
+                    self._documents.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
                     # What was known in it may still be there: to read each file says whether it can be reached.
                     files = [file for file in old_files if not path or file.startswith(f"{path}/")]
                 self._directories.add(path)
@@ -345,21 +318,16 @@ class FilesSource(Source):
 
     def _known_below(self, tops: set[str]) -> tuple[set[str], set[str]]:
         """The known directories from these on, and the known files in them."""
-        known = self._directories, self._documents.files
-        if "" in tops:
-            return set(known[0]), set(known[1])
-        if not any(top in some for top in tops for some in known):
+        known = self._directories, self._documents.files.keys()
+        if "" not in tops and all(paths.isdisjoint(tops) for paths in known):
             return set(), set()
-
-        def below(paths: Iterable[str]) -> set[str]:
-            return {path for path in paths if not tops.isdisjoint(_way_to(path))}
-
-        return below(known[0]), below(known[1])
+        directories, files = ({path for path in paths if not tops.isdisjoint(_way_to(path))} for paths in known)
+        return directories, files
 
     def _forget(self, directories: set[str], files: set[str]) -> None:
         for directory in directories:
             self._directories.discard(directory)
-            self._unlisted.pop(directory, None)
+            self._documents.unread.pop(directory, None)
             if self._watcher is not None:
                 self._watcher.unwatch(directory)
         for file in sorted(files):
@@ -383,14 +351,11 @@ class FilesSource(Source):
 
     def _tell(self) -> None:
         """Emit the events since the last batch, and the health, unless there is nothing new."""
-        events, health, now = self._documents.events(), self._health(), time.monotonic()
-        if not events and self._emitted is not None:
-            same = (health.mode, health.detail) == (self._emitted.mode, self._emitted.detail)
-            if health == self._emitted or (same and now < self._emitted_at + _COUNTS_SECONDS):
-                return
+        events, health = self._documents.events(), self._health()
+        if not events and health == self._emitted:
+            return
         # Also at the end: what was read counts as known.
-        self._emitted, self._emitted_at = health, now
-        self._has_emitted = self._has_emitted or bool(events)
+        self._emitted = health
         try:
             self._emit(Batch(tuple(events), health))
         except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
@@ -408,20 +373,19 @@ class FilesSource(Source):
 
     def _problems(self) -> list[Problem]:
         """What of the workspace cannot be seen, the first of it: there may be as much as there is workspace."""
-        listed = ((path, f"cannot be listed: {why}") for path, why in self._unlisted.items())
-        unseen = islice(chain(listed, self._documents.unread.items()), _MOST_PROBLEMS)
+        unread = self._documents.unread
         problems = [
             Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
-            for path, why in unseen
+            for path, why in islice(unread.items(), _MOST_PROBLEMS)
         ]
-        if (more := len(self._unlisted) + len(self._documents.unread) - len(problems)) > 0:
+        if (more := len(unread) - len(problems)) > 0:
             problems.append(Problem(FILES, self._root, f"{more:,} more files and directories"))
         return problems
 
 
-def _way_to(path: str) -> list[str]:
-    """A path and every directory above it, but for the root."""
-    return [path, *(path[:end] for end, character in enumerate(path) if character == "/")]
+def _way_to(path: str) -> set[str]:
+    """A path and every directory above it."""
+    return {"", *(path[:end] for end, character in enumerate(path + "/") if character == "/")}
 
 
 def _recognise(text: str, path: str) -> Reading | None:

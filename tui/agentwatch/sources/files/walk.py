@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from os import fsdecode
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
@@ -67,12 +67,8 @@ def looks_like_ours(path: str) -> bool:
 
 def pruning(names: frozenset[str]) -> Callable[[str], bool]:
     """A test for directory names: equal to one of `names`, or matched by one that is a pattern (`*`, `?`, `[`)."""
-    patterns = [name for name in names if any(character in name for character in "*?[")]
-    exact = names.difference(patterns)
-    if not patterns:
-        return exact.__contains__
-    matches = re.compile("|".join(fnmatch.translate(pattern) for pattern in sorted(patterns))).match
-    return lambda name: name in exact or matches(name) is not None
+    patterns = [name for name in names if not {*name}.isdisjoint("*?[")]
+    return lambda name: name in names or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def to_path(name: str) -> str:
@@ -97,7 +93,6 @@ def to_name(path: str) -> str:
 
 
 _OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MARK: Final = ".git"
 
 Fingerprint = tuple[int, int, int, int]
 """mtime and ctime in nanoseconds, size and inode, each of 64 bits with its sign, as databases hold them."""
@@ -117,31 +112,6 @@ class Listing(NamedTuple):
     candidates: list[str]
 
 
-def list_directory(
-    path: str, is_pruned: Callable[[str], bool], is_another: Callable[[str], bool] | None = None
-) -> Listing:
-    """List one directory, given as an absolute path. Raises OSError; a symbolic link is NotADirectoryError.
-
-    It is empty where it has a `.git` file and `is_another` says of it that it is another workspace.
-    """
-    has_mark = False
-    listing = Listing([], [])
-    descriptor = os.open(path, _OPEN_DIRECTORY)
-    try:
-        with os.scandir(descriptor) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    if not is_pruned(entry.name):
-                        listing.directories.append(entry.name)
-                elif is_candidate(entry.name):
-                    listing.candidates.append(entry.name)
-                elif entry.name == _MARK:
-                    has_mark = True
-    finally:
-        os.close(descriptor)
-    return Listing([], []) if has_mark and is_another is not None and is_another(path) else listing
-
-
 def join(directory: str, name: str) -> str:
     """The path of a name in a directory, both relative to the root."""
     return f"{directory}/{name}" if directory else name
@@ -151,16 +121,33 @@ def walk(
     root: str, is_pruned: Callable[[str], bool], below: str = "", is_another: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, Listing | OSError]]:
     """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it.
-    One that cannot be listed comes with its error. `is_another` is that of `list_directory`; the root is never one."""
+
+    One that cannot be listed comes with its error; a symbolic link is NotADirectoryError. One that has a `.git` file,
+    but for the root, is empty where `is_another` says of its absolute path that it is another workspace.
+    """
     pending = [below]
     while pending:
         path = pending.pop()
+        # Not the root with a slash at its end: that would follow it where it is a link by now.
+        directory, has_mark, listing = f"{root.rstrip('/')}/{path}" if path else root, False, Listing([], [])
         try:
-            # Not the root with a slash at its end: that would follow it where it is a link by now.
-            directory = f"{root.rstrip('/')}/{path}" if path else root
-            listing = list_directory(directory, is_pruned, is_another if path else None)
+            descriptor = os.open(directory, _OPEN_DIRECTORY)
+            try:
+                with os.scandir(descriptor) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            if not is_pruned(entry.name):
+                                listing.directories.append(entry.name)
+                        elif is_candidate(entry.name):
+                            listing.candidates.append(entry.name)
+                        elif entry.name == ".git":
+                            has_mark = True
+            finally:
+                os.close(descriptor)
         except OSError as error:
             yield path, error
             continue
+        if has_mark and path and is_another is not None and is_another(directory):
+            listing = Listing([], [])
         yield path, listing
         pending.extend(join(path, name) for name in listing.directories)

@@ -137,7 +137,8 @@ class Watcher:
             self._waker.send(b".")
 
     def close(self) -> None:
-        """Give back what the system gave."""
+        """Give back what the system gave; nothing is watched any more."""
+        self.polling = "Polling, because nothing is watched any more"
         self._woken.close()
         self._waker.close()
         if self._inotify is not None:
