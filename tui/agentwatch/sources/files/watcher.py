@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from ctypes import CDLL
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -79,9 +80,11 @@ class Watcher:
             return
         try:
             if self._inotify is None:
-                from inotify_simple import INotify
+                import inotify_simple
 
-                self._inotify = INotify(nonblocking=True)
+                # To find the C library it would start programs, by their names.
+                inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
+                self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
         except OSError as error:
             self._give_up(error, "fs.inotify.max_user_instances")
