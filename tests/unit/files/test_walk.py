@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from agentwatch.sources.files.walk import (
     DEFAULT_PRUNED,
-    Listing,
     looks_like_ours,
     pruning,
     to_name,
@@ -79,7 +78,7 @@ def test_a_directory_that_cannot_be_listed_is_told_and_the_others_are_walked(
     monkeypatch.setattr(os, "open", refusing_open)
     walked = dict(walk(str(tmp_path), pruning(frozenset())))
     assert isinstance(walked["shut"], PermissionError)
-    assert walked["open"] == Listing([], ["y.json"])
+    assert walked["open"] == ([], ["y.json"])
 
 
 def test_a_tree_deeper_than_python_can_recurse_is_walked_and_descriptors_are_given_back(tmp_path: Path) -> None:

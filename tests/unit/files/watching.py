@@ -15,7 +15,7 @@ import pytest
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings, Listing, pruning, walk
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings, join, pruning, walk
 from agentwatch.sources.health import Batch
 
 PATIENCE = 20.0
@@ -44,8 +44,8 @@ def read_document(text: str, path: str) -> Reading | None:
 def candidates(root: Path) -> Iterator[str]:
     """The files of a workspace worth reading, as paths relative to it, in no order."""
     for path, listing in walk(os.path.realpath(root), pruning(DEFAULT_PRUNED)):
-        if isinstance(listing, Listing):
-            yield from (f"{path}/{name}" if path else name for name in listing.candidates)
+        if not isinstance(listing, OSError):
+            yield from (join(path, name) for name in listing[1])
 
 
 def packet(task_id: str) -> str:

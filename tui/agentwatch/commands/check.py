@@ -17,7 +17,7 @@ from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.paths import beside, place_of
 from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, FileText, read_file
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, Listing, looks_like_ours, pruning, to_path, walk
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
@@ -86,10 +86,10 @@ def _below(directory: str) -> list[_File]:
     """The files worth reading in a directory, and the directories that cannot be listed."""
     root, relatives = os.path.realpath(directory), list[tuple[str, str]]()
     for path, listing in walk(root, pruning(DEFAULT_PRUNED)):
-        if isinstance(listing, Listing):
-            relatives += [(f"{path}/{name}" if path else name, "") for name in listing.candidates]
-        else:
+        if isinstance(listing, OSError):
             relatives.append((path, os.strerror(listing.errno or 0)))
+        else:
+            relatives += [(join(path, name), "") for name in listing[1]]
     files = []
     # As `Path` writes them, which takes as long for all of them as to list them.
     base = str(Path(directory))

@@ -73,8 +73,6 @@ _OPEN_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | 
 
 _ATTEMPTS: Final = 3
 _CHUNK: Final = 64 * 1024
-_MORE_READS: Final = 64
-"""Reads after the first, for a file that holds more than it says."""
 
 _NO_NAMES: Final = frozenset({"", ".", ".."})
 _BOM: Final = b"\xef\xbb\xbf"
@@ -110,12 +108,10 @@ class BehindLinkError(FileRefusedError):
 
 class FileText(NamedTuple):
     """A file as it was read. `digest` is the sha256, in hex, of its bytes; `text` is those bytes as UTF-8 without BOM.
-    `changed_ns` is the ctime. `findings` has SRC006 where bytes are not UTF-8 and were replaced by U+FFFD."""
+    `findings` has SRC006 where bytes are not UTF-8 and were replaced by U+FFFD."""
 
     text: str
     digest: str
-    mtime_ns: int
-    changed_ns: int
     fingerprint: Fingerprint
     findings: tuple[Finding, ...] = ()
 
@@ -183,12 +179,15 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         _refuse_by_kind(before, root, relative)
         if before.st_size > max_bytes:
             raise FileRefusedError(TOO_LARGE, size=before.st_size, limit=max_bytes)
-        data = _read_bytes(descriptor, before.st_size, max_bytes)
+        # A file may hold more than it says.
+        data = bytearray()
+        while len(data) <= max_bytes and (piece := os.read(descriptor, min(_CHUNK, max_bytes + 1 - len(data)))):
+            data += piece
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
     read_as = fingerprint(after)
-    if data is None or fingerprint(before) != read_as:
+    if fingerprint(before) != read_as:
         return None
     if len(data) > max_bytes:
         raise FileRefusedError(TOO_LARGE, size=len(data), limit=max_bytes)
@@ -201,23 +200,7 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         rule, line = NOT_UTF8, payload.count(b"\n", 0, error.start) + 1
         findings = (Finding(rule.id, rule.severity, rule.message, line),)
     digest = hashlib.sha256(data).hexdigest()
-    return FileText(text, digest, after.st_mtime_ns, after.st_ctime_ns, read_as, findings)
-
-
-def _read_bytes(descriptor: int, size: int, max_bytes: int) -> bytes | None:
-    """The bytes of a file that says it holds `size`, at most `max_bytes` + 1; None where it does not come to an end."""
-    data = os.read(descriptor, min(max(size, _CHUNK), max_bytes + 1))
-    if size and len(data) >= size:
-        return data
-    chunks = [data]
-    missing = max_bytes + 1 - len(data)
-    for _ in range(_MORE_READS):
-        data = os.read(descriptor, min(missing, _CHUNK))
-        chunks.append(data)
-        missing -= len(data)
-        if not data or missing == 0:
-            return b"".join(chunks)
-    return None
+    return FileText(text, digest, read_as, findings)
 
 
 def kind_of(mode: int) -> str:

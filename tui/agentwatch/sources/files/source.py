@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import math
 import os
 import stat
 import threading
@@ -17,10 +16,10 @@ from typing import Final
 
 from agentwatch.background import Pace, in_step
 from agentwatch.contracts.shapes import Reading
+from agentwatch.delegation.events import Event
 from agentwatch.errors import WorkspaceError
-from agentwatch.sources.files.documents import ONE_LOOK_BYTES, Committed, Dating, Documents, KnownFile, Reader
-from agentwatch.sources.files.read import BehindLinkError
-from agentwatch.sources.files.walk import FilesSettings, is_candidate, join, pruning, to_name, to_path, walk
+from agentwatch.sources.files.documents import ONE_LOOK_BYTES, Committed, Documents, KnownFile, Reader
+from agentwatch.sources.files.walk import FilesSettings, is_candidate, join, pruning, to_path, walk
 from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.source import Source, Stirred
@@ -29,29 +28,27 @@ from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.02
 """Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
-_RECHECK_SECONDS: Final = 0.05
+_RECHECK_SECONDS: Final = 0.1
+"""Between two reads of what is withheld."""
 _RESTART_SECONDS: Final = 2.0
 _JOIN_SECONDS: Final = 1.0
-
-_ROOT_SECONDS: Final = 5.0
-_ROOT_SECONDS_POLLING: Final = 1.0
+_ROOT_SECONDS: Final = 1.0
 """How often the root is looked at: no event tells of the loss of a directory above it."""
-_AFTER_START_SECONDS: Final = 1.0
-"""After the first sweep the next: what was written during the first is told from its next change by then."""
-_SWEEPS: Final = (30.0, 0.000_05, 300.0)
-_SWEEPS_POLLING: Final = (0.5, 0.02, 30.0)
-"""Seconds between two sweeps at least, the share of one core that they may take, and seconds at most. The system says
-whenever it has lost events: a sweep finds only what others write over a network."""
+
+_SWEEP_SECONDS: Final = 300.0
+"""Between two sweeps: the system says when it has lost events, and they find only what others write over a network."""
+_POLL_SECONDS: Final = (0.5, 30.0)
+_POLL_SHARE: Final = 0.02
 _LOSS_SHARE: Final = 0.05
-"""The same share where events were lost."""
+"""The same where there are no events, at least and at most, and the share of one core that they may take; and the share
+where events were lost."""
 
 _STORM_SHARE: Final = 0.18
 _STORM_CREDIT: Final = 1.5
 _STORM_REST_SECONDS: Final = 0.4
-_STORM_OVER_SECONDS: Final = 1.0
 """The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
-of it that a burst has at once, how long the rest between two turns of a storm is at most, and how long nothing has
-changed when it is over. A file that is written again meanwhile is read once, as it is then."""
+of it that a burst has at once, and how long the rest between two turns is at most. A file that is written again
+meanwhile is read once, as it is then."""
 
 _MOST_PROBLEMS: Final = 100
 _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -79,12 +76,11 @@ class FilesSource(Source):
         self._settings = settings or FilesSettings()
         self._is_pruned = pruning(self._settings.pruned)
         self._is_another = partial(is_another, self._root)
-        self._dating = Dating(committed)
-        self._documents = Documents(self._root, self._settings, read_document or _recognise, self._dating)
+        self._documents = Documents(self._root, self._settings, read_document or _recognise, committed)
         self._directories: set[str] = set()
         self._queue: dict[str, bool] = {}
         """Files to read, in this order, and whether they have stood back already."""
-        self._watcher: Watcher | None = None
+        self._watcher: Watcher
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._emit: Emit = lambda _: None
@@ -92,7 +88,6 @@ class FilesSource(Source):
         self._root_inode: int | None = None
         """None: sweep as soon as there is a root."""
         self._root_at = self._sweep_at = self._swept_at = self._sweep_cost = 0.0
-        self._changed_at = -math.inf
         self._spent = 0.0
         self._is_starting = True
         self._problem = ""
@@ -104,16 +99,7 @@ class FilesSource(Source):
         is neither read nor observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds),
         None where it never was. Where no file is known, the first look is perhaps still going on.
         """
-        if looked_at is not None and files:
-            self._dating.watched_until = looked_at
-        for path, file in files.items():
-            name, is_gone = to_name(path), bool(file.digest) and file.shown is None
-            if file.digest and file.at is not None:
-                self._dating.remember(name, file.digest, file.at, is_gone=is_gone)
-            if not is_gone:
-                self._documents.files[name] = file
-                if file.digest:
-                    self._documents.places[file.digest] = name
+        self._documents.remember(files, looked_at)
 
     def known(self) -> dict[str, KnownFile]:
         if self._stopping.is_set() and self._thread is not None and self._thread.is_alive():
@@ -129,11 +115,11 @@ class FilesSource(Source):
         Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
         self._emit = emit
         self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.force_polling else "")
-        self._thread = threading.Thread(target=self._run, args=[self._watcher], name="agentwatch-files", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="agentwatch-files", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        if self._watcher is not None and self._thread is not None:
+        if self._thread is not None:
             self._stopping.set()
             self._watcher.wake()
             self._thread.join(_JOIN_SECONDS)
@@ -144,76 +130,72 @@ class FilesSource(Source):
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         self._documents.most_text_bytes = ONE_LOOK_BYTES
+        self._watcher = Watcher(self._root, polling="Looked once")
+        self._watcher.close()
         self._sweep({""})
-        while True:
+        while self._queue:
             while self._queue:
                 self._read_next()
-            if not self._documents.withheld:
-                break
-            time.sleep(_RECHECK_SECONDS)
-            self._queue = dict.fromkeys(self._documents.withheld, False)
+            if self._documents.withheld:
+                time.sleep(_RECHECK_SECONDS)
+                self._queue = dict.fromkeys(self._documents.withheld, False)
         health = health_of("live", "Looked once", self._problems(), len(self._directories), len(self._documents.files))
-        return Batch(tuple(self._documents.events()), health)
+        return Batch(self._take_events(), health)
 
     def content(self, digest: str) -> str | None:
         return self._documents.text(digest)
 
     # The thread
 
-    def _run(self, watcher: Watcher) -> None:
+    def _run(self) -> None:
         """Watch until stopped. Whatever fails is told in the health, and watching begins again."""
         while not self._stopping.is_set():
             try:
-                self._turn(watcher)
+                self._turn()
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
                 self._problem = f"Watching failed and is tried again ({words_of(error)})"
                 self._tell()
                 self._stopping.wait(_RESTART_SECONDS)
                 self._root_inode, self._root_at = None, 0.0
-        watcher.close()
+        self._watcher.close()
 
-    def _turn(self, watcher: Watcher) -> None:
+    def _turn(self) -> None:
         """Wait for events, not longer than until something else is due, and do what there is to do."""
         now = time.monotonic()
         if now >= self._root_at:
-            self._check_root(now, watcher)
+            self._check_root(now)
         if now >= self._sweep_at and not self._queue and not self._problem:
-            self._sweep_all(watcher)
-        sweep_at = math.inf if self._problem else self._sweep_at
-        next_at = min(self._root_at, sweep_at, *self._documents.withheld.values())
-        changes = watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
+            self._sweep_all()
+        next_at = self._root_at if self._problem else min(self._root_at, self._sweep_at)
+        if self._documents.withheld:
+            next_at = min(next_at, now + _RECHECK_SECONDS)
+        changes = self._watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
         now, is_starting = time.monotonic(), self._is_starting
-        self._apply(changes, now)
-        for path in [path for path, due in self._documents.withheld.items() if due <= now]:
-            self._queue.setdefault(path, False)
-        has_news = changes != Changes() or is_starting or bool(self._queue or watcher.polling)
+        self._apply(changes)
+        self._queue = dict.fromkeys(self._documents.withheld, False) | self._queue
+        has_news = changes != Changes() or is_starting or bool(self._queue or self._watcher.polling)
         while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
             self._read_next()
-        if not self._directories:  # the root is gone: say so now, not with the next look at it
-            self._check_root(time.monotonic(), watcher)
         if not self._queue and not self._problem and self._is_starting:
-            self._dating.is_watching, self._is_starting = True, False
+            self._documents.is_watching, self._is_starting = True, False
         self._tell()
         if has_news:
             # Behind all that: what was made in a new directory is there by now, or will be told.
-            self._stirred(not watcher.polling)
+            self._stirred(not self._watcher.polling)
         spent, self._spent = time.process_time() - self._spent, time.process_time()
-        if now < self._changed_at + _STORM_OVER_SECONDS and not is_starting:
+        if changes.paths and not is_starting:
             # All that the process does counts: in other threads it is because of this.
             self._pace.spend(spent)
             self._stopping.wait(self._pace.rest)
 
-    def _apply(self, changes: Changes, now: float) -> None:
+    def _apply(self, changes: Changes) -> None:
         """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
         changed. In a storm a return that is read before its handoff would be taken for an earlier one, so a file that
         changed again stands back, though only once."""
         if changes.lost:
-            self._sweep_at = min(self._sweep_at, max(now, self._swept_at + self._sweep_cost / _LOSS_SHARE))
-        if not changes.paths:
-            return
-        self._changed_at = now
+            self._sweep_at = min(self._sweep_at, self._swept_at + self._sweep_cost / _LOSS_SHARE)
         if "" in changes.paths:
-            self._root_at = now
+            self._root_at = 0.0
         directories, files = set[str](), list[tuple[int, str]]()
         for path in changes.paths:
             status, parent = self._status(path), dirname(path)
@@ -230,31 +212,19 @@ class FilesSource(Source):
                 files.append((0 if status is None else status.st_mtime_ns, path))
         if directories:
             self._sweep(directories)
-        ordered = [path for _, path in sorted(files)]
-        if self._is_starting:
-            # What there was at first is not waited for.
-            self._queue = dict.fromkeys(ordered, False) | self._queue
-            return
-        for path in ordered:
+        for _, path in sorted(files):
             if not self._queue.get(path):
                 self._queue[path] = self._queue.pop(path, None) is not None
 
     def _read_next(self) -> None:
         path = next(iter(self._queue))
         del self._queue[path]
-        if dirname(path) not in self._directories:
-            self._documents.drop(path)
-            return
-        try:
-            self._documents.read(path)
-        except BehindLinkError:
-            # A directory was swapped for a link: what lies behind it is forgotten.
-            self._sweep({path.split("/")[0]})
+        (self._documents.read if dirname(path) in self._directories else self._documents.drop)(path)
 
     # Comparing with the disk
 
-    def _check_root(self, now: float, watcher: Watcher) -> None:
-        self._root_at = in_step(now, _ROOT_SECONDS_POLLING if watcher.polling else _ROOT_SECONDS)
+    def _check_root(self, now: float) -> None:
+        self._root_at = in_step(now, _ROOT_SECONDS)
         self._problem, inode = "", None
         try:
             status = os.lstat(self._root)
@@ -266,20 +236,21 @@ class FilesSource(Source):
             self._problem = f"The workspace is gone ({os.strerror(error.errno or 0)}): waiting for it to return"
         self._tell()
         if self._problem:
-            self._root_at, self._root_inode, self._is_starting = now + _ROOT_SECONDS_POLLING, None, True
+            self._root_inode, self._is_starting = None, True
             self._queue.clear()
             self._forget(*self._known_below({""}))
             self._tell()
         elif self._root_inode != inode or not self._directories:
-            self._sweep_all(watcher)
-            self._root_inode, self._sweep_at = inode, min(self._sweep_at, now + _AFTER_START_SECONDS)
+            self._sweep_all()
+            self._root_inode = inode
 
-    def _sweep_all(self, watcher: Watcher) -> None:
+    def _sweep_all(self) -> None:
         began = time.thread_time()
         self._sweep({""})
         self._swept_at, self._sweep_cost = time.monotonic(), time.thread_time() - began
-        least, share, most = _SWEEPS_POLLING if watcher.polling else _SWEEPS
-        self._sweep_at = self._swept_at + min(max(least, self._sweep_cost / share), most)
+        least, most = _POLL_SECONDS
+        pause = min(max(least, self._sweep_cost / _POLL_SHARE), most)
+        self._sweep_at = self._swept_at + (pause if self._watcher.polling else _SWEEP_SECONDS)
         self._tell()
 
     def _sweep(self, tops: set[str]) -> None:
@@ -288,16 +259,16 @@ class FilesSource(Source):
         old_directories, old_files = self._known_below(tops)
         changed: list[tuple[int, str]] = []
         for top in [top for top in tops if tops & _way_to(top) == {top}]:
-            self._watch(top)
+            self._watcher.watch(top)
             for path, listing in walk(self._root, self._is_pruned, top, self._is_another):
                 if self._stopping.is_set():
                     return
                 if not isinstance(listing, OSError):
                     self._documents.unread.pop(path, None)
-                    files = [join(path, name) for name in listing.candidates]
+                    files = [join(path, name) for name in listing[1]]
                     # Before the walk lists them: what appears in them from now on is an event or is listed.
-                    for name in listing.directories:
-                        self._watch(join(path, name))
+                    for name in listing[0]:
+                        self._watcher.watch(join(path, name))
                 elif listing.errno in _NO_DIRECTORY:
                     continue
                 else:
@@ -328,14 +299,9 @@ class FilesSource(Source):
         for directory in directories:
             self._directories.discard(directory)
             self._documents.unread.pop(directory, None)
-            if self._watcher is not None:
-                self._watcher.unwatch(directory)
+            self._watcher.unwatch(directory)
         for file in sorted(files):
             self._documents.drop(file)
-
-    def _watch(self, path: str) -> None:
-        if self._watcher is not None:
-            self._watcher.watch(path)
 
     def _absolute(self, path: str) -> str:
         # Not the root with a slash at its end: that would follow it where it is a link by now.
@@ -351,20 +317,23 @@ class FilesSource(Source):
 
     def _tell(self) -> None:
         """Emit the events since the last batch, and the health, unless there is nothing new."""
-        events, health = self._documents.events(), self._health()
+        events, health = self._take_events(), self._health()
         if not events and health == self._emitted:
             return
         # Also at the end: what was read counts as known.
         self._emitted = health
         try:
-            self._emit(Batch(tuple(events), health))
+            self._emit(Batch(events, health))
         except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
             self._stopping.set()
 
+    def _take_events(self) -> tuple[Event, ...]:
+        events, self._documents.events = tuple(self._documents.events), []
+        return events
+
     def _health(self) -> Health:
-        polling = self._watcher.polling if self._watcher is not None else ""
-        mode: Mode = "polling" if polling else "live"
-        detail, problems = polling or "Changes are seen as they happen", self._problems()
+        mode: Mode = "polling" if self._watcher.polling else "live"
+        detail, problems = self._watcher.polling or "Changes are seen as they happen", self._problems()
         if self._problem:
             mode, detail, problems = "degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)]
         elif self._is_starting:

@@ -13,20 +13,11 @@ from typing import Final, NamedTuple
 MAX_BYTES: Final = 1024 * 1024
 """Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator."""
 
-DEFAULT_PRUNED: Final = frozenset[str]().union(
-    # Version stores: the tool's own objects, changed by it all the time. No agent hands anything over there.
-    (".git", ".hg", ".jj", ".svn"),
-    # Installed packages: up to a hundred thousand files that ship README.md and package.json.
-    ("node_modules", "site-packages", ".pnpm-store", ".yarn"),
-    # Virtual environments and test environments: the same, by the names their tools give.
-    (".venv", "venv", ".tox", ".nox", ".direnv"),
-    # Lean: downloaded libraries and build products, mathlib with its thousands of files among them.
-    (".lake",),
-    # Caches, rewritten by their tools on each run.
-    ("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".gradle", ".terraform"),
-    # Our own mirror: a decision is never taken for a handoff.
-    (".agentwatch",),
-)
+_PRUNED: Final = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
+__pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
+"""Version stores, installed packages, environments, Lean's build products, caches, which their tools write all the
+time; and our own mirror: a decision is never taken for a handoff."""
+DEFAULT_PRUNED: Final = frozenset(_PRUNED.split())
 """Directories that are never entered, by name. Words that people give to directories of their own (`build`, `target`,
 `dist`, `out`, `vendor`, `env`) are not in it, nor other dot directories, nor what git ignores: agents write there."""
 
@@ -105,11 +96,8 @@ def fingerprint(status: os.stat_result) -> Fingerprint:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, inode - (inode >> 63 << 64)
 
 
-class Listing(NamedTuple):
-    """The names in one directory: the directories to enter, and the files worth reading (links and pipes, too)."""
-
-    directories: list[str]
-    candidates: list[str]
+Listing = tuple[list[str], list[str]]
+"""The names in one directory: the directories to enter, and the files worth reading (links and pipes, too)."""
 
 
 def join(directory: str, name: str) -> str:
@@ -129,7 +117,8 @@ def walk(
     while pending:
         path = pending.pop()
         # Not the root with a slash at its end: that would follow it where it is a link by now.
-        directory, has_mark, listing = f"{root.rstrip('/')}/{path}" if path else root, False, Listing([], [])
+        directory, has_mark = f"{root.rstrip('/')}/{path}" if path else root, False
+        directories, candidates = list[str](), list[str]()
         try:
             descriptor = os.open(directory, _OPEN_DIRECTORY)
             try:
@@ -137,9 +126,9 @@ def walk(
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
                             if not is_pruned(entry.name):
-                                listing.directories.append(entry.name)
+                                directories.append(entry.name)
                         elif is_candidate(entry.name):
-                            listing.candidates.append(entry.name)
+                            candidates.append(entry.name)
                         elif entry.name == ".git":
                             has_mark = True
             finally:
@@ -148,6 +137,6 @@ def walk(
             yield path, error
             continue
         if has_mark and path and is_another is not None and is_another(directory):
-            listing = Listing([], [])
-        yield path, listing
-        pending.extend(join(path, name) for name in listing.directories)
+            directories, candidates = [], []
+        yield path, (directories, candidates)
+        pending.extend(join(path, name) for name in directories)

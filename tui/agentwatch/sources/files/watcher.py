@@ -20,16 +20,13 @@ from agentwatch.sources.files.walk import is_candidate, join
 if TYPE_CHECKING:
     from inotify_simple import INotify
 
-# From <sys/inotify.h>: to import the library's names takes longer than to watch, where nothing is watched.
-_MODIFY: Final = 0x0000_0002
-_ATTRIB: Final = 0x0000_0004
-WHOLE: Final = 0x0000_03C8
+# From <sys/inotify.h>: the library's names are imported only where something is watched.
+WHOLE: Final = 0x3C8
 """A file was closed after it was written, moved, created or deleted: nothing of what is still being written."""
-CHANGES: Final = WHOLE | _MODIFY | _ATTRIB
-"""Nothing that reading causes: our own reading must not be an event."""
-_ITSELF: Final = 0x0000_0C00
-_OPTIONS: Final = 0x0700_0000
-"""It was deleted or moved; only directories, no link followed, nothing of files that have no name any more."""
+CHANGES: Final = 0x3CE
+"""Also, it was changed while it is open, or in its attributes. Nothing that reading causes: it must not be an event."""
+_MASK: Final = 0x0700_0C00
+"""The directory itself was deleted or moved; no link is followed, and a file without a name any more is no concern."""
 _Q_OVERFLOW: Final = 0x0000_4000
 _ISDIR: Final = 0x4000_0000
 
@@ -65,7 +62,7 @@ class Watcher:
         self._prefix = root.rstrip("/") + "/"
         self._root = root
         self._concerns = concerns
-        self._mask = events | _ITSELF | _OPTIONS
+        self._mask = events | _MASK
         self._inotify: INotify | None = None
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
@@ -78,6 +75,7 @@ class Watcher:
         """Tell what happens right in this directory from now on; calling it again renews a watch that died."""
         if self.polling:
             return
+        limit = "fs.inotify.max_user_instances"
         try:
             if self._inotify is None:
                 import inotify_simple
@@ -86,16 +84,16 @@ class Watcher:
                 inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
                 self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
-        except OSError as error:
-            self._give_up(error, "fs.inotify.max_user_instances")
-            return
-        try:
+            limit = "fs.inotify.max_user_watches"
             # Not the root with a slash at its end: that would follow it where it is a link by now.
             watch: int = self._inotify.add_watch(self._prefix + path if path else self._root, self._mask)
         except OSError as error:
             # Else it is gone, no directory any more, or not ours to read: to list it says so.
             if error.errno in _LIMITS:
-                self._give_up(error, "fs.inotify.max_user_watches")
+                why = f"Polling, because the system gives no more file watches ({os.strerror(error.errno)})"
+                self.polling = f"{why}. Raise {limit}, or prune directories"
+                self._has_lost = True
+                self._unwatch_all()
             return
         # The kernel knows directories, not names: one that was moved keeps its watch and brings it along.
         if watch in self._paths:
@@ -144,13 +142,9 @@ class Watcher:
         self.polling = "Polling, because nothing is watched any more"
         self._woken.close()
         self._waker.close()
-        if self._inotify is not None:
-            self._inotify.close()
+        self._unwatch_all()
 
-    def _give_up(self, error: OSError, limit: str) -> None:
-        why = f"Polling, because the system gives no more file watches ({os.strerror(error.errno or 0)})"
-        self.polling = f"{why}. Raise {limit}, or prune directories"
-        self._has_lost = True
+    def _unwatch_all(self) -> None:
         if self._inotify is not None:
             self._poll.unregister(self._inotify)
             self._inotify.close()
@@ -194,34 +188,32 @@ class SharedWatcher:
 
     def _run(self, watcher: Watcher) -> None:
         """Until nobody waits, or the system tells nothing."""
-        wanted: dict[Callable[[], None], tuple[Path, ...]] = {}
-        watched, has_come = set[str](), True
+        wanted, watched = dict[Callable[[], None], tuple[Path, ...]](), set[str]()
+        changes, is_new = Changes(), True
         while True:
             with self._lock:
-                has_come = has_come or wanted != self._wanted
+                is_new = is_new or wanted != self._wanted
                 wanted = dict(self._wanted)
                 if not wanted or watcher.polling:
                     self.works = not watcher.polling
                     self._watcher = None
                     break
-            places = {directory for directories in wanted.values() for directory in directories}
-            if has_come:
-                nearest = {os.fspath(_nearest(place)).lstrip("/") for place in places}
-                for path in nearest:
-                    watcher.watch(path)
-                for path in watched - nearest:
-                    watcher.unwatch(path)
-                watched = nearest
-            changes = watcher.wait(0.0 if has_come else _LONG_SECONDS)
+            nearest = {os.fspath(_nearest(place)).lstrip("/") for places in wanted.values() for place in places}
+            for path in watched - nearest:
+                watcher.unwatch(path)
+            # Also those that are watched: another directory may have their name by now.
+            for path in nearest:
+                watcher.watch(path)
             changed = {Path("/", path) for path in changes.paths}
-            touched = changed | {path.parent for path in changed}
-            for callback, directories in wanted.items():
-                if has_come or not touched.isdisjoint(directories):
+            changed |= {path.parent for path in changed}
+            # Or a directory has come or gone, or nobody knows what has happened.
+            is_new = is_new or changes.lost or nearest != watched
+            for callback, places in wanted.items():
+                if is_new or not changed.isdisjoint(places):
                     callback()
-            # One of them, or a directory on the way to it, has come or gone, or nobody knows what else has happened.
-            ways = places.union(*(place.parents for place in places))
-            has_come = changes.lost or not changed.isdisjoint(ways)
             time.sleep(_REST_SECONDS)
+            # What came while it was not watched yet is there by now.
+            changes, watched, is_new = watcher.wait(0.0 if is_new else _LONG_SECONDS), nearest, False
         watcher.close()
         for callback in wanted:
             callback()
