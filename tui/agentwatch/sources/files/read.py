@@ -73,6 +73,8 @@ _OPEN_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | 
 
 _ATTEMPTS: Final = 3
 _CHUNK: Final = 64 * 1024
+_MORE_READS: Final = 64
+"""Reads after the first, for a file that holds more than it says."""
 
 _NO_NAMES: Final = frozenset({"", ".", ".."})
 _BOM: Final = b"\xef\xbb\xbf"
@@ -179,15 +181,12 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         _refuse_by_kind(before, root, relative)
         if before.st_size > max_bytes:
             raise FileRefusedError(TOO_LARGE, size=before.st_size, limit=max_bytes)
-        # A file may hold more than it says.
-        data = bytearray()
-        while len(data) <= max_bytes and (piece := os.read(descriptor, min(_CHUNK, max_bytes + 1 - len(data)))):
-            data += piece
+        data = _read_bytes(descriptor, before.st_size, max_bytes)
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
     read_as = fingerprint(after)
-    if fingerprint(before) != read_as:
+    if data is None or fingerprint(before) != read_as:
         return None
     if len(data) > max_bytes:
         raise FileRefusedError(TOO_LARGE, size=len(data), limit=max_bytes)
@@ -201,6 +200,22 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         findings = (Finding(rule.id, rule.severity, rule.message, line),)
     digest = hashlib.sha256(data).hexdigest()
     return FileText(text, digest, read_as, findings)
+
+
+def _read_bytes(descriptor: int, size: int, max_bytes: int) -> bytes | None:
+    """The bytes of a file that says it holds `size`, at most `max_bytes` + 1; None where it does not come to an end."""
+    data = os.read(descriptor, min(max(size, _CHUNK), max_bytes + 1))
+    if size and len(data) >= size:
+        return data
+    chunks = [data]
+    missing = max_bytes + 1 - len(data)
+    for _ in range(_MORE_READS):
+        data = os.read(descriptor, min(missing, _CHUNK))
+        chunks.append(data)
+        missing -= len(data)
+        if not data or missing == 0:
+            return b"".join(chunks)
+    return None
 
 
 def kind_of(mode: int) -> str:

@@ -87,7 +87,7 @@ class FilesSource(Source):
         self._stirred: Stirred = lambda _: None
         self._root_inode: int | None = None
         """None: sweep as soon as there is a root."""
-        self._root_at = self._sweep_at = self._swept_at = self._sweep_cost = 0.0
+        self._root_at = self._sweep_at = self._swept_at = self._sweep_cost = self._recheck_at = 0.0
         self._spent = 0.0
         self._is_starting = True
         self._problem = ""
@@ -168,11 +168,13 @@ class FilesSource(Source):
             self._sweep_all()
         next_at = self._root_at if self._problem else min(self._root_at, self._sweep_at)
         if self._documents.withheld:
-            next_at = min(next_at, now + _RECHECK_SECONDS)
+            next_at = min(next_at, self._recheck_at)
         changes = self._watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
         now, is_starting = time.monotonic(), self._is_starting
         self._apply(changes)
-        self._queue = dict.fromkeys(self._documents.withheld, False) | self._queue
+        if now >= self._recheck_at:
+            self._recheck_at = now + _RECHECK_SECONDS
+            self._queue = dict.fromkeys(self._documents.withheld, False) | self._queue
         has_news = changes != Changes() or is_starting or bool(self._queue or self._watcher.polling)
         while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
             self._read_next()
