@@ -293,7 +293,7 @@ class Parting(FilesSource):
         self.loop.call_soon_threadsafe(self.free.wait, 20.0)
         self.file.write_text(meta("implemented", "late"), "utf-8")
         assert self._told is not None
-        self._told(super().scan())
+        self._told(FilesSource(self.file.parent).scan())
 
     def known(self) -> dict[str, KnownFile]:
         return {self.file.name: KnownFile(fingerprint=(1, 1, 1, 1), digest="d", shown="d")}
