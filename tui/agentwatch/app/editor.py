@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
-from agentwatch.evidence.process import TooSlowError, run
+from agentwatch.evidence.plumbing import TooSlowError, run
 from agentwatch.text import clean
 
 if TYPE_CHECKING:

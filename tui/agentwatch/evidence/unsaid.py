@@ -10,9 +10,8 @@ from itertools import pairwise
 from typing import Final
 
 from agentwatch.delegation.claims import Deed, DeedKind
-from agentwatch.evidence.commands.line import LONGEST
-from agentwatch.evidence.commands.log import Done, Ran, ToolLog
-from agentwatch.evidence.commands.programs import without_documents
+from agentwatch.evidence.log import Done, Ran, ToolLog
+from agentwatch.evidence.shell import LONGEST, without_documents
 from agentwatch.sources.sessions.acts import ActKind
 
 _MOST: Final = 100
