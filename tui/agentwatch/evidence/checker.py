@@ -14,6 +14,7 @@ from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated, Tell, claims_of, limit_of, tell
 from agentwatch.evidence.disk import MISSING, ClaimedPlace, Disk, DiskFacts, FileKind, beside, place_of, trace
 from agentwatch.evidence.git import SLACK, Elsewhere, GitFacts, GitHistory, GitView, elsewhere, look, renames
+from agentwatch.evidence.log import is_document
 from agentwatch.evidence.plumbing import SECONDS, NotInRepositoryError
 from agentwatch.evidence.statements import AttemptLog
 from agentwatch.evidence.verdicts import Handed, Sight, is_older, judge, judge_constraint
@@ -183,6 +184,7 @@ class Checker:
     def _result(self, number: int, one: _Prepared, state: _Round) -> Result:
         request, handed = one.request, _handed(one, state)
         changed = state.changed_since(handed.at) if one.stated else None
+        during = state.changed_during(handed.at, request.returned_at)
         before, claims = self._verified.get(request.digest, set[_Key]()), list[Claim]()
         # The return and the handoff themselves are not the work that was constrained.
         own = {request.returned_name, request.handoff_name}
@@ -197,6 +199,13 @@ class Checker:
             if place is not None:
                 sight = self._sight(stated, place, moved, state, handed.at)._replace(cleared=request.gone)
             claim = judge(stated, sight, handed)
+            if claim.verdict is Verdict.VERIFIED and claim.call is not None:
+                # By whatever hand: what no log shows, git may.
+                since = claim.call.at + SLACK
+                later = next((one.path for one in during or () if one.at > since and not is_document(one.path)), "")
+                if later:
+                    words = f"outdated: {claim.detail}; after that {later} was changed"
+                    claim = claim._replace(verdict=Verdict.UNVERIFIABLE, detail=words)
             if claim.verdict is Verdict.UNVERIFIABLE and moved is not None and _key(claim) in before:
                 # It stays so when the file moves, though its new place tells less of it.
                 words = f"moved since, to {moved}: it was verified before"
@@ -211,7 +220,6 @@ class Checker:
         if verified := {_key(claim) for claim in claims if claim.verdict is Verdict.VERIFIED}:
             self._verified[request.digest] = before | verified
         unsaid = request.log.unsaid(request.returned_text) if request.log is not None else ()
-        during = state.changed_during(handed.at, request.returned_at)
         look = hash(tuple(traces.values()))
         return Result(tuple(claims), tuple(traces), during, state.without_git, unsaid, look, bool(missing))
 

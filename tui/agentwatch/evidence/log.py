@@ -135,7 +135,7 @@ _FRAME: Final = words_of(
     " assertions time took s ms m h sec secs second seconds min info summary duration executed done expectations"
     " flaky obsolete rerun all passed failed failing subtests unexpected expected listed below skipped tap cases"
     " from passing ended doctests doctest no failures failure real user sys slow fastest the were of elapsed at"
-    " completed success succeeded tasks"
+    " completed success succeeded tasks error"
 )
 _ADDING: Final = re.compile(r"test result: |(?:Passed|Failed)! ")
 _DLL: Final = re.compile(r", Duration: .*| - \S+\.dll.*")

@@ -70,9 +70,9 @@ class Command(NamedTuple):
     @property
     def program(self) -> tuple[str, ...]:
         """The program, with the words behind it that choose another one."""
-        if _PLAIN_PROGRAM.match(self.name):
-            return self.words[:1]
         chosen = [word for word in self.words[1:] if not word.startswith("-")]
+        if _PLAIN_PROGRAM.match(self.name) and (topic_of(self) or not chosen or not chosen[0].isalpha()):
+            return self.words[:1]
         return (self.name, *chosen[: 2 if re.match(r"(?:python3?|php|docker|nx|turbo)\Z", self.name) else 1])
 
 
@@ -181,7 +181,7 @@ def _parts(tokens: Sequence[str]) -> tuple[Part, ...] | None:
 
 _WRAPPERS: Final = re.compile(
     r"(?:time|env|nice|nohup|sudo|command|xvfb-run|stdbuf -\w+|timeout (?:-\S+ )*\S+"
-    r"|(?:uv|poetry|pipenv|pdm|hatch|rye) run|conda run -n \S+|coverage run -m|mise exec --|direnv exec \S+|dotenv --"
+    r"|(?:uv|poetry|pipenv|pdm|rye) run|hatch run(?= (?:pytest|ruff|mypy|python))|conda run -n \S+|coverage run -m|mise exec --|direnv exec \S+|dotenv --"
     r"|bundle exec|npx|bunx|pnpm (?:exec|dlx)|yarn exec|npm exec|nix develop -c"
     r"|(?P<box>docker[ -]compose (?:-\S+ \S+ )?(?:exec|run) (?:-\S+ )*\S+|(?:docker|podman) exec (?:-\S+ )*\S+))"
     r"(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet|--preserve-status|--))* "
@@ -266,7 +266,7 @@ _LINT: Final = re.compile(
     r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop|standardrb|stylelint|biome(?: check| lint)?"
     r"|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint|lint-imports|phpcs|php-cs-fixer|pint"
     r"|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint|sqlfluff|staticcheck|bandit|cargo (?:clippy|fmt)"
-    r"|go vet|dotnet format|mix (?:credo|format))(?= |\Z)|\S+ (?:\S+ )?(?:\S*lint\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
+    r"|go vet|dotnet format|mix (?:credo|format))(?= |\Z)|\S+ (?:\S+ )?(?:\S*(?:lint|cs-check|stan|sniff|analy[sz]e)\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
 )
 _TYPES: Final = re.compile(
     r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?|tsc|check[:-]types)(?= |\Z)"
@@ -274,15 +274,16 @@ _TYPES: Final = re.compile(
 _TESTS: Final = re.compile(
     r"(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|trial|nose2|karma|cypress|playwright"
     r"|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
-    r"|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?|specs?|check|verify)(?:[:_-][\w:-]+)?(?= |\Z)"
+    r"|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)"
+    r"|(?:make|just|task|npm|gradle|mvn|rake|composer|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
 _BUILD: Final = re.compile(
     r"(?:make|ninja|webpack|rollup|tsup|esbuild|sphinx-build|javac|gcc|g\+\+|rustc|python build)(?= |\Z)|cargo check"
-    r"|\S+ (?:(?:-\S+|\w[\w:-]*) ){0,3}-{0,2}(?:[\w:-]*[:_-])?(?:build|compile|assemble|package|bundle)(?:[:_-][\w:-]+)?(?= |\Z)"
+    r"|\S+ (?:(?:-\S+|\w[\w:-]*) ){0,3}-{0,2}(?:[\w:-]*[:_-])?(?:build|compile|assemble|package|bundle|publish|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
 _RUNNERS: Final = re.compile(
-    r"(?:npm|bun|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx|composer"
-    r"|mix|meson|moon|lerna|deno|manage\.py|\S*[/.]\S*)\Z"
+    r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx|composer"
+    r"|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
 )
 """Programs that start what somebody has written down for them elsewhere."""
 _WHOLE: Final = words_of(
@@ -301,6 +302,9 @@ _NO_CHECK: Final = re.compile(
 _FORMATTERS: Final = re.compile(
     r"(?:black|prettier|isort|ruff format|cargo fmt|gofmt|goimports|mix format|pint|php-cs-fixer|clang-format|dotnet format)(?= |\Z)"
 )
+
+
+_REWRITING: Final = re.compile(r"(?!prettier|gofmt|goimports|clang-format)")
 
 
 @lru_cache(4096)
@@ -371,12 +375,12 @@ _GIT_KNOWN: Final = _GIT_READING.union(GIT_HOOKED, words_of("restore reset stash
     "rebase"
 }
 _INSTALLS: Final = re.compile(
-    r"(?:(?:npm|pip3?|gem|composer|bundle|poetry|pnpm|brew|apt(?:-get)?|go) (?:install|add|ci|mod|get|download)|uv (?:sync|pip|add|lock)"
-    r"|dotnet (?:restore|add)|cargo (?:fetch|add|update))(?= |\Z)"
+    r"(?:(?:npm|pip3?|gem|composer|bundle|poetry|pnpm|brew|apt(?:-get)?|go) (?:install|add|ci|mod|get|download)(?= |\Z)|uv (?:sync|pip|add|lock)(?= |\Z)"
+    r"|dotnet (?!run|watch|tool|msbuild|test|exec)|cargo (?!run|xtask|make|watch|test|nextest|insta)|go (?!run|generate|tool|test))"
 )
 _READING: Final = re.compile(
     r"\S+ (?:\S+ )?(?:validate|show|list|ls|info|audit|outdated|status|version|diff|logs|ps|inspect|tree|why|view|describe"
-    r"|--version|-[vV]|--help)(?!.* (?:fix|--fix)\b)(?= |\Z)"
+    r"|--version|-[vV]|--help|dev|start|serve|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)"
 )
 """Commands of many programs that only tell something."""
 _FINDING: Final = r"-(?:exec|ok)|-[xX]\Z|--exec"
@@ -447,7 +451,7 @@ def changes_nothing(part: Part) -> bool:
         return git_command(words) in _GIT_READING
     if topic_of(command) is not None:
         # What is built lies beside what it is built of; what `make` does is anybody's guess.
-        writes = _FORMATTERS.match(" ".join(command.words)) and checks_nothing(command)
+        writes = _REWRITING.match(" ".join(command.words)) and checks_nothing(command)
         making = command.name == "make" and topic_of(command) is Topic.BUILD
         return not (command.odd or writes or making or any(map(_FIXING.match, words[1:])))
     if _READING.match(" ".join(command.words)):

@@ -129,7 +129,7 @@ _MORE: Final = re.compile(
     r"|\b(?:windows|macos|new|newly|touched|both|platforms?|browsers?|environments?|machines?|regressions?|idempotent|stable"
     r"|determinis\w+|twice|times|consistently|offline|fast(?:er)?|slow(?:er)?|leaks?|secure|production-ready|as expected|handles?"
     r"|rejects?|accepts?|proves?|(?:confirm|show|demonstrate|verif)\w* that|because|since|due|apart|other than|besides|bar|only"
-    r"|warnings?|critical|high|major|more|further|returns? \d+(?! (?:tests?|passed|failed|errors?))|returned \d+(?! (?:tests?|passed|failed|errors?))"
+    r"|warnings?|critical|high|major|more|further|return(?:s|ed)? \d+(?! (?:tests?|passed|failed))"
     r"|\d[\d,]*\s+(?:\w+\s+)?suites?|suites: \d+"
     r"|neue[rn]?|nouveaux?|nouvelles?|nuev[oa]s|warnungen|avertissements?)\b|新|警告",
     re.IGNORECASE,
@@ -362,12 +362,17 @@ class _KnownCommands:
         """The commands that a clause names, and its text without them."""
         ticked = [(match, parse_line(match[1].strip().removeprefix("$ "))) for match in _TICKED.finditer(clause)]
         says = _COUNTED_OR_ENDED.search(_TICKED.sub(" ", clause)) is not None
-        lines = [(match, line) for match, line in ticked if self._holds(line) or _is_command(line, loosely=says)]
+        lines = [(match, line) for match, line in ticked if self._knows(line) or _is_command(line, loosely=says)]
         if lines:
             for match, _ in reversed(lines):
                 clause = f"{clause[: match.start()]} \0 {clause[match.end() :]}"
             return [line for _, line in lines], clause
         return self._unticked(clause)
+
+    def _knows(self, line: Line) -> bool:
+        """Whether a program of the log is called in a line."""
+        words = next((part.argv for part in line.parts if part.argv and part.argv[0] not in _PREPARING), ())
+        return (len(words) > 1 and words[0].removeprefix("./") in self._starts) or self._holds(line)
 
     def _holds(self, line: Line) -> bool:
         if " ".join(line.text.split()) in self._lines:
@@ -608,7 +613,7 @@ def _of_line(statement: Statement, log: ToolLog, hits: Sequence[Hit], workspace:
     held = _hold_hit(statement, hit)
     if held.verdict is _NO and any(_bears_out(statement, one) for one in same):
         return held._replace(verdict=_OPEN, detail=f"{held.detail}; an earlier run ended as is said")
-    if held.verdict is _NO and any(ran.at > hit.ran.at and _may_be(ran, asked) for ran in log.ran):
+    if held.verdict is _NO and any(ran.at > hit.ran.at and _is_program(ran, asked) for ran in log.ran):
         return held._replace(verdict=_OPEN, detail=f"{held.detail}; something like it was run after that")
     return held
 
@@ -673,14 +678,19 @@ def _printed_by(statement: Statement, log: ToolLog) -> str:
     return f"; `{short(ran.line.text)}` printed these words" if ran is not None else ""
 
 
+def _is_program(ran: Ran, asked: Command) -> bool:
+    """Whether a line runs a program, or may."""
+    if not ran.line.plain or ran.hooked:
+        return ran.hooked or may_start(ran.line.text, asked.name.split("/")[-1])
+    return any(command.program == asked.program for command in ran.commands)
+
+
 def _may_be(ran: Ran, asked: Command) -> bool:
     """Whether a command that was run may have been, or have started, the one that is named."""
-    if ran.hooked or not ran.line.plain:
-        return ran.hooked or may_start(ran.line.text, asked.name.split("/")[-1])
+    if _is_program(ran, asked) or not ran.line.plain:
+        return _is_program(ran, asked)
     wanted = topic_of(asked)
     for part, command in zip(ran.line.parts, ran.commands, strict=True):
-        if asked.words and command.program == asked.program:
-            return True
         is_of_it = wanted is None or topic_of(command) in (None, wanted)
         # The scripts of a package are printed before they are run.
         is_told = _SCRIPT.search(ran.output) is not None and asked.name not in ran.output
@@ -790,7 +800,8 @@ def _why_open(statement: Statement, hit: Hit) -> str:
     if statement.more:
         return f"{hit.words}; but more is said than a log can show: {statement.more[:80]}"
     if said != Counts():
-        if found is None and not (said.failed == 0 and said.passed is None and topic is not Topic.TESTS):
+        numbers = [str(one) for one in said if one]
+        if found is None and (topic is Topic.TESTS or not all(_stands(one, ran.output) for one in numbers)):
             return f"{hit.words}, but its output {'was cut' if ran.is_cut else 'does not count them'}"
         pairs = list(zip(said, found or said, strict=True))[1:]
         if any(one is not None and one != other for one, other in pairs) or (found and _is_total_wrong(said, found)):
