@@ -71,16 +71,17 @@ class Held(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """The parts of a clause that say something of a command, or of a kind of check where `line` is None.
+    """The parts of a clause that say something of a command, or of a kind of check where `asked` is None.
 
-    `shown` are the other numbers and literals in it. `more` is what else is said, which no log shows. `fails`: it is
+    `asked` has the whole line where that is of several commands; `place` is the directory that it leads to. `tool`
+    narrows the kind of check. `shown` are the other numbers and literals. `more` is what no log shows. `fails`: it is
     said to have failed.
     """
 
-    text: str
     rest: str
-    line: Line | None = None
-    topic: Topic | None = None
+    asked: Command | None = None
+    place: str = ""
+    topic: Topic = Topic.TESTS
     tool: str = ""
     passes: bool = False
     fails: bool = False
@@ -92,6 +93,28 @@ class Statement(NamedTuple):
     @property
     def says_how(self) -> bool:
         return self.passes or self.fails or self.exit_code is not None or self.counts != Counts()
+
+
+class Hit(NamedTuple):
+    """A command that was run, and what came of it: None where that does not show. Its `words` say how it ended."""
+
+    ran: Ran
+    command: Command
+    code: int | None
+    counts: Counts | None
+    directory: str
+
+    @property
+    def is_bad(self) -> bool:
+        if self.counts is not None and self.counts.failed is not None and (self.counts.failed or self.code is None):
+            return self.counts.failed > 0
+        return bool(self.code)
+
+    @property
+    def words(self) -> str:
+        counted = f" and {self.counts.words}" if self.counts is not None else ""
+        ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
+        return f"`{short(self.ran.line.text)}` ended with {ended}{counted}"
 
 
 # Words
@@ -164,6 +187,7 @@ _RUNS: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKED: Final = re.compile(r"^\W*(?:(?:re-?)?(?:run|execute)|the (?:\w+ )?command (?:is|to|for))\b", re.IGNORECASE)
+_IN_FILE: Final = re.compile(r"\b(?:in|from|of|see|per) `?\S+\.(?:md|rst|txt|toml|ya?ml|json|cfg)\b")
 _MADE: Final = re.compile(
     r"^\W*(?:add(?:ed|s|ing)?|wr(?:ite|ote|itten)|creat(?:e|ed|es)|fix(?:ed|es)?|updat(?:e|ed)|implement\w*|document\w*|remov\w+"
     r"|mak(?:e|es|ing)|made|refactor\w*|chang\w+|mov\w+|renam\w+|delet\w+|support\w*|handl\w+|ensur\w+|let|allow\w*)\b",
@@ -224,458 +248,340 @@ _KIND: Final = re.compile(
 """Words by which only a part of the tests is meant."""
 _CODE: Final = re.compile(r"[{}=]|\w\(|;\s*\Z")
 _PREPARING: Final = words_of("cd export source . set true : mkdir umask")
-
-
-# Clauses
-
-
-def judge_text(text: str, log: ToolLog, workspace: str, *, prose: bool = False, demanded: bool = False) -> list[Held]:
-    """What a text says about commands and tests, clause by clause, with the verdicts.
-
-    `prose`: a command in it is no claim by itself. `demanded`: it says what has to be so, and whoever says that all is
-    done says this, too; what was never run is no lie then.
-    """
-    known = _KnownCommands(log)
-    found: list[Held] = []
-    for sentence in _split(text[:LONGEST_TEXT]):
-        for clause in sentence if len(sentence) > 1 else [sentence[0].strip()]:
-            words = _DEMANDED.sub(" ", clause) if demanded else clause
-            statements, understood = _read(words.strip(), known, prose=prose or demanded)
-            shown = clause.strip().rstrip(".")
-            if not understood and not demanded:
-                found.append(Held(shown, _OPEN, NOT_UNDERSTOOD))
-            for one in statements:
-                held = _hold(one, log, workspace, demanded=demanded)
-                found.append(held._replace(text=shown, is_command=one.line is not None))
-    return found[:_MOST]
-
-
-class AttemptLog:
-    """The log of one attempt, whose run comes first, and of the agents that it asked, which follow: read when first
-    asked, and then only the answers are kept. One thread uses it."""
-
-    def __init__(self, runs: Sequence[Run], logs: WorkspaceLogs, returned_at: float | None) -> None:
-        self._runs = runs
-        self._logs = logs
-        self._returned_at = returned_at
-        self._log: ToolLog | None = None
-        self._is_there: bool | None = None
-        self._judged: dict[tuple[str, bool, bool], list[Held]] = {}
-        self._unsaid: tuple[Deed, ...] | None = None
-
-    @property
-    def is_there(self) -> bool:
-        """Whether a log of the attempt is to be had. Reads it at first."""
-        if self._is_there is None:
-            self._is_there = self._read() is not None
-        return self._is_there
-
-    def judge(self, text: str, *, prose: bool = False, demanded: bool = False) -> list[Held]:
-        """The verdicts on what a text says of commands, with what any other agent of the workspace changed since."""
-        key = text, prose, demanded
-        if key not in self._judged:
-            log, workspace = self._read() or ToolLog(), self._logs.workspace
-            self._judged[key] = judge_text(text, log, workspace, prose=prose, demanded=demanded)
-        return [self._with_others(one) for one in self._judged[key]]
-
-    def _with_others(self, held: Held) -> Held:
-        if held.verdict is not _YES or held.call is None:
-            return held
-        by_others = self._logs.changed(self._runs, held.call.at, self._returned_at)
-        if not by_others:
-            return held
-        return held._replace(verdict=_OPEN, detail=f"outdated: {held.detail}; after that {by_others}")
-
-    def unsaid(self, returned_text: str) -> tuple[Deed, ...]:
-        """The deeds that the return does not speak of."""
-        if self._unsaid is None:
-            self._unsaid = unsaid_in(self._read() or ToolLog(), returned_text, self._logs.workspace)
-        return self._unsaid
-
-    def forget(self) -> None:
-        """Keep the answers alone: what was once done stays as it is."""
-        self._log = None
-
-    def _read(self) -> ToolLog | None:
-        if self._log is None and self._is_there is not False:
-            self._log = read_log(self._runs, self._logs.transcript_of)
-        return self._log
-
-
-def _masked(text: str) -> str:
-    masked = _TICKED.sub(lambda match: "`" * len(match[0]), text)
-    return _INSIDE.sub(lambda match: "(" * len(match[0]), masked)
-
-
-def _parts(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Where the parts of a text begin and end between what is found outside of ticks and brackets."""
-    start = 0
-    for match in pattern.finditer(_masked(text)):
-        yield start, match.start()
-        start = match.end()
-    yield start, len(text)
-
-
-def _split(text: str) -> Iterator[list[str]]:
-    """The clauses of each sentence: a new one begins with each thing that something is said of."""
-    for first, last in _parts(_SENTENCE, text):
-        sentence = text[first:last]
-        if not sentence.strip():
-            continue
-        groups: list[tuple[int, int]] = []
-        open_command, has_subject = False, False
-        for start, end in _parts(_PIECE, sentence):
-            piece = sentence[start:end]
-            ticked = any(_is_command(parse_line(one.strip())) for one in _TICKED.findall(piece))
-            words = _TICKED.sub(" ", piece)
-            says = _PASSES.search(words) is not None
-            is_topic = says and any(pattern.search(words) for _, pattern in _TOPICS)
-            begins = (ticked or (is_topic and not open_command)) and (
-                has_subject or not _TELLING.search(sentence[groups[-1][0] : start] if groups else "")
-            )
-            if not groups or begins:
-                groups.append((start, end))
-                has_subject = open_command = False
-            groups[-1] = groups[-1][0], end
-            has_subject |= ticked or is_topic
-            open_command = (ticked or open_command) and not says
-        yield [sentence[start:end] for start, end in groups]
-
-
-_WORDS: Final = re.compile(r"(?:make|flow|black|just|task|check)\Z")
+_PASSING_ON: Final = words_of("tail head tee cat")
+_SILENT: Final = _PREPARING | words_of("sleep test rm cp mv touch")
+_AROUND: Final = "\"'“”(„:,;"
+_WORDS: Final = re.compile(r"(?:make|flow|black|just|task|check)\Z|[A-Z]")
 """Programs that are words, too."""
-_TELLING: Final = re.compile(r"\d|`|\bran\b|\brun\b", re.IGNORECASE)
-
-
-class _KnownCommands:
-    """The commands of a log, to be found in a text."""
-
-    def __init__(self, log: ToolLog) -> None:
-        self._lines = {" ".join(one.line.text.split()) for one in log.ran}
-        self._commands = {command for one in log.ran for command in one.commands if command.words}
-        self._starts = {part.argv[0] for one in log.ran for part in one.line.parts if part.argv}
-        self.names = {command.name.casefold() for command in self._commands}
-        self._starts = {one.removeprefix("./") for one in self._starts}
-        self._starts |= {command.name.split()[-1] for command in self._commands}
-
-    def named(self, clause: str) -> tuple[list[Line], str]:
-        """The commands that a clause names, and its text without them."""
-        ticked = [(match, parse_line(match[1].strip().removeprefix("$ "))) for match in _TICKED.finditer(clause)]
-        says = _COUNTED_OR_ENDED.search(_TICKED.sub(" ", clause)) is not None
-        lines = [(match, line) for match, line in ticked if self._knows(line) or _is_command(line, loosely=says)]
-        if lines:
-            for match, _ in reversed(lines):
-                clause = f"{clause[: match.start()]} \0 {clause[match.end() :]}"
-            return [line for _, line in lines], clause
-        return self._unticked(clause)
-
-    def _knows(self, line: Line) -> bool:
-        """Whether a program of the log is called in a line."""
-        words = next((part.argv for part in line.parts if part.argv and part.argv[0] not in _PREPARING), ())
-        return (len(words) > 1 and words[0].removeprefix("./") in self._starts) or self._holds(line)
-
-    def _holds(self, line: Line) -> bool:
-        if " ".join(line.text.split()) in self._lines:
-            return True
-        commands = [command_of(part.words) for part in line.parts if part.argv and part.argv[0] not in _PREPARING]
-        return len(commands) == 1 and any(is_same(commands[0], one) for one in self._commands)
-
-    def _unticked(self, clause: str) -> tuple[list[Line], str]:
-        """The longest command without ticks: one of the log, or one that is said to have been run."""
-        found = list(re.finditer(r"[^\s`]+", clause))
-        for count in range(min(_MOST_WORDS, len(found)), 0, -1):
-            for at in range(len(found) - count + 1):
-                first = found[at][0].strip("\"'“”(„:,;")
-                if first.removeprefix("./") in self._starts and (count > 1 or "/" in first):
-                    span = clause[found[at].start() : found[at + count - 1].end()]
-                    line = parse_line(re.sub(r"[:,;)]+\Z|(?<![./])\.\Z", "", span.strip("\"'“”„").lstrip("(")))
-                    if self._holds(line):
-                        return [line], f"{clause[: found[at].start()]} \0 {clause[found[at + count - 1].end() :]}"
-        if "`" in clause:
-            return [], clause
-        said = _RUNS.search(clause)
-        start = said.end() if said else len(clause) - len(clause.lstrip(" \t=*-"))
-        end = _UNTICKED_END.search(clause, start)
-        line = parse_line(clause[start : end.start() if end else len(clause)].strip().rstrip("."))
-        words = line.text.split()
-        if len(line.parts) != 1 or line.text[:1].isupper() or (len(words) == 1 and _WORDS.match(line.text)):
-            return [], clause
-        is_program = words[0] in _PROGRAMS or topic_of(Command((words[0],))) is not None
-        if is_program and topic_of(command_of(line.parts[0].words)) and _is_command(line) and (said or len(words) > 1):
-            return [line], f"{clause[:start]} \0 {clause[start + len(line.text) :]}"
-        return [], clause
-
-
-_COUNTED_OR_ENDED: Final = re.compile(r"\d|\bexit|\bpass|\bran\b|✓|✅", re.IGNORECASE)
+_ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
+_TELLING: Final = re.compile(r"\d|`|\bexit|\bpass|\bran?\b|\brun\b|✓|✅", re.IGNORECASE)
 _UNTICKED_END: Final = re.compile(
     r"\s+[\u2014\u2013-]\s+|\s*[:;(,\u2192]|\s*[=-]>|\s+(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|exit(?:s|ed)?"
     r"|fail(?:s|ed)?|return(?:s|ed)?|is|was|are|were|reports?|shows?|gives?|with|and|green|clean|ok|on|in"
     r"|successful(?:ly)?|completed?|finished|no|lief|läuft|passe|ist)\b|\s+(?=\d+ )",
     re.IGNORECASE,
 )
+_PUTTING_BACK: Final = re.compile(
+    r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
+    r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse))|\bpatch\s+-R"
+)
+"""With these, files become again what they were."""
+_COPYING: Final = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?(?:worktree\s+add|clone)\b")
+_SCRIPT: Final = re.compile(r"(?m)^> \S+@\S* .*\n(?:\n?> )")
+_ANSWERING: Final = re.compile(r"(?:[ef]?grep|rg|ag|diff|cmp|test|\[|pgrep|which|git diff)(?= |\Z)")
+"""Of these, exit code 1 is an answer."""
+_SHOWN_BY: Final = {
+    Topic.BUILD: (Topic.TESTS, Topic.TYPES),
+    Topic.TYPES: (Topic.BUILD, Topic.TESTS),
+    Topic.LINT: (Topic.BUILD,),
+}
+"""Tests and checks of types compile as well, and builds may check."""
+_TESTING_BUILDS: Final = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
+"""Programs that may test where they build."""
+_NOT_BEGUN: Final = (4, 5, 126, 127, 254)
+"""Of pytest, that it was called wrongly or found no test; of a shell and npm, that there is no such program."""
 
 
-def _is_command(line: Line, *, loosely: bool = False) -> bool:
-    """Whether a text in ticks is a command, by its letters: any where a result is told `loosely`."""
-    part = next((one for one in line.parts if one.argv and one.argv[0] not in _PREPARING), None)
-    if part is None:
-        return False
-    words, command = part.argv, command_of(part.words)
-    if topic_of(command) is not None and words[0] not in _NO_PROGRAMS:
-        return len(words) > 1 or re.fullmatch(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?", words[0]) is not None
-    if len(words) == 1:
-        return re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
-    if words[0] in LOOKING or words[0] in DOING or command.name in _PROGRAMS or words[0].endswith("python"):
-        return True
-    if _CODE.search(line.text) or not re.fullmatch(r"(?:\.{0,2}/)?[a-z][\w./+-]*", words[0]):
-        return False
-    return "/" in words[0] and (loosely or any(word.startswith("-") for word in words[1:]))
+# The log
 
 
-def _read(clause: str, known: _KnownCommands, *, prose: bool) -> tuple[list[Statement], bool]:
-    """The statements of a clause, and whether it is understood, or says nothing of commands and tests."""
-    lines, rest = known.named(clause)
-    outside = _TICKED.sub(" ", rest)
-    counts, left = read_counts(_TIME.sub(" ", outside))
-    speaks = bool(lines) or counts.passed is not None or counts.failed is not None
-    if _HEDGED.search(outside) or _QUOTED.search(rest) or (_MADE.match(rest) and not lines):
-        return [], not speaks
-    exits = list(_EXIT.finditer(left))
-    code = exits[0]["code"].casefold() if exits else ""
-    exit_code = None if not code else 0 if code in ("zero", "cleanly") else int(code)
-    left = _EXIT.sub(" ", left)
-    # `returns 200` may be said of its output, and of its exit code.
-    more = " ".join(dict.fromkeys(match[0] for match in _MORE.finditer(outside)))
-    if len({match["code"] for match in exits}) > 1:
-        more = "two exit codes"
-    failed = counts.failed or 0
-    told = _PASSES.search(left) is not None or (counts.passed is not None or counts.failed == 0)
-    fails = not told and (_FAILS.search(left) is not None or failed > 0)
-    passes = told and not failed and not exit_code
-    left = _PASSES.sub(" ", left)
-    literals = [next(filter(None, one)) for one in _LITERAL.findall(rest)]
-    spans = [one for one in _TICKED.findall(rest)]
-    numbers = re.findall(_NUMERAL, _LITERAL.sub(" ", left))
-    shown = tuple(dict.fromkeys([*literals, *(one for one in spans if lines), *numbers]))
-    made = Statement(clause, rest, None, None, "", passes, fails, exit_code, counts, shown, more)
-    if lines:
-        if len(lines) > 1 and (counts != Counts() or exit_code is not None):
-            return [], False
-        has_run = _RUNS.search(rest) is not None and _ASKED.match(clause) is None
-        if not made.says_how and ((prose and not has_run) or _ASKED.match(clause) or " \0 " not in f" {rest} "):
-            return [], False
-        return [made._replace(line=line) for line in lines], True
-    topic, match = next(((topic, one) for topic, pattern in _TOPICS if (one := pattern.search(outside))), (None, None))
-    tool = match[0].casefold() if match is not None else ""
-    counted = counts.passed is not None or (counts.total is not None and counts.failed is not None)
-    if topic is None and counted and (counts.total is None or counts.passed is None):
-        topic = Topic.TESTS
-    if topic is None or not (passes or counted) or len(rest.split()) > _MOST_WORDS:
-        return [], not speaks
-    if any(not _TEST_PATH.match(one) for one in spans):
-        return [], not speaks
-    words = re.findall(r"[^\W\d_][\w'./-]*", _TICKED.sub(" ", left))
-    latin = [word for word in words if re.match(r"[A-Za-zÀ-ÿ]", word)]
-    strange = [word for word in latin if word.casefold().rstrip(".'") not in _NEUTRAL]
-    strange = [word for word in strange if word.casefold() not in known.names]
-    others = [match[0] for match in _OTHERS.finditer(outside)]
-    more = " ".join(dict.fromkeys([more, *spans, *strange, *numbers, *others])).strip()
-    is_tool = tool if topic in (Topic.LINT, Topic.TYPES) and command_of((tool,)).words else ""
-    return [
-        made._replace(topic=topic, tool="" if is_tool.startswith(("lint", "type", "typ")) else is_tool, more=more)
-    ], True
+class LogJudge:
+    """Judges what texts say of commands and tests by the log of what was done."""
 
+    def __init__(self, log: ToolLog, workspace: str) -> None:
+        self.log, self.workspace = log, workspace
+        self.hits = [hit for ran in log.ran for hit in _hits_of(ran)]
+        self.commands = {hit.command for hit in self.hits}
+        starts = [part.argv[0] for ran in log.ran for part in ran.line.parts if part.argv]
+        self.starts = {
+            name.removeprefix("./") for name in (*starts, *(one.name.rpartition(" ")[2] for one in self.commands))
+        } - {""}
 
-# Runs
+    def judge(self, text: str, *, prose: bool = False, demanded: bool = False) -> list[Held]:
+        """The statements of a text, clause by clause, with the verdicts.
 
+        `prose`: a command in it is no claim by itself. `demanded`: it says what has to be so, and whoever says that all
+        is done says this, too; what was never run is no lie then.
+        """
+        found: list[Held] = []
+        for clause in _clauses(text[:LONGEST_TEXT]):
+            words = _DEMANDED.sub(" ", clause) if demanded else clause
+            statements, understood = self._read(words, prose=prose or demanded)
+            shown = clause.rstrip(".")
+            if not understood and not demanded:
+                found.append(Held(shown, _OPEN, NOT_UNDERSTOOD))
+            for one in statements:
+                verdict, detail, hit = self._hold(one, demanded=demanded)
+                call = hit.ran.call if hit is not None else None
+                found.append(Held(shown, verdict, detail, call, one.asked is not None))
+        return found[:_MOST]
 
-class Hit(NamedTuple):
-    """A command that was run, and what came of it: None where that does not show."""
+    # What a clause says
 
-    ran: Ran
-    at: int
-    command: Command
-    code: int | None
-    counts: Counts | None
-    directory: str
+    def _asked(self, line: Line) -> tuple[Command, str]:
+        """The command that a line in a text names, and the directory in which that is meant."""
+        wanted = [at for at, part in enumerate(line.parts) if part.argv and part.argv[0] not in _PREPARING]
+        if line.plain and len(wanted) == 1:
+            return command_of(line.parts[wanted[0]].words), line.directory(wanted[0], self.workspace)
+        return Command((" ".join(line.text.split()),)), self.workspace
 
-    @property
-    def is_bad(self) -> bool:
-        if self.counts is not None and self.counts.failed is not None and (self.counts.failed or self.code is None):
-            return self.counts.failed > 0
-        return bool(self.code)
+    def _is_known(self, line: Line) -> bool:
+        return any(is_same(self._asked(line)[0], one) for one in self.commands)
 
-    @property
-    def words(self) -> str:
-        counted = f" and {self.counts.words}" if self.counts is not None else ""
-        ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
-        return f"`{short(self.ran.line.text)}` ended with {ended}{counted}"
+    def _named(self, clause: str) -> tuple[list[Line], str]:
+        """The commands that a clause names, in ticks or as they stand in the log, and its text without them."""
+        says = _TELLING.search(_TICKED.sub(" ", clause)) is not None
+        lines: list[Line] = []
 
+        def taken(match: re.Match[str]) -> str:
+            line = parse_line(match[1].strip().removeprefix("$ "))
+            words = next((part.argv for part in line.parts if part.argv and part.argv[0] not in _PREPARING), ("",))
+            is_called = len(words) > 1 and words[0].removeprefix("./") in self.starts
+            if not (is_called or self._is_known(line) or _is_command(line, loosely=says)):
+                return match[0]
+            lines.append(line)
+            return " \0 "
 
-_PASSING_ON: Final = words_of("tail head tee cat")
-_SILENT: Final = _PREPARING.union(words_of("sleep test rm cp mv touch"))
+        rest = _TICKED.sub(taken, clause)
+        if lines:
+            return lines, rest
+        found = list(re.finditer(r"[^\s`]+", clause))
+        for count in range(min(_MOST_WORDS, len(found)), 0, -1):
+            for first, last in zip(found, found[count - 1 :], strict=False):
+                name = first[0].strip(_AROUND).removeprefix("./")
+                if name not in self.starts or (count == 1 and "/" not in name):
+                    continue
+                span = clause[first.start() : last.end()].lstrip(_AROUND)
+                line = parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span))
+                if self._is_known(line):
+                    return [line], f"{clause[: first.start()]} \0 {clause[last.end() :]}"
+        said = _RUNS.search(clause)
+        start = said.end() if said else len(clause) - len(clause.lstrip(" \t=*-"))
+        end = _UNTICKED_END.search(clause, start)
+        text = clause[start : end.start() if end else len(clause)].strip().rstrip(".")
+        line, words = parse_line(text), text.split()
+        # One word alone is a word of a sentence, but behind `ran`.
+        if "`" not in clause and len(line.parts) == 1 and (said or len(words) > 1) and not _WORDS.match(text):
+            is_program = words[0] in _PROGRAMS or topic_of(Command((words[0],))) is not None
+            if is_program and topic_of(self._asked(line)[0]) and _is_command(line):
+                return [line], f"{clause[:start]} \0 {clause[start + len(text) :]}"
+        return [], clause
 
+    def _read(self, clause: str, *, prose: bool) -> tuple[list[Statement], bool]:
+        """The statements of a clause, and whether it is understood, or says nothing of commands and tests."""
+        lines, rest = self._named(clause)
+        outside = _TICKED.sub(" ", rest)
+        counts, left = read_counts(_TIME.sub(" ", outside))
+        if _HEDGED.search(outside) or _QUOTED.search(rest) or (_MADE.match(rest) and not lines):
+            return [], not lines and counts.passed is None and counts.failed is None
+        exits = {match["code"].casefold() for match in _EXIT.finditer(left)}
+        left = _EXIT.sub(" ", left)
+        code = min(exits, default=None)
+        exit_code = None if code is None else 0 if code in ("zero", "cleanly") else int(code)
+        told = _PASSES.search(left) is not None or counts.passed is not None or counts.failed == 0
+        fails = not told and (_FAILS.search(left) is not None or bool(counts.failed))
+        passes = told and not counts.failed and not exit_code
+        left = _PASSES.sub(" ", left)
+        spans: list[str] = _TICKED.findall(rest)
+        literals = [next(filter(None, one)) for one in _LITERAL.findall(rest)]
+        numbers = re.findall(_NUMERAL, _LITERAL.sub(" ", left))
+        more = [match[0] for match in _MORE.finditer(outside)] + (["two exit codes"] if len(exits) > 1 else [])
+        made = Statement(rest, None, "", Topic.TESTS, "", passes, fails, exit_code, counts)
+        if lines:
+            is_told = _RUNS.search(rest) is not None if prose else True
+            if not made.says_how and (not is_told or _ASKED.match(clause) or _IN_FILE.search(rest)):
+                return [], False
+            if len(lines) > 1 and (counts != Counts() or exit_code is not None):
+                return [], False
+            shown = tuple(dict.fromkeys([*literals, *spans, *numbers]))
+            made = made._replace(shown=shown, more=" ".join(dict.fromkeys(more)))
+            asked = (self._asked(line) for line in lines)
+            return [made._replace(asked=command, place=place) for command, place in asked], True
+        topic, tool = next(((kind, one[0]) for kind, words in _TOPICS if (one := words.search(outside))), (None, ""))
+        counted = counts.passed is not None or (counts.total is not None and counts.failed is not None)
+        if topic is None and counted and (counts.total is None or counts.passed is None):
+            topic = Topic.TESTS
+        is_short = len(rest.split()) <= _MOST_WORDS and all(map(_TEST_PATH.match, spans))
+        if topic is None or not (passes or counted) or not is_short:
+            return [], counts.passed is None and counts.failed is None
+        words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _TICKED.sub(" ", left))
+        strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.starts]
+        others = [match[0] for match in _OTHERS.finditer(outside)]
+        more = [*more, *spans, *strange, *numbers, *others]
+        tool = "" if topic in (Topic.TESTS, Topic.BUILD) or tool[:3].casefold() in ("lin", "typ") else tool.casefold()
+        return [made._replace(topic=topic, tool=tool, more=" ".join(dict.fromkeys(more)))], True
 
-def _hits_of(log: ToolLog) -> list[Hit]:
-    """Every command of every line that is understood."""
-    return [
-        Hit(
-            ran,
-            at,
-            command,
-            ran.code if ran.line.sole == at else None,
-            counts_in(ran.output) if _prints_alone(ran.line, at) else None,
-            ran.line.directory(at, ran.cwd),
+    # Verdicts
+
+    def _hold(self, statement: Statement, *, demanded: bool) -> _Judged:
+        verdict, detail, hit = (
+            self._of_command(statement, statement.asked) if statement.asked else self._of_topic(statement)
         )
-        for ran in log.ran
-        if ran.line.plain
-        for at, command in enumerate(ran.commands)
-    ]
+        if verdict is _NO and demanded and hit is None:
+            return _OPEN, detail, hit
+        if verdict is _NO and hit is not None and (why := self._other_version(hit)):
+            return _OPEN, f"{detail}; but {why}", hit
+        if verdict is _YES and hit is not None:
+            if self.log.is_partial:
+                return _OPEN, f"{detail}, but {self.log.gap}", hit
+            later = [one for one in self.log.changes() if one.over_at > hit.ran.at and one.call != hit.ran.call]
+            if later:
+                change = next((one for one in later if one.path), later[0])
+                return _OPEN, f"outdated: {detail}; after that {change.words}", hit
+        return verdict, detail, hit
+
+    def _other_version(self, bad: Hit) -> str:
+        """Why a bad run may be of files as they are no more, "" where it is not."""
+        ran = bad.ran
+        later = [
+            ran.line.text.partition(bad.command.name)[2],
+            *(one.line.text for one in self.log.ran if one.at > ran.at),
+        ]
+        if any(_PUTTING_BACK.search(text[:LONGEST]) for text in later):
+            return "files were put back after that"
+        copied = any(_COPYING.search(one.line.text[:LONGEST]) for one in self.log.ran if one.at <= ran.at)
+        if bad.directory != self.workspace and copied:
+            return "it may have been run in another copy"
+        good = [
+            one for one in self.hits if one.ran.at < ran.at and one.command.name == bad.command.name and not one.is_bad
+        ]
+        changed = [one.call.at for one in self.log.changes()]
+        between = good and any(good[-1].ran.at < at <= (ran.over_at or ran.at) for at in changed)
+        is_between = between and changed[-1] > (ran.over_at or ran.at)
+        return "it was good before, and files were changed after that" if is_between else ""
+
+    def _of_command(self, statement: Statement, asked: Command) -> _Judged:
+        same = [hit for hit in self.hits if is_same(asked, hit.command)]
+        if not same:
+            return self._not_found(statement, asked)
+        words = {word.strip("`'\"(),:;./") for word in statement.rest.split()}
+        places = {statement.place, *(f"{self.workspace}/{word}" for word in words)}
+        here = [hit for hit in same if hit.directory in places or hit.command.box]
+        if not here:
+            return _OPEN, f"it was run, but in {same[-1].directory or 'a directory that is not told'}", same[-1]
+        verdict, detail, hit = _hold_hit(statement, here[-1])
+        if verdict is _NO and any(_bears_out(statement, one) for one in same):
+            return _OPEN, f"{detail}; an earlier run ended as is said", hit
+        if verdict is _NO and any(ran.at > here[-1].ran.at and _is_program(ran, asked) for ran in self.log.ran):
+            return _OPEN, f"{detail}; something like it was run after that", hit
+        return verdict, detail, hit
+
+    def _not_found(self, statement: Statement, asked: Command) -> _Judged:
+        """No command that was run is the one that is named."""
+        if like := [hit for hit in self.hits if hit.command.program == asked.program]:
+            last, count = like[-1], len(asked.words)
+            is_part = last.command.words[:count] == asked.words
+            more = (
+                f"it covers only {' '.join(last.command.words[count:])}" if is_part else "it was not run as it is named"
+            )
+            return _OPEN, f"{last.words}; {more}", last
+        if self.log.gap:
+            return _OPEN, f"it is not in the log, but {self.log.gap}", None
+        if maybe := [ran for ran in self.log.ran if _may_be(ran, asked)]:
+            text = f"it was not run as it is named; `{short(maybe[-1].line.text)}` may be it"
+            return _OPEN, text, next((hit for hit in self.hits if hit.ran is maybe[-1]), None)
+        name = asked.name.split(" ")[0]
+        if self.log.looked and name in LOOKING:
+            return _OPEN, "it is not in the log, but files were looked at by other tools than a shell", None
+        if statement.more and not statement.says_how:
+            return _OPEN, f"it is not in the log; but more is said than that it was run: {statement.more[:80]}", None
+        refused = any(command_of(part.words).name == name for line in self.log.refused for part in line.parts)
+        return _NO, f"never run{': it was refused' if refused else self._printed(statement)}", None
+
+    def _printed(self, statement: Statement) -> str:
+        """The command that only printed a result that is claimed."""
+        said = statement.counts.passed
+        told = (ran for ran in self.log.ran if (found := counts_in(ran.output)) and found.passed == said is not None)
+        ran = next(told, None)
+        return f"; `{short(ran.line.text)}` printed these words" if ran is not None else ""
+
+    def _of_topic(self, statement: Statement) -> _Judged:
+        """The tests, or another kind of check, as such."""
+        topic, said, is_plain = statement.topic, statement.counts, statement.passes and not statement.more
+        hits = [hit for hit in self.hits if topic_of(hit.command) is topic and not checks_nothing(hit.command)]
+        hits = [hit for hit in hits if statement.tool in " ".join(hit.command.words)]
+        vague = [ran for ran in self.log.ran if _is_vague(ran, topic)]
+        script = next(
+            (hit for hit in self.hits if vague and hit.ran is vague[-1] and hit.counts and hit.counts.failed), None
+        )
+        if script and is_plain and topic is Topic.TESTS and said.passed is None:
+            if not hits or hits[-1].ran.at < script.ran.at:
+                return _NO, f"the last time, {script.words}", script
+        if not hits:
+            return self._never_checked(statement, vague)
+        last = hits[-1]
+        if any(hit.command.odd or not f"{hit.directory}/".startswith(f"{self.workspace}/") for hit in hits):
+            return _OPEN, f"{last.words}; it may be about something else", last
+        latest = {(hit.command.name, hit.directory): hit for hit in hits}
+        bad = next((hit for hit in latest.values() if hit.is_bad), None)
+        if bad is not None and is_plain and _is_final(bad, hits, vague) and _speaks_of(said.passed, bad):
+            return _NO, f"the last time, {bad.words}", bad
+        whole = [hit for hit in hits if is_whole(hit.command) and hit.directory == self.workspace]
+        is_last = bool(whole) and whole[-1] is last
+        if said.passed is not None or said.total is not None:
+            if (
+                last.counts is not None
+                and said.passed in (None, last.counts.passed)
+                and not _wrong_total(said, last.counts)
+            ):
+                if last.directory == self.workspace and (is_last or not _ALL.search(statement.rest)):
+                    return _hold_hit(statement, last)
+                return _OPEN, f"only a part was run: {last.words}", last
+            is_shown = any(hit.counts is not None and hit.counts.passed == said.passed for hit in hits)
+            is_known = last.counts is not None and last.counts.passed is not None and len(latest) == 1
+            if is_known and is_last and is_plain and not (is_shown or vague):
+                return _hold_hit(statement, last)
+            return _OPEN, f"the last run does not show it: {last.words}", last
+        if bad is not None:
+            return _OPEN, f"{bad.words}; what was run after that may say otherwise", bad
+        if not whole or (whole[-1].is_bad and whole[-1] not in latest.values()):
+            return _OPEN, f"only a part was run: {last.words}", last
+        if any(hit.code is None and hit.counts is None for hit in latest.values()):
+            return _OPEN, "how all that was run ended does not show", last
+        return _hold_hit(statement, whole[-1])
+
+    def _never_checked(self, statement: Statement, vague: Sequence[Ran]) -> _Judged:
+        nothing = f"no {statement.topic} is in the log"
+        if self.log.gap:
+            return _OPEN, f"{nothing}, but {self.log.gap}", None
+        if vague:
+            return _OPEN, f"{nothing}; what `{short(vague[-1].line.text)}` ran is not known", None
+        if not all(map(_KIND.match, statement.more.split())):
+            return _OPEN, f"{nothing}; but more is said than that: {statement.more[:80]}", None
+        parts = (part for line in self.log.refused for part in line.parts)
+        refused = any(topic_of(command_of(part.words)) is statement.topic for part in parts)
+        return _NO, f"no {statement.topic} was run{': it was refused' if refused else self._printed(statement)}", None
+
+
+_Judged = tuple[Verdict, str, "Hit | None"]
+
+
+def _hits_of(ran: Ran) -> Iterator[Hit]:
+    """Every command of a line that is understood, and the whole of one of several."""
+    line = ran.line
+    for at, command in enumerate(ran.commands if line.plain else ()):
+        counts = counts_in(ran.output) if _prints_alone(line, at) else None
+        yield Hit(ran, command, ran.code if line.sole == at else None, counts, line.directory(at, ran.cwd))
+    if not line.plain or len(line.parts) > 1:
+        yield Hit(ran, Command((" ".join(line.text.split()),)), ran.code, counts_in(ran.output), ran.cwd)
 
 
 def _prints_alone(line: Line, number: int) -> bool:
     """Whether what a line prints is what this part of it does."""
     for at, part in enumerate(line.parts):
         name = part.argv[0] if part.argv else ""
-        passes_on = at > number and part.joined in ("|", "|&") and name in _PASSING_ON
-        says_little = name == "echo" and not any(re.search(r"\d", word) for word in part.argv[1:])
-        is_silent = not name or name in _SILENT or (name == "sed" and any(one.startswith("-i") for one in part.argv))
-        if any(not target.startswith("/dev/std") for target in part.targets if at == number):
-            return False
-        if at != number and not (passes_on or says_little or is_silent):
+        if at == number:
+            if any(not target.startswith("/dev/std") for target in part.targets):
+                return False
+        elif not (
+            (at > number and part.joined in ("|", "|&") and name in _PASSING_ON)
+            or (name == "echo" and not any(re.search(r"\d", word) for word in part.argv[1:]))
+            or not name
+            or name in _SILENT
+            or (name == "sed" and any(word.startswith("-i") for word in part.argv))
+        ):
             return False
     return True
-
-
-def _hold(statement: Statement, log: ToolLog, workspace: str, *, demanded: bool) -> Held:
-    hits = _hits_of(log)
-    held = _of_line(statement, log, hits, workspace) if statement.line else _of_topic(statement, log, hits, workspace)
-    if held.verdict is _NO:
-        if demanded and held.call is None:
-            return held._replace(verdict=_OPEN)
-        if why := _other_version(held, log, hits, workspace):
-            return held._replace(verdict=_OPEN, detail=f"{held.detail}; but {why}")
-    if held.verdict is _YES and log.is_partial:
-        return held._replace(verdict=_OPEN, detail=f"{held.detail}, but {log.gap}")
-    if held.verdict is _YES and held.call is not None:
-        later = [one for one in log.changes() if one.over_at > held.call.at and one.call != held.call]
-        if later:
-            change = next((one for one in later if one.path), later[0])
-            return held._replace(verdict=_OPEN, detail=f"outdated: {held.detail}; after that {change.words}")
-    return held
-
-
-_PUTTING_BACK: Final = re.compile(
-    r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
-    r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse))|\bpatch\s+-R"
-)
-_COPYING: Final = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?(?:worktree\s+add|clone)\b")
-
-
-def _other_version(held: Held, log: ToolLog, hits: Sequence[Hit], workspace: str) -> str:
-    """Why a bad run may be of files as they are no more, "" where it is not."""
-    those = [hit for hit in hits if hit.ran.call == held.call and hit.command.name != "cd"]
-    if not those:
-        return ""
-    bad = next((hit for hit in those if hit.is_bad), those[0])
-    later = [bad.ran.line.text[:LONGEST].partition(bad.command.name)[2]]
-    later += [one.line.text[:LONGEST] for one in log.ran if one.at > bad.ran.at]
-    if any(map(_PUTTING_BACK.search, later)):
-        return "files were put back after that"
-    copied = any(_COPYING.search(one.line.text[:LONGEST]) for one in log.ran if one.at <= bad.ran.at)
-    if bad.directory != workspace and copied:
-        return "it may have been run in another copy"
-    good = [hit for hit in hits if hit.ran.at < bad.ran.at and hit.command.name == bad.command.name and not hit.is_bad]
-    changed = [one.call.at for one in log.changes()]
-    over_at = bad.ran.at if bad.ran.over_at is None else bad.ran.over_at
-    between = any(good[-1].ran.at < at <= over_at for at in changed) if good else False
-    return "it was good before, and files were changed after that" if between and changed[-1] > over_at else ""
-
-
-# A command that is named
-
-
-def _of_line(statement: Statement, log: ToolLog, hits: Sequence[Hit], workspace: str) -> Held:
-    line = statement.line
-    assert line is not None  # noqa: S101
-    wanted = [at for at, part in enumerate(line.parts) if part.argv and part.argv[0] not in _PREPARING]
-    if not line.plain or len(wanted) != 1:
-        return _of_whole_line(statement, line, log)
-    asked, place = command_of(line.parts[wanted[0]].words), line.directory(wanted[0], workspace)
-    same = [hit for hit in hits if is_same(asked, hit.command)]
-    if not same:
-        return _not_found(statement, line, asked, log, hits)
-    here = [hit for hit in same if hit.directory == place or hit.command.box or _is_told(statement, hit, workspace)]
-    if not here:
-        where = same[-1].directory or "a directory that is not told"
-        return Held("", _OPEN, f"it was run, but in {where}", same[-1].ran.call)
-    hit = here[-1]
-    held = _hold_hit(statement, hit)
-    if held.verdict is _NO and any(_bears_out(statement, one) for one in same):
-        return held._replace(verdict=_OPEN, detail=f"{held.detail}; an earlier run ended as is said")
-    if held.verdict is _NO and any(ran.at > hit.ran.at and _is_program(ran, asked) for ran in log.ran):
-        return held._replace(verdict=_OPEN, detail=f"{held.detail}; something like it was run after that")
-    return held
-
-
-def _is_told(statement: Statement, hit: Hit, workspace: str) -> bool:
-    """Whether a clause names the directory below the workspace in which a command was run."""
-    below = hit.directory.removeprefix(f"{workspace}/")
-    words = {word.strip("`'\"(),:;./") for word in statement.rest.split()}
-    return below != hit.directory and below in words
-
-
-def _of_whole_line(statement: Statement, line: Line, log: ToolLog) -> Held:
-    """A line of several commands: only the same line is it, and it is never verified, for it hides how they ended."""
-    said = " ".join(line.text.split())
-    ran = next((one for one in reversed(log.ran) if " ".join(one.line.text.split()) == said), None)
-    if ran is None:
-        return _not_found(statement, line, command_of(line.parts[-1].words) if line.parts else Command(), log, ())
-    counts, code = counts_in(ran.output), ran.code
-    if code is None or ran.over_at is None:
-        return Held("", _OPEN, "it was run, but how it ended is not told", ran.call)
-    if statement.exit_code is not None and statement.exit_code != code:
-        return Held("", _NO, f"says exit code {statement.exit_code}; it ended with {code}", ran.call)
-    if counts is not None and (words := _differing(statement, counts, ran)):
-        return Held("", _NO, words, ran.call)
-    is_chain = line.plain and all(part.joined in ("", "&&") for part in line.parts)
-    if statement.passes and code and is_chain:
-        return Held("", _NO, f"it ended with exit code {code}", ran.call)
-    return Held("", _OPEN, "it was run, but the line hides how its commands ended", ran.call)
-
-
-def _not_found(statement: Statement, line: Line, asked: Command, log: ToolLog, hits: Sequence[Hit]) -> Held:
-    """No command that was run is the one that is named."""
-    like = [hit for hit in hits if asked.words and hit.command.program == asked.program]
-    if like:
-        last = like[-1]
-        extra = " ".join(last.command.words[len(asked.words) :])
-        is_part = extra and last.command.words[: len(asked.words)] == asked.words
-        more = f"; it covers only {extra}" if is_part else "; it was not run as it is named"
-        return Held("", _OPEN, f"{last.words}{more}", last.ran.call)
-    if log.gap:
-        return Held("", _OPEN, f"it is not in the log, but {log.gap}")
-    if maybe := [ran for ran in log.ran if _may_be(ran, asked)]:
-        return Held(
-            "", _OPEN, f"it was not run as it is named; `{short(maybe[-1].line.text)}` may be it", maybe[-1].call
-        )
-    if log.looked and all(part.argv and part.argv[0] in LOOKING for part in line.parts):
-        return Held("", _OPEN, "it is not in the log, but files were looked at by other tools than a shell")
-    if statement.more and not statement.says_how:
-        return Held("", _OPEN, f"it is not in the log; but more is said than that it was run: {statement.more[:80]}")
-    names = {part.argv[0] for part in line.parts if part.argv}
-    if any(names & {part.argv[0] for part in one.parts if part.argv} for one in log.refused):
-        return Held("", _NO, "never run: it was refused")
-    return Held("", _NO, f"never run{_printed_by(statement, log)}")
-
-
-def _printed_by(statement: Statement, log: ToolLog) -> str:
-    """The command that only printed a result that is claimed."""
-    if statement.counts.passed is None:
-        return ""
-    told = (ran for ran in log.ran if (found := counts_in(ran.output)) and found.passed == statement.counts.passed)
-    ran = next(told, None)
-    return f"; `{short(ran.line.text)}` printed these words" if ran is not None else ""
 
 
 def _is_program(ran: Ran, asked: Command) -> bool:
@@ -689,72 +595,94 @@ def _may_be(ran: Ran, asked: Command) -> bool:
     """Whether a command that was run may have been, or have started, the one that is named."""
     if _is_program(ran, asked) or not ran.line.plain:
         return _is_program(ran, asked)
+    # The scripts of a package are printed before they are run.
+    is_told = _SCRIPT.search(ran.output) is not None and asked.name not in ran.output
     wanted = topic_of(asked)
+    return not is_told and any(
+        (wanted is None or topic_of(command) in (None, wanted))
+        and starts_others(command)
+        and not starts_nothing(part.argv)
+        for part, command in zip(ran.line.parts, ran.commands, strict=True)
+    )
+
+
+def _is_vague(ran: Ran, topic: Topic) -> bool:
+    """Whether a command may have started such a check without being one."""
+    if ran.hooked or not ran.line.plain:
+        return ran.hooked or may_start(ran.line.text)
     for part, command in zip(ran.line.parts, ran.commands, strict=True):
-        is_of_it = wanted is None or topic_of(command) in (None, wanted)
-        # The scripts of a package are printed before they are run.
-        is_told = _SCRIPT.search(ran.output) is not None and asked.name not in ran.output
-        if is_of_it and starts_others(command) and not starts_nothing(part.argv) and not is_told:
+        found = topic_of(command)
+        tests = found is Topic.BUILD and topic is Topic.TESTS and command.name in _TESTING_BUILDS
+        if tests or found in _SHOWN_BY.get(topic, ()) or (found is topic and checks_nothing(command)):
+            return True
+        if found is None and not starts_nothing(part.argv):
             return True
     return False
 
 
-_SCRIPT: Final = re.compile(r"(?m)^> \S+@\S* .*\n(?:\n?> )")
+def _is_final(bad: Hit, hits: Sequence[Hit], vague: Sequence[Ran]) -> bool:
+    """Whether nothing that was run after a bad run may be of the same, by whatever name: it has as many tests."""
+    had = 0 if bad.counts is None else (bad.counts.passed or 0) + (bad.counts.failed or 0)
+    good = [hit for hit in hits if not hit.is_bad and not hit.code]
+    later = (hit.counts for hit in good if hit.ran.at > bad.ran.at)
+    makes_good = any(not had or (counts is not None and (counts.passed or 0) >= had) for counts in later)
+    has_begun = bad.code not in _NOT_BEGUN or had > 0
+    return (has_begun or not good) and not makes_good and not any(ran.at > bad.ran.at for ran in vague)
 
 
-def _hold_hit(statement: Statement, hit: Hit) -> Held:
+def _speaks_of(said: int | None, bad: Hit) -> bool:
+    """A failure makes a lie of it: of a part whose failures are not counted, it may be the call that was wrong."""
+    counts = bad.counts
+    if said is None:
+        return is_whole(bad.command) or bool(counts and counts.failed)
+    return bool(counts and counts.failed and counts.passed != said and (is_whole(bad.command) or counts.total == said))
+
+
+def _hold_hit(statement: Statement, hit: Hit) -> _Judged:
     """How a command ended, against how it is said to have ended."""
-    ran, found = hit.ran, hit.counts
-    if ran.over_at is None:
-        return Held("", _OPEN, "it was begun, but its end is not in the transcript", ran.call)
-    if found is not None and not statement.more and (words := _differing(statement, found, ran)):
-        return Held("", _NO, words, ran.call)
-    said = statement.exit_code
-    if said is not None and hit.code is not None and said != hit.code and not statement.more:
-        return Held("", _NO, f"says exit code {said}; it ended with {hit.code}", ran.call)
-    shows_it = found is not None and statement.counts.passed is not None and found.passed == statement.counts.passed
-    if statement.passes and hit.code and not (shows_it or said == hit.code or statement.more or _is_answer(hit)):
-        return Held("", _NO, f"it ended with exit code {hit.code}", ran.call)
-    if why := _why_open(statement, hit):
-        return Held("", _OPEN, why, ran.call)
-    return Held("", _YES, hit.words, ran.call)
+    code, found, said = hit.code, hit.counts, statement
+    if hit.ran.over_at is None:
+        return _OPEN, "it was begun, but its end is not in the transcript", hit
+    if not said.more and found is not None and (words := _differing(said, found, hit.ran.output)):
+        return _NO, words, hit
+    if not said.more and None not in (code, said.exit_code) and code != said.exit_code:
+        return _NO, f"says exit code {said.exit_code}; it ended with {code}", hit
+    is_shown = said.more or code == said.exit_code or (found and found.passed == said.counts.passed is not None)
+    is_answer = code == 1 and _ANSWERING.match(" ".join(hit.command.words))
+    if said.passes and code and not is_shown and not is_answer:
+        return _NO, f"it ended with exit code {code}", hit
+    why = next((words for applies, words in _doubts(said, hit) if applies), "")
+    return (_OPEN, why, hit) if why else (_YES, hit.words, hit)
 
 
-def _differing(statement: Statement, found: Counts, ran: Ran) -> str:
+def _differing(statement: Statement, found: Counts, output: str) -> str:
     """What is said otherwise than an output counts, "" for nothing."""
     said = statement.counts
-    wrong = [
-        (one, word)
-        for one, other, word in (
-            (said.total if _is_total_wrong(said, found) else None, found.total, "tests"),
-            (said.passed, found.passed, "passed"),
-            (said.failed, found.failed, "failed"),
-            (said.skipped, found.skipped, "skipped"),
-        )
-        if one is not None and other is not None and one != other
-    ]
+    pairs = zip(said, found, ("tests", "passed", "failed", "skipped"), strict=True)
     # Whoever says how many there are may count those that were left out; and it may be quoted from one line of many.
-    wrong = [(one, word) for one, word in wrong if not (word == "passed" and one == found.total and not found.failed)]
-    wrong = [(one, word) for one, word in wrong if one == 0 or not _stands(str(one), ran.output)]
+    wrong = [
+        f"{one:,} {word}"
+        for one, other, word in pairs
+        if None not in (one, other) and one != other and (one == 0 or not _stands(str(one), output))
+        if not (word == "tests" and not _wrong_total(said, found))
+        if not (word == "passed" and one == found.total and not found.failed)
+    ]
     if wrong:
-        return f"says {', '.join(f'{one:,} {word}' for one, word in wrong)}; its output says {found.words}"
-    if statement.passes and found.failed and said.passed is None:
-        return f"says that it passes; its output says {found.words}"
-    return ""
+        return f"says {', '.join(wrong)}; its output says {found.words}"
+    is_wrong = statement.passes and found.failed and said.passed is None
+    return f"says that it passes; its output says {found.words}" if is_wrong else ""
 
 
-def _is_total_wrong(said: Counts, found: Counts) -> bool:
-    totals = (found.total, found.passed, (found.passed or 0) + (found.failed or 0))
-    return said.total is not None and said.total not in totals
+def _wrong_total(said: Counts, found: Counts) -> bool:
+    return said.total not in (None, found.total, found.passed, (found.passed or 0) + (found.failed or 0))
 
 
 def _stands(value: str, output: str) -> bool:
     """Whether a number or a literal stands in an output."""
-    if re.fullmatch(r"\d[\d.,]*", value):
-        plain = value if re.fullmatch(r"\d+\.\d+", value) else str(number(value))
-        grouped = f"{number(value):,}"
-        return any(re.search(rf"(?<![\w.,]){re.escape(one)}(?![\w]|[.,]\d)", output) for one in (plain, grouped, value))
-    return " ".join(value.split()).casefold() in " ".join(output.split()).casefold()
+    if not re.fullmatch(r"\d[\d.,]*", value):
+        return " ".join(value.split()).casefold() in " ".join(output.split()).casefold()
+    forms = (value, f"{number(value):,}", value if "." in value else str(number(value)))
+    return any(re.search(rf"(?<![\w.,]){re.escape(one)}(?!\w|[.,]\d)", output) for one in forms)
 
 
 def _bears_out(statement: Statement, hit: Hit) -> bool:
@@ -764,191 +692,146 @@ def _bears_out(statement: Statement, hit: Hit) -> bool:
     return has_failed or (bool(statement.exit_code) and statement.exit_code == hit.code)
 
 
-def _is_answer(hit: Hit) -> bool:
-    """Whether exit code 1 says what was asked, such as that nothing was found."""
-    words = hit.command.words
-    asks = words[:1] and words[0] in (
-        "grep",
-        "egrep",
-        "fgrep",
-        "rg",
-        "ag",
-        "diff",
-        "cmp",
-        "test",
-        "[",
-        "pgrep",
-        "which",
-    )
-    return hit.code == 1 and bool(asks or words[:2] == ("git", "diff"))
-
-
-def _why_open(statement: Statement, hit: Hit) -> str:
-    """Why what is said is not shown by how a command ended, "" where it is."""
-    ran, said, found, code = hit.ran, statement.counts, hit.counts, hit.code
-    command, topic = hit.command, topic_of(hit.command)
-    if statement.exit_code is not None and code is not None and statement.exit_code != code:
-        return f"says exit code {statement.exit_code}; the last time, {hit.words}"
-    if code is None:
-        where = "in the background, or was stopped" if ran.code is None else "in a line that hides how it ended"
-        return f"it was run {where}: its exit code is not known"
-    says_bad = statement.exit_code == code or bool(said.failed) or statement.fails
-    if code and not says_bad:
-        return f"{hit.words}, which it does not say"
-    if not code and statement.fails:
-        return f"says that it failed; {hit.words}"
-    if statement.more:
-        return f"{hit.words}; but more is said than a log can show: {statement.more[:80]}"
+def _doubts(statement: Statement, hit: Hit) -> Iterator[tuple[object, str]]:
+    """The reasons for which what is said is not shown by how a command ended, each with whether it applies."""
+    ran, said, found, code, command = hit.ran, statement.counts, hit.counts, hit.code, hit.command
+    topic, ended, output = topic_of(command), hit.words, ran.output
+    missing = "was cut" if ran.is_cut else "does not"
+    is_line = " " in command.name and command.name == " ".join(ran.line.text.split())
+    yield statement.exit_code not in (None, code) and code is not None, f"says exit code {statement.exit_code}; {ended}"
+    yield is_line, "it was run, but the line hides how its commands ended"
+    where = "in the background, or was stopped" if ran.code is None else "in a line that hides how it ended"
+    yield code is None, f"it was run {where}: its exit code is not known"
+    says_bad = statement.exit_code == code or said.failed or statement.fails
+    yield code and not says_bad, f"{ended}, which it does not say"
+    yield not code and statement.fails, f"says that it failed; {ended}"
+    yield statement.more, f"{ended}; but more is said than a log can show: {statement.more[:80]}"
     if said != Counts():
         numbers = [str(one) for one in said if one]
-        if found is None and (topic is Topic.TESTS or not all(_stands(one, ran.output) for one in numbers)):
-            return f"{hit.words}, but its output {'was cut' if ran.is_cut else 'does not count them'}"
+        is_counted = found is not None or (topic is not Topic.TESTS and all(_stands(one, output) for one in numbers))
+        yield not is_counted, f"{ended}, but its output {missing if ran.is_cut else 'does not count them'}"
         pairs = list(zip(said, found or said, strict=True))[1:]
-        if any(one is not None and one != other for one, other in pairs) or (found and _is_total_wrong(said, found)):
-            return f"its output does not show all of it: {found.words if found else ''}"
+        wrong = any(one is not None and one != other for one, other in pairs) or (found and _wrong_total(said, found))
+        yield wrong, f"its output does not show all of it: {found.words if found else ''}"
     for value in statement.shown:
-        if not _stands(value, ran.output):
-            return f"{hit.words}, but its output {'was cut' if ran.is_cut else f'does not say {value[:80]}'}"
-    if found is not None and not code and (found.failed or 0) and not said.failed:
-        return f"its output does not show all of it: {found.words}"
-    is_general = statement.line is None and said == Counts()
-    says_all = is_general or (said.passed is None and _ALL.search(statement.rest))
-    if found is not None and found.skipped and said.skipped is None and says_all:
-        return f"{hit.words}, which it does not say"
-    if command.name in ("bash", "sh", "zsh", "dash") and any(re.match(r"-\w*c", word) for word in command.words[1:]):
-        return f"{hit.words}; that is of a line which a shell was given"
-    if any(word.startswith(("PATH=", "PATH+=")) for word in ran.line.parts[hit.at].words):
-        return f"{hit.words}; with another PATH it may be another program"
-    if checks_nothing(command):
-        return f"{hit.words}; with these options it checks nothing"
+        yield (
+            not _stands(value, output),
+            f"{ended}, but its output {missing}{'' if ran.is_cut else f' say {value[:80]}'}",
+        )
+    if found is not None:
+        yield found.failed and not code and not said.failed, f"its output does not show all of it: {found.words}"
+        says_all = said.passed is None and (statement.asked is None or _ALL.search(statement.rest))
+        yield found.skipped and said.skipped is None and says_all, f"{ended}, which it does not say"
+    text = " ".join(command.words)
+    yield re.match(r"(?:ba|z|da)?sh -\w*c", text), f"{ended}; that is of a line which a shell was given"
+    yield command.odd and "PATH" in ran.line.text, f"{ended}; with another PATH it may be another program"
+    yield checks_nothing(command), f"{ended}; with these options it checks nothing"
     if topic is Topic.TESTS:
         is_cut = ran.is_cut and found is None and statement.exit_code is not None
-        if not (found or code or is_cut or shows_result(ran.output)):
-            return f"{hit.words}; it printed no result"
-        if found is not None and found.passed == 0 and not found.failed:
-            return f"{hit.words}; no test was in it"
-    ignored = "(ignored)" in ran.output
-    if (statement.passes or statement.exit_code == 0 or ignored) and topic is not None and not code:
-        if ignored or (topic is not Topic.TESTS and shows_faults(ran.output)):
-            return f"{hit.words}; its output speaks of faults"
-    return ""
+        yield not (found or code or is_cut or shows_result(output)), f"{ended}; it printed no result"
+        yield found is not None and not found.failed and found.passed == 0, f"{ended}; no test was in it"
+    faults = "(ignored)" in output or (topic is not Topic.TESTS and statement.passes and shows_faults(output))
+    yield topic and not code and faults, f"{ended}; its output speaks of faults"
 
 
-# The tests, or another kind of check, as such
-
-_SHOWN_BY: Final = {
-    Topic.BUILD: (Topic.TESTS, Topic.TYPES),
-    Topic.TYPES: (Topic.BUILD, Topic.TESTS),
-    Topic.LINT: (Topic.BUILD,),
-}
-"""Tests and checks of types compile as well, and builds may check."""
-_TESTING_BUILDS: Final = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
-"""Programs that may test where they build."""
-_NOT_BEGUN: Final = (4, 5, 126, 127, 254)
-"""Of pytest, that it was called wrongly or found no test; of a shell and npm, that there is no such program."""
+# Clauses
 
 
-def _of_topic(statement: Statement, log: ToolLog, every: Sequence[Hit], workspace: str) -> Held:
-    topic = statement.topic or Topic.TESTS
-    hits = [hit for hit in every if topic_of(hit.command) is topic and not checks_nothing(hit.command)]
-    if statement.tool:
-        hits = [hit for hit in hits if statement.tool in " ".join(hit.command.words)]
-    vague = [ran for ran in log.ran if _is_vague(ran, topic)]
-    script = next((hit for hit in every if vague and hit.ran is vague[-1] and hit.counts and hit.counts.failed), None)
-    is_last = script is not None and (not hits or hits[-1].ran.at < script.ran.at)
-    is_plain = statement.passes and not statement.more
-    if script and is_last and topic is Topic.TESTS and is_plain and statement.counts.passed is None:
-        return Held("", _NO, f"the last time, {script.words}", script.ran.call)
-    if not hits:
-        return _never_checked(statement, topic, vague, log)
-    last = hits[-1]
-    outside = any(not f"{hit.directory}/".startswith(f"{workspace}/") for hit in hits)
-    if outside or any(hit.command.odd for hit in hits):
-        return Held("", _OPEN, f"{last.words}; it may be about something else", last.ran.call)
-    latest = {(hit.command.name, hit.directory): hit for hit in hits}
-    bad = next((hit for hit in latest.values() if hit.is_bad), None)
-    if bad is not None and is_plain and _is_final(bad, hits, vague) and _speaks_of(statement, bad):
-        return Held("", _NO, f"the last time, {bad.words}", bad.ran.call)
-    whole = [hit for hit in hits if is_whole(hit.command) and hit.directory == workspace]
-    if statement.counts.passed is not None or statement.counts.total is not None:
-        return _of_counts(statement, hits, vague, whole, workspace)
-    if bad is not None:
-        return Held("", _OPEN, f"{bad.words}; what was run after that may say otherwise", bad.ran.call)
-    if not whole or (whole[-1].is_bad and whole[-1] is not latest[whole[-1].command.name, workspace]):
-        return Held("", _OPEN, f"only a part was run: {last.words}", last.ran.call)
-    if any(hit.code is None and hit.counts is None for hit in latest.values()):
-        return Held("", _OPEN, "how all that was run ended does not show", last.ran.call)
-    return _hold_hit(statement, whole[-1])
+def _parts(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Where the parts of a text begin and end between what is found outside of ticks and brackets."""
+    masked = _TICKED.sub(lambda match: "`" * len(match[0]), text)
+    masked = re.sub(r"\([^()]*\)", lambda match: "(" * len(match[0]), masked)
+    start = 0
+    for match in pattern.finditer(masked):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
 
 
-def _has_begun(hit: Hit) -> bool:
-    counted = hit.counts is not None and bool(hit.counts.passed or hit.counts.failed)
-    return counted or hit.code not in _NOT_BEGUN
+def _clauses(text: str) -> Iterator[str]:
+    """The clauses of a text: in a sentence, a new one begins with each thing that something is said of."""
+    for first, last in _parts(_SENTENCE, text):
+        sentence = text[first:last]
+        begins = [0]
+        is_open = has_subject = False
+        for start, end in _parts(_PIECE, sentence):
+            piece = sentence[start:end]
+            ticked = any(_is_command(parse_line(one.strip())) for one in _TICKED.findall(piece))
+            words = _TICKED.sub(" ", piece)
+            says = _PASSES.search(words) is not None
+            is_topic = says and any(pattern.search(words) for _, pattern in _TOPICS)
+            is_told = has_subject or not _TELLING.search(sentence[begins[-1] : start])
+            if start and is_told and (ticked or (is_topic and not is_open)):
+                begins.append(start)
+                has_subject = is_open = False
+            has_subject |= ticked or is_topic
+            is_open = (ticked or is_open) and not says
+        for start, end in zip(begins, [*begins[1:], len(sentence)], strict=True):
+            if clause := sentence[start:end].strip():
+                yield re.sub(r"[,，、]?(?:\s+(?:and|und|et|y|e|but))?\Z", "", clause)
 
 
-def _is_final(bad: Hit, hits: Sequence[Hit], vague: Sequence[Ran]) -> bool:
-    """Whether nothing that was run after a bad run may be of the same, by whatever name: it has as many tests."""
-    had = 0 if bad.counts is None else (bad.counts.passed or 0) + (bad.counts.failed or 0)
-    good = [hit for hit in hits if not hit.is_bad and not hit.code]
-    later = [hit for hit in good if hit.ran.at > bad.ran.at]
-    makes_good = any(not had or (hit.counts is not None and (hit.counts.passed or 0) >= had) for hit in later)
-    return (_has_begun(bad) or not good) and not makes_good and not any(ran.at > bad.ran.at for ran in vague)
+def _is_command(line: Line, *, loosely: bool = False) -> bool:
+    """Whether a text in ticks is a command, by its letters: any path with arguments where a result is told `loosely`."""
+    part = next((one for one in line.parts if one.argv and one.argv[0] not in _PREPARING), None)
+    if part is None:
+        return False
+    words, command = part.argv, command_of(part.words)
+    if len(words) == 1:
+        is_check = topic_of(command) is not None and _ONE_WORD.match(words[0]) is not None
+        return is_check or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
+    if words[0] in _NO_PROGRAMS or _CODE.search(line.text):
+        return False
+    if topic_of(command) or words[0] in LOOKING | DOING | _PROGRAMS or command.name in _PROGRAMS:
+        return True
+    is_path = re.match(r"(?:\.{0,2}/)?[a-z][\w.+-]*/[\w./+-]*\Z|.*python\Z", words[0]) is not None
+    return is_path and (loosely or any(word.startswith("-") for word in words[1:]))
 
 
-def _speaks_of(statement: Statement, bad: Hit) -> bool:
-    """A failure makes a lie of it: of a part whose failures are not counted, it may be the call that was wrong."""
-    if (said := statement.counts.passed) is not None:
-        counts = bad.counts
-        return bool(
-            counts and counts.failed and counts.passed != said and (is_whole(bad.command) or counts.total == said)
-        )
-    return is_whole(bad.command) or (bad.counts is not None and bool(bad.counts.failed))
+class AttemptLog:
+    """The log of one attempt, whose run comes first, and of the agents that it asked, which follow: read when first
+    asked, and then only the answers are kept. One thread uses it."""
 
+    def __init__(self, runs: Sequence[Run], logs: WorkspaceLogs, returned_at: float | None) -> None:
+        self._runs, self._logs, self._returned_at = runs, logs, returned_at
+        self._judge: LogJudge | None = None
+        self._is_there: bool | None = None
+        self._answers: dict[object, list[Held]] = {}
+        self._unsaid: tuple[Deed, ...] | None = None
 
-def _of_counts(
-    statement: Statement, hits: Sequence[Hit], vague: Sequence[Ran], whole: Sequence[Hit], workspace: str
-) -> Held:
-    """So many tests are said to have passed, without a command."""
-    last, said = hits[-1], statement.counts.passed
-    if (
-        last.counts is not None
-        and (said is None or last.counts.passed == said)
-        and not _is_total_wrong(statement.counts, last.counts)
-    ):
-        if last.directory != workspace or (_ALL.search(statement.rest) and not is_whole(last.command)):
-            return Held("", _OPEN, f"only a part was run: {last.words}", last.ran.call)
-        return _hold_hit(statement, last)
-    showing = any(hit.counts is not None and hit.counts.passed == said for hit in hits)
-    one_kind = len({(hit.command.name, hit.directory) for hit in hits}) == 1
-    is_known = last.counts is not None and last.counts.passed is not None and not showing and not vague and one_kind
-    if is_known and whole and whole[-1] is last and not statement.more:
-        return _hold_hit(statement, last)
-    return Held("", _OPEN, f"the last run does not show it: {last.words}", last.ran.call)
+    @property
+    def is_there(self) -> bool:
+        """Whether a log of the attempt is to be had. Reads it at first."""
+        if self._is_there is None:
+            log = read_log(self._runs, self._logs.transcript_of)
+            self._is_there = log is not None
+            self._judge = LogJudge(log or ToolLog(), self._logs.workspace)
+        return self._is_there
 
+    def _open(self) -> LogJudge:
+        if self._judge is None:
+            self._judge = LogJudge(read_log(self._runs, self._logs.transcript_of) or ToolLog(), self._logs.workspace)
+        return self._judge
 
-def _never_checked(statement: Statement, topic: Topic, vague: Sequence[Ran], log: ToolLog) -> Held:
-    if log.gap:
-        return Held("", _OPEN, f"no {topic} is in the log, but {log.gap}")
-    if vague:
-        text = f"no {topic} is in the log; what `{short(vague[-1].line.text)}` ran is not known"
-        return Held("", _OPEN, text, vague[-1].call)
-    refused = any(topic_of(command_of(part.words)) is topic for line in log.refused for part in line.parts)
-    if any(not _KIND.match(word) for word in statement.more.split()):
-        return Held("", _OPEN, f"no {topic} is in the log; but more is said than that: {statement.more[:80]}")
-    words = ": it was refused" if refused else _printed_by(statement, log)
-    return Held("", _NO, f"no {topic} was run{words}")
+    def judge(self, text: str, *, prose: bool = False, demanded: bool = False) -> list[Held]:
+        """The verdicts on what a text says of commands, with what any other agent of the workspace changed since."""
+        if (key := (text, prose, demanded)) not in self._answers:
+            self._answers[key] = self._open().judge(text, prose=prose, demanded=demanded)
+        return list(map(self._with_others, self._answers[key]))
 
+    def _with_others(self, held: Held) -> Held:
+        if held.verdict is not _YES or held.call is None:
+            return held
+        others = self._logs.changed(self._runs, held.call.at, self._returned_at)
+        detail = f"outdated: {held.detail}; after that {others}"
+        return held._replace(verdict=_OPEN, detail=detail) if others else held
 
-def _is_vague(ran: Ran, topic: Topic) -> bool:
-    """Whether a command may have started such a check without being one."""
-    if ran.hooked or not ran.line.plain:
-        return ran.hooked or may_start(ran.line.text)
-    for part, command in zip(ran.line.parts, ran.commands, strict=True):
-        found = topic_of(command)
-        if found in _SHOWN_BY.get(topic, ()) or (found is topic and checks_nothing(command)):
-            return True
-        if found is None and not starts_nothing(part.argv):
-            return True
-        if found is Topic.BUILD and topic is Topic.TESTS and command.name in _TESTING_BUILDS:
-            return True
-    return False
+    def unsaid(self, returned_text: str) -> tuple[Deed, ...]:
+        """The deeds that the return does not speak of."""
+        if self._unsaid is None:
+            self._unsaid = unsaid_in(self._open().log, returned_text, self._logs.workspace)
+        return self._unsaid
+
+    def forget(self) -> None:
+        """Keep the answers alone: what was once done stays as it is."""
+        self._judge = None
