@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated, Tell, claims_of, limit_of, tell
 from agentwatch.evidence.disk import MISSING, ClaimedPlace, Disk, DiskFacts, FileKind, beside, place_of, trace
-from agentwatch.evidence.git import SLACK, Elsewhere, GitFacts, GitHistory, GitView, elsewhere, look, renames
+from agentwatch.evidence.git import SLACK, Elsewhere, GitFacts, GitView, elsewhere, look, renames
 from agentwatch.evidence.log import is_document
 from agentwatch.evidence.plumbing import SECONDS, NotInRepositoryError
 from agentwatch.evidence.statements import AttemptLog
@@ -103,7 +103,7 @@ class Checker:
         self._tell = tell
         self._workspace = os.path.realpath(workspace)
         self._git_seconds = git_seconds
-        self._history = GitHistory()
+        self._had_git = False
         self._verified: dict[str, set[_Key]] = {}
         """By the digest of a return, the claims of it that were verified at any time."""
 
@@ -129,12 +129,12 @@ class Checker:
     def _look_at_git(self, times: list[float]) -> tuple[GitView | None, str, bool]:
         """(what git says, why it does not say all, whether it should have)."""
         try:
-            view = look(self._workspace, times, self._history, seconds=self._git_seconds)
+            view = look(self._workspace, times, seconds=self._git_seconds)
         except NotInRepositoryError as error:
-            was_there = self._history.repository is not None
-            return None, "the git repository is gone" if was_there else str(error), was_there
+            return None, "the git repository is gone" if self._had_git else str(error), self._had_git
         except NoRepositoryError as error:
             return None, str(error), True
+        self._had_git = True
         return view, "" if view.complete else "git lists too many changes", True
 
     def _prepare(self, request: Request) -> _Prepared:
@@ -163,7 +163,7 @@ class Checker:
         if not missing:
             return
         gone = {path for _, path in missing}
-        by_git = renames(self._workspace, gone, self._history, seconds=self._git_seconds) if state.view else {}
+        by_git = renames(state.view, gone) if state.view is not None else {}
         places: dict[tuple[int, str], list[str]] = {}
         for number, path in missing:
             request = prepared[number].request
@@ -178,8 +178,7 @@ class Checker:
         lost = {key: prepared[key[0]].request.handed_off_at for key in missing if key not in state.moved}
         if lost and state.view is not None:
             times = (at if at is not None and math.isfinite(at) else 0.0 for at in lost.values())
-            gone, since, seconds = {path for _, path in lost}, min(times), self._git_seconds
-            state.elsewhere = elsewhere(state.view.repository, self._workspace, gone, since, seconds=seconds)
+            state.elsewhere = elsewhere(state.view, {path for _, path in lost}, min(times))
 
     def _result(self, number: int, one: _Prepared, state: _Round) -> Result:
         request, handed = one.request, _handed(one, state)
@@ -215,7 +214,7 @@ class Checker:
         missing = [path for path in one.relatives if state.facts[path].kind is FileKind.MISSING]
         if state.view is not None and any((number, path) not in state.moved for path in missing):
             # A file may be moved first, and git told of it later; and another branch may have it.
-            watched.add(os.path.relpath(f"{state.view.repository.git_directory}/index", self._workspace))
+            watched.add(os.path.relpath(f"{state.view.git.repository.git_directory}/index", self._workspace))
         traces = {path: state.traces.get(path) or trace(f"{self._workspace}/{path}") for path in sorted(watched)}
         if verified := {_key(claim) for claim in claims if claim.verdict is Verdict.VERIFIED}:
             self._verified[request.digest] = before | verified
