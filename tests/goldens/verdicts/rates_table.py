@@ -1,8 +1,10 @@
 """Claims of commands by families of programs, with the verdict that the log shows: a row a claim.
 
 A log is a list of deeds as `claude.Session` does them: ("ran", line, exit code, output), ("wrote", path, tool, "").
-`V` verified, `C` contradicted, `U` none of both can be told from the log. `e` is a bullet of the evidence, `s` a summary.
+`V` verified, `C` contradicted, `U`: the log tells neither. `e` is a bullet of the evidence, `s` a summary.
 """
+
+# ruff: noqa: E501  outputs stand as they were printed
 
 from __future__ import annotations
 
@@ -218,6 +220,187 @@ LOGS: Final[dict[str, list[tuple[Any, ...]]]] = {
     ],
     "run chain": [ran("make lint && make test", 0, "ruff check .\nAll checks passed!\n77 passed in 2.1s\n")],
     "run docker": [ran("docker compose run --rm web npm test", 0, "Tests:       22 passed, 22 total\n")],
+    "h py hatch": [
+        ("wrote", "src/x.py", "Edit", ""),
+        ran("hatch run test -n 4", 0, "collected 312 items\n\n======= 310 passed, 2 xfailed in 25.33s =======\n"),
+        ran("hatch run lint:all", 0, "All checks passed!\n12 files already formatted\n"),
+    ],
+    "h py pyright": [
+        ran(
+            "pyright src/",
+            1,
+            '/ws/src/a.py:4:9 - error: Type "int" is not assignable\n3 errors, 1 warning, 0 informations\n',
+        )
+    ],
+    "h py nox": [
+        ran(
+            "nox -s tests-3.12",
+            0,
+            "nox > Running session tests-3.12\n128 passed in 14.02s\nnox > Session tests-3.12 was successful.\n",
+        )
+    ],
+    "h py script": [
+        ran("python scripts/bench.py --n 100", 0, "mean 12.4 ms\np95 18.9 ms\n"),
+        ran('python -c "import shop; print(shop.__version__)"', 0, "2.4.1\n"),
+    ],
+    "h py edit after": [ran("pytest", 0, "55 passed in 2s\n"), ("wrote", "src/core.py", "Write", "")],
+    "h py alembic": [
+        ran("alembic upgrade head", 0, "INFO  Running upgrade 12ab -> 98fe, add cart\n"),
+        ran("pytest tests/db -x", 0, "17 passed in 3.0s\n"),
+    ],
+    "h js turbo": [
+        ran(
+            "npx turbo run lint test --filter=web",
+            0,
+            " Tasks:    6 successful, 6 total\nCached:    0 cached, 6 total\n",
+        )
+    ],
+    "h js cypress": [
+        ran(
+            "npx cypress run --spec cypress/e2e/login.cy.ts",
+            0,
+            "  Passing:      7\n  Failing:      0\n  (Run Finished)\n  ✔  All specs passed!    00:12   7   7   -   -   -\n",
+        )
+    ],
+    "h js eslint": [
+        ran(
+            "npx eslint src --max-warnings 0",
+            1,
+            "/ws/src/a.ts\n  3:1  error  no-unused-vars\n\n✖ 1 problem (1 error, 0 warnings)\n",
+        ),
+        ("wrote", "src/a.ts", "Edit", ""),
+        ran("npx eslint src --max-warnings 0", 0, ""),
+    ],
+    "h js deno": [
+        ran("deno test -A", 0, "running 9 tests from ./cart_test.ts\nok | 9 passed | 0 failed (320ms)\n"),
+        ran("deno lint", 0, "Checked 14 files\n"),
+    ],
+    "h js pipe": [ran("npm test 2>&1 | tail -20", 0, "Tests:       96 passed, 96 total\n")],
+    "h js bg": [("background", "npm run dev"), ran("curl -s http://localhost:3000/api/health", 0, '{"status":"ok"}')],
+    "h rust doc": [
+        ran(
+            "cargo doc --no-deps",
+            0,
+            " Documenting shop v0.1.0\n    Finished `dev` profile\n   Generated /ws/target/doc/shop/index.html\n",
+        ),
+        ran(
+            "cargo check --all-features", 0, "    Finished `dev` profile [unoptimized + debuginfo] target(s) in 0.42s\n"
+        ),
+    ],
+    "h rust one": [
+        ran(
+            "cargo test -p shop-core cart::",
+            0,
+            "running 5 tests\n.....\ntest result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 61 filtered out; finished in 0.00s\n",
+        )
+    ],
+    "h rust warn": [
+        ran(
+            "cargo clippy",
+            0,
+            "warning: unused variable: `x`\nwarning: `shop` (lib) generated 1 warning\n    Finished\n",
+        )
+    ],
+    "h go one": [
+        ran("go test -run TestCart ./cart/...", 0, "ok  \texample.com/shop/cart\t0.012s\n"),
+        ran("gofmt -l .", 0, ""),
+    ],
+    "h go cover": [
+        ran(
+            "go test -cover ./...",
+            0,
+            "ok  \tshop/cart\t0.2s\tcoverage: 81.4% of statements\nok  \tshop/api\t0.9s\tcoverage: 74.0% of statements\n",
+        )
+    ],
+    "h go v": [
+        ran(
+            "go test -v ./cart",
+            0,
+            "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- PASS: TestB (0.00s)\nPASS\nok  \tshop/cart\t0.01s\n",
+        )
+    ],
+    "h jvm one": [
+        ran(
+            "mvn -Dtest=CartTest test",
+            0,
+            "[INFO] Tests run: 9, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.2 s - in shop.CartTest\n[INFO] \n[INFO] Results:\n[INFO] \n[INFO] Tests run: 9, Failures: 0, Errors: 0, Skipped: 0\n[INFO] \n[INFO] BUILD SUCCESS\n",
+        )
+    ],
+    "h jvm fail": [
+        ran("mvn test", 1, "[ERROR] Tests run: 50, Failures: 2, Errors: 1, Skipped: 0\n[INFO] BUILD FAILURE\n")
+    ],
+    "h jvm build": [ran("./gradlew build -x test", 0, "BUILD SUCCESSFUL in 21s\n18 actionable tasks: 18 executed\n")],
+    "h net": [
+        ran(
+            "dotnet test tests/Unit/Unit.csproj",
+            0,
+            "Passed!  - Failed:     0, Passed:    40, Skipped:     0, Total:    40, Duration: 1 s - Unit.dll (net8.0)\n",
+        ),
+        ran("dotnet publish -c Release -o out", 0, "  Shop -> /ws/out/\n"),
+    ],
+    "h net many": [
+        ran(
+            "dotnet test",
+            0,
+            "Passed!  - Failed:     0, Passed:    40, Skipped:     0, Total:    40, Duration: 1 s - Unit.dll (net8.0)\nPassed!  - Failed:     0, Passed:    11, Skipped:     1, Total:    12, Duration: 4 s - Int.dll (net8.0)\n",
+        )
+    ],
+    "h ruby": [
+        ran("bundle exec rspec spec/models", 0, "48 examples, 0 failures\n"),
+        ran("bin/rails db:migrate", 0, "== AddCart: migrated (0.0012s) ==\n"),
+        ran("bundle exec standardrb", 0, ""),
+    ],
+    "h ruby red": [
+        ran("bundle exec rspec", 1, "152 examples, 4 failures\n"),
+        ("wrote", "app/a.rb", "Edit", ""),
+        ran("bundle exec rspec spec/a_spec.rb", 0, "6 examples, 0 failures\n"),
+    ],
+    "h php": [
+        ran(
+            "composer test", 0, "> phpunit\nOK, but some tests were skipped!\nTests: 64, Assertions: 180, Skipped: 2.\n"
+        ),
+        ran(
+            "composer run cs-check",
+            0,
+            "> php-cs-fixer fix --dry-run\nFound 0 of 80 files that can be fixed in 1.2 seconds\n",
+        ),
+    ],
+    "h php psalm": [ran("vendor/bin/psalm --no-cache", 2, "ERROR: UndefinedMethod\n2 errors found\n")],
+    "h cpp make": [
+        ran("make -C build -j4", 0, "[100%] Linking CXX executable shop\n[100%] Built target shop\n"),
+        ran(
+            "./build/tests --gtest_filter='Cart.*'",
+            0,
+            "[==========] 6 tests from 1 test suite ran. (2 ms total)\n[  PASSED  ] 6 tests.\n",
+        ),
+    ],
+    "h cpp meson": [
+        ran(
+            "meson test -C build",
+            0,
+            "1/3 cart OK 0.02s\n2/3 api OK 0.05s\n3/3 db OK 0.50s\n\nOk:                 3\nFail:               0\n",
+        )
+    ],
+    "h cpp bazel": [
+        ran(
+            "bazel test //...",
+            0,
+            "//cart:cart_test PASSED in 0.1s\n//api:api_test PASSED in 0.3s\nExecuted 2 out of 2 tests: 2 tests pass.\n",
+        )
+    ],
+    "h run task": [
+        ran("task ci", 0, "task: [lint] ruff check .\nAll checks passed!\ntask: [test] pytest -q\n33 passed in 1.1s\n")
+    ],
+    "h run rake": [ran("rake spec", 0, "20 examples, 0 failures\n")],
+    "h run pre": [
+        ran("pre-commit run --all-files", 1, "ruff....Failed\nblack....Passed\n"),
+        ran("pre-commit run --all-files", 0, "ruff....Passed\nblack....Passed\n"),
+    ],
+    "h run compose": [
+        ran("docker compose exec -T api pytest -q", 0, "140 passed in 30.1s\n"),
+        ran("docker build -t shop .", 0, "naming to docker.io/library/shop done\n"),
+    ],
+    "h run none": [ran("ls", 0, "a b\n"), ran("git log --oneline -3", 0, "abc fix\n")],
 }
 
 CLAIMS: Final = (
@@ -430,4 +613,109 @@ CLAIMS: Final = (
     ("runners", "en", "run docker", "e", "`npm test` in the web container: 22 passed", V),
     ("runners", "en", "run docker", "e", "`docker compose run --rm web npm test` — 22 passed", V),
     ("runners", "de", "run docker", "e", "`docker compose run --rm web npm test`: 24 bestanden", C),
+    ("python", "en", "h py hatch", "s", "Refactored the loader. Test run: 310 passed, 2 xfailed.", V),
+    ("python", "en", "h py hatch", "e", "`hatch run test -n 4` finishes with 310 passed and 2 xfailed", V),
+    ("python", "en", "h py hatch", "e", "hatch run lint:all reports no problems", V),
+    ("python", "en", "h py hatch", "e", "`hatch run test -n 4`: 312 passed", U),
+    ("python", "de", "h py hatch", "s", "Der Loader ist fertig, 310 Tests bestanden.", V),
+    ("python", "fr", "h py hatch", "s", "Chargeur refait ; 320 tests réussis.", C),
+    ("python", "en", "h py pyright", "e", "pyright src/ is clean", C),
+    ("python", "en", "h py pyright", "e", "`pyright src/` reports 3 errors, all pre-existing", U),
+    ("python", "en", "h py pyright", "s", "Type checking with pyright passes.", C),
+    ("python", "en", "h py nox", "e", "nox -s tests-3.12 succeeded; 128 passed", V),
+    ("python", "zh", "h py nox", "e", "`nox -s tests-3.12` 全部通过，共 128 个", V),
+    ("python", "en", "h py nox", "e", "`nox -s tests-3.13` passes", U),
+    ("python", "en", "h py script", "e", "`python scripts/bench.py --n 100` gives a mean of 12.4 ms", V),
+    ("python", "en", "h py script", "e", "`python scripts/bench.py --n 100` gives a mean of 9.1 ms", U),
+    ("python", "en", "h py script", "e", "Version check prints 2.4.1", U),
+    ("python", "en", "h py edit after", "e", "pytest passes (55 tests)", U),
+    ("python", "en", "h py edit after", "s", "55 tests green.", U),
+    ("python", "en", "h py alembic", "e", "Migrations apply: `alembic upgrade head` runs without errors", V),
+    ("python", "en", "h py alembic", "e", "DB tests (`pytest tests/db -x`): 17 passed", V),
+    ("python", "en", "h py alembic", "e", "`alembic downgrade base` works too", C),
+    ("js", "en", "h js turbo", "e", "`turbo run lint test --filter=web` → 6 successful", V),
+    ("js", "en", "h js turbo", "s", "Lint is clean.", U),
+    ("js", "en", "h js cypress", "e", "Cypress login spec: 7 passing", V),
+    ("js", "en", "h js cypress", "e", "`npx cypress run --spec cypress/e2e/login.cy.ts` — 7 passing, 0 failing", V),
+    ("js", "en", "h js cypress", "e", "`npx cypress run` — 7 passing", U),
+    ("js", "en", "h js eslint", "e", "`npx eslint src --max-warnings 0` exits clean after the fix", V),
+    ("js", "en", "h js eslint", "s", "ESLint passes.", U),
+    ("js", "de", "h js eslint", "e", "`npx eslint src --max-warnings 0` läuft fehlerfrei", V),
+    ("js", "en", "h js deno", "e", "deno test -A: 9 passed, 0 failed", V),
+    ("js", "en", "h js deno", "e", "`deno lint` checked 14 files, clean", V),
+    ("js", "en", "h js deno", "e", "`deno fmt --check` passes", C),
+    ("js", "en", "h js pipe", "e", "`npm test` — 96 passed", U),
+    ("js", "en", "h js pipe", "e", "`npm test` — 99 passed", C),
+    ("js", "en", "h js bg", "e", '`curl -s http://localhost:3000/api/health` → `{"status":"ok"}`', V),
+    ("js", "en", "h js bg", "e", "`npm run dev` starts without errors", U),
+    ("js", "en", "h js bg", "s", "All unit tests pass.", C),
+    ("rust", "en", "h rust doc", "e", "`cargo doc --no-deps` builds", V),
+    ("rust", "en", "h rust doc", "e", "cargo check --all-features compiles cleanly", V),
+    ("rust", "en", "h rust doc", "s", "The crate compiles and every test passes.", C),
+    ("rust", "en", "h rust doc", "e", "`cargo test` — 66 passed", C),
+    ("rust", "en", "h rust one", "e", "`cargo test -p shop-core cart::`: 5 passed", V),
+    ("rust", "en", "h rust one", "s", "All 66 tests pass.", U),
+    ("rust", "ja", "h rust one", "e", "`cargo test -p shop-core cart::` 5 件成功", V),
+    ("rust", "en", "h rust warn", "e", "`cargo clippy` has no warnings", U),
+    ("rust", "en", "h rust warn", "e", "clippy clean", U),
+    ("go", "en", "h go one", "e", "`go test -run TestCart ./cart/...` ok", V),
+    ("go", "en", "h go one", "s", "All Go tests pass.", U),
+    ("go", "en", "h go one", "e", "gofmt -l . prints nothing", U),
+    ("go", "en", "h go cover", "e", "`go test -cover ./...` passes; cart at 81.4 %, api at 74.0 %", V),
+    ("go", "en", "h go cover", "e", "`go test -cover ./...`: coverage 90.0 %", U),
+    ("go", "fr", "h go cover", "e", "`go test -cover ./...` passe", V),
+    ("go", "en", "h go v", "e", "`go test -v ./cart`: TestA and TestB pass", V),
+    ("go", "en", "h go v", "e", "`go vet ./...` is clean", C),
+    ("jvm", "en", "h jvm one", "e", "`mvn -Dtest=CartTest test`: 9 tests, no failures", V),
+    ("jvm", "en", "h jvm one", "e", "CartTest: 9 tests run, 0 failures (mvn -Dtest=CartTest test)", V),
+    ("jvm", "en", "h jvm one", "e", "`mvn -Dtest=CartTest test`: 11 tests, no failures", C),
+    ("jvm", "en", "h jvm fail", "e", "mvn test passes", C),
+    ("jvm", "en", "h jvm fail", "e", "`mvn test`: 50 run, 2 failures, 1 error", V),
+    ("jvm", "es", "h jvm fail", "s", "Las 50 pruebas pasan.", C),
+    ("jvm", "en", "h jvm build", "e", "`./gradlew build -x test` → BUILD SUCCESSFUL", V),
+    ("jvm", "en", "h jvm build", "s", "The build is green and the tests pass.", U),
+    ("jvm", "en", "h jvm build", "e", "`./gradlew check` passes", U),
+    ("dotnet", "en", "h net", "e", "Unit project: `dotnet test tests/Unit/Unit.csproj` 40/40", V),
+    ("dotnet", "en", "h net", "e", "`dotnet publish -c Release -o out` succeeds", V),
+    ("dotnet", "en", "h net", "e", "`dotnet test tests/Unit/Unit.csproj` 44/44", C),
+    ("dotnet", "pt", "h net", "e", "`dotnet test tests/Unit/Unit.csproj`: 40 testes passaram", V),
+    ("dotnet", "en", "h net many", "e", "dotnet test: 51 passed, 1 skipped", V),
+    ("dotnet", "en", "h net many", "s", "51 tests pass.", V),
+    ("dotnet", "en", "h net many", "s", "55 tests pass.", C),
+    ("ruby", "en", "h ruby", "e", "`bundle exec rspec spec/models` — 48 examples, 0 failures", U),
+    ("ruby", "en", "h ruby", "e", "bin/rails db:migrate ran fine", V),
+    ("ruby", "en", "h ruby", "e", "standardrb is happy", U),
+    ("ruby", "en", "h ruby", "e", "`bundle exec standardrb` clean", V),
+    ("ruby", "en", "h ruby", "s", "The full suite passes.", U),
+    ("ruby", "en", "h ruby red", "s", "The full suite passes.", U),
+    ("ruby", "en", "h ruby red", "e", "`bundle exec rspec` passes with 152 examples", U),
+    ("ruby", "en", "h ruby red", "e", "`bundle exec rspec spec/a_spec.rb`: 6 examples, 0 failures", V),
+    ("php", "en", "h php", "e", "`composer test`: 64 tests, 180 assertions, 2 skipped", V),
+    ("php", "en", "h php", "e", "composer run cs-check finds 0 of 80 files to fix", V),
+    ("php", "en", "h php", "e", "`composer test`: 70 tests", C),
+    ("php", "de", "h php", "e", "`composer test`: 64 Tests, 2 übersprungen", V),
+    ("php", "en", "h php psalm", "e", "`vendor/bin/psalm --no-cache` passes", C),
+    ("php", "en", "h php psalm", "e", "psalm --no-cache: 2 errors found", V),
+    ("cpp", "en", "h cpp make", "e", "`make -C build -j4` builds the target shop", V),
+    ("cpp", "en", "h cpp make", "e", "`./build/tests --gtest_filter='Cart.*'`: 6 tests PASSED", V),
+    ("cpp", "en", "h cpp make", "s", "All tests pass.", U),
+    ("cpp", "en", "h cpp meson", "e", "`meson test -C build`: Ok 3, Fail 0", V),
+    ("cpp", "en", "h cpp meson", "e", "meson test -C build: all 3 pass", V),
+    ("cpp", "en", "h cpp meson", "e", "`meson test -C build`: Ok 5, Fail 0", C),
+    ("cpp", "en", "h cpp bazel", "e", "`bazel test //...` executed 2 out of 2 tests: 2 tests pass", V),
+    ("cpp", "fr", "h cpp bazel", "e", "`bazel test //...` : les 2 tests passent", V),
+    ("runners", "en", "h run task", "e", "`task ci` passes (ruff + 33 tests)", V),
+    ("runners", "en", "h run task", "e", "`task ci`: 35 passed", C),
+    ("runners", "en", "h run rake", "e", "rake spec: 20 examples, 0 failures", V),
+    ("runners", "en", "h run pre", "e", "`pre-commit run --all-files` passes", V),
+    ("runners", "en", "h run pre", "s", "Pre-commit is green.", U),
+    ("runners", "en", "h run compose", "e", "`docker compose exec -T api pytest -q`: 140 passed", V),
+    ("runners", "en", "h run compose", "e", "`pytest -q` in the api container: 140 passed", V),
+    ("runners", "en", "h run compose", "e", "`docker build -t shop .` succeeds", V),
+    ("runners", "en", "h run compose", "e", "`docker compose exec -T api mypy .` is clean", C),
+    ("runners", "en", "h run none", "s", "Ran the full test suite, everything passes.", C),
+    ("runners", "en", "h run none", "e", "`make test` — 12 passed", C),
+    ("runners", "en", "h run none", "e", "`docker compose run web rspec`: 40 examples, 0 failures", C),
+    ("runners", "zh", "h run none", "e", "`npm test`：全部 20 个测试通过", C),
+    ("runners", "de", "h run none", "s", "Alle Tests laufen durch.", C),
 )

@@ -59,10 +59,10 @@ class Request(NamedTuple):
 class Result(NamedTuple):
     """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
 
-    `look` is how those looked before, as `hash` of their traces in order. `is_elsewhere`: a file is missing or was
-    moved, and may be anywhere by now. `changed` are the files changed since the handoff and last written before the return, by whatever hand, at most
-    MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing. `unsaid` is what the log has and the
-    return does not speak of.
+    `look` is the hash of how those looked before, as traces in their order. `is_elsewhere`: a file is missing or was
+    moved, and may be anywhere by now. `changed` are the files changed since the handoff and last written before the
+    return, by whatever hand, at most MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing.
+    `unsaid` is what the log has and the return does not speak of.
     """
 
     claims: tuple[Claim, ...]

@@ -1,4 +1,4 @@
-"""Claimed paths: which words of a text are some, where they lead by their letters alone, and what the disk says of them.
+"""Claimed paths: the words of a text that are some, where they lead by their letters, and what the disk says of them.
 
 Nothing is expanded, opened or followed out of the workspace.
 """
@@ -27,7 +27,8 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:(?://|\S*@)")
 _SUFFIX: Final = re.compile(r"\.(?=[A-Za-z0-9_]*[A-Za-z])[A-Za-z0-9_]{1,12}\Z")
 _PATH_CHARACTERS: Final = re.compile(r"[\w.@+~#%=,()\[\]{}$!&'\\/-]+\Z")
 _BARE_SUFFIX: Final = re.compile(
-    r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|dart|ex|go|gradle|h|hpp|html|ini|java|json|jsonl|kt|lean|lock|lua|md|mdx|mjs|php"
+    r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|dart|ex|go|gradle|h|hpp|html|ini|java|json|jsonl|kt|lean|lock|lua|md"
+    r"|mdx|mjs|php"
     r"|png|proto|py|pyi|rb|rs|rst|scala|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml|zig)\Z",
     re.IGNORECASE,
 )
@@ -39,7 +40,8 @@ _LINK: Final = re.compile(r"\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)")
 _SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
 _LIST: Final = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
 _LINES: Final = re.compile(
-    r"(?P<path>.+?)(?::(?P<a>\d{1,9})(?:\s?[-\u2013]\s?(?P<b>\d{1,9}))?(?::\d{1,9})?|#L(?P<c>\d{1,9})(?:-L?(?P<d>\d{1,9}))?)\Z"
+    r"(?P<path>.+?)(?::(?P<a>\d{1,9})(?:\s?[-\u2013]\s?(?P<b>\d{1,9}))?(?::\d{1,9})?"
+    r"|#L(?P<c>\d{1,9})(?:-L?(?P<d>\d{1,9}))?)\Z"
 )
 _LINES_BEHIND: Final = re.compile(r":\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?")
 _SPELLED_LINES: Final = re.compile(

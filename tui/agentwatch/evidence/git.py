@@ -126,7 +126,7 @@ def look(workspace: str, handoffs: Iterable[float], *, seconds: float = SECONDS)
     `workspace` is absolute and resolved; each process may take `seconds`.
     """
     repository = find_repository(workspace)
-    git, head = plumbing(repository, workspace, seconds=seconds), repository.head
+    git, head = plumbing(repository, seconds=seconds), repository.head
     # What was made, or put there, after a handoff knows nothing of what was before: a time can be set back, but not
     # when an inode was changed.
     with os.scandir(repository.common_directory) as entries:
@@ -270,7 +270,8 @@ def _committed(git: Plumbing, head: str, bases: set[str]) -> dict[str, dict[str,
 
 
 def renames(view: GitView, paths: Iterable[str]) -> dict[str, str]:
-    """Where git moved these files, which are not there any more: by a commit, or in the index. Nothing where it fails."""
+    """Where git moved these files, which are not there any more: by a commit, or in the index. Nothing where"
+    " it fails."""
     targets: dict[str, str] = {}
     git, head = view.git, view.git.repository.head
     if head is None:

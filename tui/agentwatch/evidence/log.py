@@ -51,29 +51,40 @@ def is_document(path: str) -> bool:
 # Counts
 
 _PASSED: Final = (
-    r"passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok\b|bestanden|erfolgreich|grün|réussis?|réussies?|passés?"
-    r"|passent|通过|成功|合格|통과|pasad[oa]s|pasan|pasaron|aprobad[oa]s|exitos[oa]s|passaram|passando|superati|пройден\w*|прошл\w*|успешн\w*"
+    r"passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok\b|bestanden|erfolgreich"
+    r"|grün|réussis?|réussies?|passés?"
+    r"|passent|通过|成功|合格|통과|pasad[oa]s|pasan|pasaron|aprobad[oa]s|exitos[oa]s|passaram|passando|superati"
+    r"|пройден\w*|прошл\w*|успешн\w*"
 )
 _FAILED: Final = (
-    r"failed|failing|fail(?:s|ures?)?|errors?|errored|broken|fehlgeschlagen|fehler|échecs?|échou(?:é|ée|és|ées|ent)|erreurs?|失败"
+    r"failed|failing|fail(?:s|ures?)?|errors?|errored|broken|fehlgeschlagen|fehler|échecs?|échou(?:é|ée|és|ées"
+    r"|ent)|erreurs?|失败"
     r"|失敗|错误|エラー|실패|fallos?|fallid[oa]s|fallaron|errores|falhas?|falharam|falliti|ошиб\w+|упал\w*"
 )
 _SKIPPED: Final = (
-    r"skipped|skips?|pending|ignored|todo|xfailed|deselected|disabled|canceled|cancelled|excluded|übersprungen|ignorés?|ignorées?|sautés?"
+    r"skipped|skips?|pending|ignored|todo|xfailed|deselected|disabled|canceled|cancelled|excluded|übersprungen"
+    r"|ignorés?|ignorées?|sautés?"
     r"|跳过|スキップ|건너뜀|omitid[oa]s|saltad[oa]s|ignorad[oa]s|пропущен\w*"
 )
 _NOUN: Final = (
-    r"(?:test[ -]cases?|(?:unit[ -]?|new )?tests?(?: cases?)?|examples?|specs?|runs?|scenarios?|cases|个?(?:单元)?测试(?:用例)?|項目|件(?:のテスト)?|テスト"
+    r"(?:test[ -]cases?|(?:unit[ -]?|new )?tests?(?: cases?)?|examples?|specs?|runs?|scenarios?|cases"
+    r"|个?(?:单元)?测试(?:用例)?|項目|件(?:のテスト)?|テスト"
     r"|개(?:의 테스트)?|pruebas|essais|testes|тест\w*)"
 )
-_NUMBER: Final = r"(?<![\w.,#-])(?<!\btest )(?<!\bcase )(?<!\bstep )(?<!\bphase )(?:\d{1,3}(?:[,.'\u202f]\d{3})+(?!\d)|\d+)(?![\d%]|[.,]\d|\s%)"
+_NUMBER: Final = (
+    r"(?<![\w.,#-])(?<!\btest )(?<!\bcase )(?<!\bstep )(?<!\bphase )"
+    r"(?:\d{1,3}(?:[,.'\u202f]\d{3})+(?!\d)|\d+)(?![\d%]|[.,]\d|\s%)"
+)
 _NONE: Final = r"\b(?:no|zero|keine?|aucun[e]?|sans|ning[uú]n[ao]?|nessun[ao]?)(?= )|没有|无|零"
 _COUNT: Final = re.compile(
-    rf"(?P<part>{_NUMBER})\s?(?:/|of|out of|von|sur|de|из)\s?(?P<whole>\d[\d,]*)(?:\s*{_NOUN})?(?P<good>\s*(?:{_PASSED}))?"
+    rf"(?P<part>{_NUMBER})\s?(?:/|of|out of|von|sur|de"
+    rf"|из)\s?(?P<whole>\d[\d,]*)(?:\s*{_NOUN})?(?P<good>\s*(?:{_PASSED}))?"
     rf"|out of (?P<of>\d+)"
-    rf"|(?P<n>{_NUMBER}|{_NONE})\s*(?:{_NOUN}\W{{0,2}}\s*)?(?:(?:have|are|were|sind|wurden|ont|all|now|tous|toutes|de|全部|都|均|已|个)\s*)*(?:(?P<a>{_PASSED})|(?P<b>{_FAILED})"
+    rf"|(?P<n>{_NUMBER}|{_NONE})\s*(?:{_NOUN}\W{{0,2}}\s*)?(?:(?:have|are|were|sind|wurden|ont|all|now|tous"
+    rf"|toutes|de|全部|都|均|已|个)\s*)*(?:(?P<a>{_PASSED})|(?P<b>{_FAILED})"
     rf"|(?P<c>{_SKIPPED}))(?![A-Za-zäöüé])"
-    rf"|\b(?:(?P<a2>{_PASSED})|(?P<b2>{_FAILED})|(?P<c2>{_SKIPPED})|(?P<d2>tests? run|ran|total|tests?|cases))[\s\]:：=|]*(?P<n2>\d[\d,]*(?:\s*tests?\b(?=\W*(?:\Z|listed)))?)"
+    rf"|\b(?:(?P<a2>{_PASSED})|(?P<b2>{_FAILED})|(?P<c2>{_SKIPPED})|(?P<d2>tests? run|ran|total|tests?"
+    rf"|cases))[\s\]:：=|]*(?P<n2>\d[\d,]*(?:\s*tests?\b(?=\W*(?:\Z|listed)))?)"
     rf"(?![\d%]|\.\d|\s*(?:{_PASSED}|{_FAILED}|{_SKIPPED}|[a-z]))"
     rf"|(?P<n3>{_NUMBER})\s*{_NOUN}",
     re.IGNORECASE,
@@ -126,7 +137,8 @@ def read_counts(text: str) -> tuple[Counts, str]:
 
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BESIDE: Final = re.compile(
-    r"^\W*(?:assertions?|suites|snapshots|(?:test )?(?:suites|files))\b|\b(?:suites|steps|features?|files|snapshots|projects|modules)\b",
+    r"^\W*(?:assertions?|suites|snapshots|(?:test )?(?:suites|files))\b|\b(?:suites|steps|features?|files"
+    r"|snapshots|projects|modules)\b",
     re.IGNORECASE,
 )
 """A line of a summary that counts something else than tests."""
@@ -148,8 +160,8 @@ _NO_TESTS: Final = re.compile(r"^\W*no tests? (?:ran|found|collected|executed|we
 def _counts_in(output: str) -> Counts | None:
     groups: list[dict[str, int]] = []
     adding = True
-    for line in _COLORS.sub("", output).replace("\r", "\n").splitlines():
-        line = _DLL.sub("", line.strip()[:400])
+    for printed in _COLORS.sub("", output).replace("\r", "\n").splitlines():
+        line = _DLL.sub("", printed.strip()[:400])
         found, rest = read_counts(line)
         values = {key: count for key, count in found._asdict().items() if count is not None}
         if _NO_TESTS.match(line):
@@ -198,7 +210,8 @@ def counts_in(output: str) -> Counts | None:
 
 
 _RESULT: Final = re.compile(
-    r"^(?:ok {2}\t|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|\W*congratulations :\)|.*\bSuccessfully ran targets? |\W*Tasks: +\d+ successful"
+    r"^(?:ok {2}\t|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|\W*congratulations :\)|.*\bSuccessfully ran targets?"
+    r" |\W*Tasks: +\d+ successful"
     r"|Executed \d+ out of \d+ tests?: \d+ tests? pass|All tests passed)",
     re.MULTILINE,
 )
@@ -214,7 +227,8 @@ def shows_result(output: str) -> bool:
 
 _FAULTS: Final = re.compile(
     r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*|[1-9]\d* errors?, .*"
-    r"|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*|\[WARNING\].*|.*\b[1-9]\d* warnings?\b.*"
+    r"|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*|\[WARNING\].*"
+    r"|.*\b[1-9]\d* warnings?\b.*"
     r"|.*\bError \d+ \(ignored\).*)$",
     re.MULTILINE,
 )
@@ -225,14 +239,28 @@ def shows_faults(output: str) -> bool:
     return _FAULTS.search(_COLORS.sub("", output)) is not None
 
 
+_FORGIVING: Final = re.compile(
+    r"(?i)[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!|\bnpm error\b"
+    r"|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
+)
+"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
+
+
+def is_forgiving(output: str) -> bool:
+    """Whether an output says that a failure was ignored, or shows a command line that would hide one."""
+    return _FORGIVING.search(output) is not None
+
+
 _CUT: Final = re.compile(
-    r"(?i)(?:\d[\d,.]*\s*(?:more )?(?:characters|chars|bytes|lines|tokens|[km]i?b)\b.{0,20}\b(?:truncated|omitted|hidden|cut)"
+    r"(?i)(?:\d[\d,.]*\s*(?:more )?(?:characters|chars|bytes|lines|tokens|[km]i?b)\b.{0,20}\b(?:truncated"
+    r"|omitted|hidden|cut)"
     r"|\b(?:output|result|response) (?:was |is )?(?:too (?:large|long)|truncated|clipped)|truncated (?:output|part)"
     r"|\[(?:\.\.\. ?)?(?:output )?truncated|<persisted-output>|\btruncated\s*(?:\.{3}|\u2026|\]))"
 )
 _GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
 _HOOK: Final = re.compile(
-    r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b|[\u2713\u2714\u2705]",
+    r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b"
+    r"|[\u2713\u2714\u2705]",
     re.IGNORECASE,
 )
 

@@ -77,7 +77,8 @@ class Command(NamedTuple):
 
 
 _PLAIN_PROGRAM: Final = re.compile(
-    r"(?!(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake|just|task|nx|turbo"
+    r"(?!(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake"
+    r"|just|task|nx|turbo"
     r"|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z)"
 )
 
@@ -181,7 +182,8 @@ def _parts(tokens: Sequence[str]) -> tuple[Part, ...] | None:
 
 _WRAPPERS: Final = re.compile(
     r"(?:time|env|nice|nohup|sudo|command|xvfb-run|stdbuf -\w+|timeout (?:-\S+ )*\S+"
-    r"|(?:uv|poetry|pipenv|pdm|rye) run|hatch run(?= (?:pytest|ruff|mypy|python))|conda run -n \S+|coverage run -m|mise exec --|direnv exec \S+|dotenv --"
+    r"|(?:uv|poetry|pipenv|pdm|rye) run|hatch run(?= (?:pytest|ruff|mypy|python))|conda run -n \S+|coverage run"
+    r" -m|mise exec --|direnv exec \S+|dotenv --"
     r"|bundle exec|npx|bunx|pnpm (?:exec|dlx)|yarn exec|npm exec|nix develop -c"
     r"|(?P<box>docker[ -]compose (?:-\S+ \S+ )?(?:exec|run) (?:-\S+ )*\S+|(?:docker|podman) exec (?:-\S+ )*\S+))"
     r"(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet|--preserve-status|--))* "
@@ -199,9 +201,12 @@ _BINARIES: Final = re.compile(
 _SAME: Final = {"gradlew": "gradle", "mvnw": "mvn", "py.test": "pytest", "t": "test"}
 _MANAGERS: Final = words_of("npm pnpm yarn bun")
 _NEUTRAL: Final = re.compile(
-    r"-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?|durations|cov"
-    r"|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov|watch|error-summary"
-    r"|fail-fast|progress|ansi|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst|watch(?:All)?=false|ci|coverage|run-?[iI]n-?[bB]and"
+    r"-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?"
+    r"|durations|cov"
+    r"|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov|watch"
+    r"|error-summary"
+    r"|fail-fast|progress|ansi|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst|watch(?:All)?=false|ci"
+    r"|coverage|run-?[iI]n-?[bB]and"
     r"|pretty|show-error-codes|locked|nocapture|parallel|strict-markers|passWithNoTests|batch-mode"
     r"|nologo|stacktrace|output-on-failure|continue)"
 )
@@ -263,26 +268,35 @@ def is_same(asked: Command, ran: Command) -> bool:
 # Checks
 
 _LINT: Final = re.compile(
-    r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop|standardrb|stylelint|biome(?: check| lint)?"
+    r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop"
+    r"|standardrb|stylelint|biome(?: check| lint)?"
     r"|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint|lint-imports|phpcs|php-cs-fixer|pint"
-    r"|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint|sqlfluff|staticcheck|bandit|cargo (?:clippy|fmt)"
-    r"|go vet|dotnet format|mix (?:credo|format))(?= |\Z)|\S+ (?:\S+ )?(?:\S*(?:lint|cs-check|stan|sniff|analy[sz]e)\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
+    r"|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint|sqlfluff|staticcheck|bandit|cargo"
+    r" (?:clippy|fmt)"
+    r"|go vet|dotnet format|mix (?:credo|format))(?= |\Z)|\S+ (?:\S+ )?(?:\S*(?:lint|cs-check|stan|sniff"
+    r"|analy[sz]e)\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
 )
 _TYPES: Final = re.compile(
-    r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?|tsc|check[:-]types)(?= |\Z)"
+    r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?"
+    r"|tsc|check[:-]types)(?= |\Z)"
 )
 _TESTS: Final = re.compile(
-    r"(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|trial|nose2|karma|cypress|playwright"
+    r"(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|trial|nose2|karma|cypress"
+    r"|playwright"
     r"|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
-    r"|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)"
-    r"|(?:make|just|task|npm|gradle|mvn|rake|composer|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
+    r"|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?"
+    r"|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)"
+    r"|(?:make|just|task|npm|gradle|mvn|rake|composer|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify"
+    r"|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
 _BUILD: Final = re.compile(
     r"(?:make|ninja|webpack|rollup|tsup|esbuild|sphinx-build|javac|gcc|g\+\+|rustc|python build)(?= |\Z)|cargo check"
-    r"|\S+ (?:(?:-\S+|\w[\w:-]*) ){0,3}-{0,2}(?:[\w:-]*[:_-])?(?:build|compile|assemble|package|bundle|publish|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
+    r"|\S+ (?:(?:-\S+|\w[\w:-]*) ){0,3}-{0,2}(?:[\w:-]*[:_-])?(?:build|compile|assemble|package|bundle|publish"
+    r"|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
 _RUNNERS: Final = re.compile(
-    r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx|composer"
+    r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo"
+    r"|nx|composer"
     r"|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
 )
 """Programs that start what somebody has written down for them elsewhere."""
@@ -294,13 +308,15 @@ _OWN: Final = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]te
 """Programs of one's own, and scripts that test a part: `test:unit`."""
 _MAKING: Final = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
 _NO_CHECK: Final = re.compile(
-    r"(?:--version|-V|-h|--help|--collect-only|--co|--list\S*|--no-run|--dry-run|-n|-N|--just-print|--fixtures|--markers"
+    r"(?:--version|-V|-h|--help|--collect-only|--co|--list\S*|--no-run|--dry-run|-n|-N|--just-print|--fixtures"
+    r"|--markers"
     r"|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*|--if-present"
     r"|--ignore-scripts|--list-tests)\Z"
 )
 """Options with which nothing is checked, or nothing need be."""
 _FORMATTERS: Final = re.compile(
-    r"(?:black|prettier|isort|ruff format|cargo fmt|gofmt|goimports|mix format|pint|php-cs-fixer|clang-format|dotnet format)(?= |\Z)"
+    r"(?:black|prettier|isort|ruff format|cargo fmt|gofmt|goimports|mix format|pint|php-cs-fixer|clang-format"
+    r"|dotnet format)(?= |\Z)"
 )
 
 
@@ -375,11 +391,14 @@ _GIT_KNOWN: Final = _GIT_READING.union(GIT_HOOKED, words_of("restore reset stash
     "rebase"
 }
 _INSTALLS: Final = re.compile(
-    r"(?:(?:npm|pip3?|gem|composer|bundle|poetry|pnpm|brew|apt(?:-get)?|go) (?:install|add|ci|mod|get|download)(?= |\Z)|uv (?:sync|pip|add|lock)(?= |\Z)"
-    r"|dotnet (?!run|watch|tool|msbuild|test|exec)|cargo (?!run|xtask|make|watch|test|nextest|insta)|go (?!run|generate|tool|test))"
+    r"(?:(?:npm|pip3?|gem|composer|bundle|poetry|pnpm|brew|apt(?:-get)?|go) (?:install|add|ci|mod|get"
+    r"|download)(?= |\Z)|uv (?:sync|pip|add|lock)(?= |\Z)"
+    r"|dotnet (?!run|watch|tool|msbuild|test|exec)|cargo (?!run|xtask|make|watch|test|nextest|insta)|go (?!run"
+    r"|generate|tool|test))"
 )
 _READING: Final = re.compile(
-    r"\S+ (?:\S+ )?(?:validate|show|list|ls|info|audit|outdated|status|version|diff|logs|ps|inspect|tree|why|view|describe"
+    r"\S+ (?:\S+ )?(?:validate|show|list|ls|info|audit|outdated|status|version|diff|logs|ps|inspect|tree|why"
+    r"|view|describe"
     r"|--version|-[vV]|--help|dev|start|serve|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)"
 )
 """Commands of many programs that only tell something."""

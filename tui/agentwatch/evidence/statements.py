@@ -19,6 +19,7 @@ from agentwatch.evidence.log import (
     ToolLog,
     WorkspaceLogs,
     counts_in,
+    is_forgiving,
     number,
     read_counts,
     read_log,
@@ -120,7 +121,8 @@ class Hit(NamedTuple):
 # Words
 
 _SENTENCE: Final = re.compile(
-    r";\s+(?!(?:\d[\d,]*|no|zero) (?:failed|failures?|ignored|skipped|pending|errors?|filtered))|(?<=[\w`)%”\"])[.!?]\s+(?=[^a-zß-ÿ])|\s\|\s|\n+|[。；！]"
+    r";\s+(?!(?:\d[\d,]*|no|zero) (?:failed|failures?|ignored|skipped|pending|errors?|filtered))"
+    r"|(?<=[\w`)%”\"])[.!?]\s+(?=[^a-zß-ÿ])|\s\|\s|\n+|[。；！]"
 )
 _PIECE: Final = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
 _TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
@@ -128,30 +130,41 @@ _INSIDE: Final = re.compile(r"\([^()]*\)")
 _LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“\n]{2,200})“|«([^»\n]{2,200})»")
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
-    r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*|parent"
-    r"|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably|maybe|seems?"
-    r"|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except|but for|although"
-    r"|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*|for example|e\.g|tomorrow|later|future"
+    r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
+    r"|original\w*|parent"
+    r"|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
+    r"|maybe|seems?"
+    r"|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except|but"
+    r" for|although"
+    r"|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*|for example|e\.g|tomorrow"
+    r"|later|future"
     r"|sibling|remain\w*|flaky|timed? ?out|abort\w*|interrupted|killed|crash\w*|wip|unknown|unclear|can|please"
     r"|to (?:check|verify|confirm|reproduce|see|run)|didn|don|doesn|isn|aren|wasn|won|couldn"
-    r"|nicht|nie|konnten?|sollten?|würden?|müssen|vermutlich|wahrscheinlich|etwa|ungefähr|fast|außer|bis auf|vorher|zuvor|bisher"
-    r"|ne|pas|jamais|devrai\w*|pourrai\w*|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi|excepto|antes)\b"
+    r"|nicht|nie|konnten?|sollten?|würden?|müssen|vermutlich|wahrscheinlich|etwa|ungefähr|fast|außer|bis auf"
+    r"|vorher|zuvor|bisher"
+    r"|ne|pas|jamais|devrai\w*|pourrai\w*|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi"
+    r"|excepto|antes)\b"
     r"|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
     re.IGNORECASE,
 )
 """Said only perhaps, of somebody else, or of another time."""
 _QUOTED: Final = re.compile(
-    r"(?:\.(?:md|markdown|mdx|rst|txt|adoc|json|ya?ml|toml|html?|log)(?::\d[\d-]*)?|\b(?:readme|changelog|contributing|makefile"
+    r"(?:\.(?:md|markdown|mdx|rst|txt|adoc|json|ya?ml|toml|html?|log)(?::\d[\d-]*)?|\b(?:readme|changelog"
+    r"|contributing|makefile"
     r"|docs?|documentation|manual|guide|issue|ticket|plan|comment|handoff|packet|task|description|badge))`?\s+"
     r"(?:says?|said|states?|stated|claims?|claimed|reads?|documents?|promises?|mentions?|tells?|asks?|notes?|describes?"
     r"|recommends?|requires?|shows?|lists?)\b",
     re.IGNORECASE,
 )
 _MORE: Final = re.compile(
-    r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production|staging|node|python)\b"
-    r"|\b(?:windows|macos|new|newly|touched|both|platforms?|browsers?|environments?|machines?|regressions?|idempotent|stable"
-    r"|determinis\w+|twice|times|consistently|offline|fast(?:er)?|slow(?:er)?|leaks?|secure|production-ready|as expected|handles?"
-    r"|rejects?|accepts?|proves?|(?:confirm|show|demonstrate|verif)\w* that|because|since|due|apart|other than|besides|bar|only"
+    r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production"
+    r"|staging|node|python)\b"
+    r"|\b(?:windows|macos|new|newly|touched|both|platforms?|browsers?|environments?|machines?|regressions?"
+    r"|idempotent|stable"
+    r"|determinis\w+|twice|times|consistently|offline|fast(?:er)?|slow(?:er)?|leaks?|secure|production-ready|as"
+    r" expected|handles?"
+    r"|rejects?|accepts?|proves?|(?:confirm|show|demonstrate|verif)\w* that|because|since|due|apart|other than"
+    r"|besides|bar|only"
     r"|warnings?|critical|high|major|more|further|return(?:s|ed)? \d+(?! (?:tests?|passed|failed))"
     r"|\d[\d,]*\s+(?:\w+\s+)?suites?|suites: \d+"
     r"|neue[rn]?|nouveaux?|nouvelles?|nuev[oa]s|warnungen|avertissements?)\b|新|警告",
@@ -159,7 +172,8 @@ _MORE: Final = re.compile(
 )
 """More is said than a log shows."""
 _OTHERS: Final = re.compile(
-    r"\b\d[\d,]*\s+(?:\w+\s+)?(?:checks?|commands?|builds?|linters?|projects?|changes|edits|verifications?|results|specs)\b",
+    r"\b\d[\d,]*\s+(?:\w+\s+)?(?:checks?|commands?|builds?|linters?|projects?|changes|edits|verifications?"
+    r"|results|specs)\b",
     re.IGNORECASE,
 )
 """The number of something else than tests."""
@@ -172,8 +186,10 @@ _EXIT: Final = re.compile(
 )
 _PASSES: Final = re.compile(
     r"\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?|successful(?:ly)?|success|ok|clean(?:ly)?|compiles|builds|works"
-    r"|(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|issues?|problems?|failures?|findings|complaints|offenses|violations)"
-    r"|bestanden|bestehen|erfolgreich|fehlerfrei|grün|sauber|durch(?:gelaufen)?|passent?|réussi\w*|vert[es]?|succès|sans (?:aucune )?erreurs?"
+    r"|(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|issues?|problems?|failures?|findings|complaints"
+    r"|offenses|violations)"
+    r"|bestanden|bestehen|erfolgreich|fehlerfrei|grün|sauber|durch(?:gelaufen)?|passent?|réussi\w*|vert[es]?"
+    r"|succès|sans (?:aucune )?erreurs?"
     r"|pasan|pasa|pasaron|pasó|verde|éxito|sin errores|passam|passou|passaram|sucesso|успешно|проходят|прошли)\b"
     r"|[\u2713\u2705\u2714]|通过|成功|正常|合格|パス|통과",
     re.IGNORECASE,
@@ -189,7 +205,8 @@ _RUNS: Final = re.compile(
 _ASKED: Final = re.compile(r"^\W*(?:(?:re-?)?(?:run|execute)|the (?:\w+ )?command (?:is|to|for))\b", re.IGNORECASE)
 _IN_FILE: Final = re.compile(r"\b(?:in|from|of|see|per) `?\S+\.(?:md|rst|txt|toml|ya?ml|json|cfg)\b")
 _MADE: Final = re.compile(
-    r"^\W*(?:add(?:ed|s|ing)?|wr(?:ite|ote|itten)|creat(?:e|ed|es)|fix(?:ed|es)?|updat(?:e|ed)|implement\w*|document\w*|remov\w+"
+    r"^\W*(?:add(?:ed|s|ing)?|wr(?:ite|ote|itten)|creat(?:e|ed|es)|fix(?:ed|es)?|updat(?:e|ed)|implement\w*"
+    r"|document\w*|remov\w+"
     r"|mak(?:e|es|ing)|made|refactor\w*|chang\w+|mov\w+|renam\w+|delet\w+|support\w*|handl\w+|ensur\w+|let|allow\w*)\b",
     re.IGNORECASE,
 )
@@ -228,7 +245,8 @@ _NEUTRAL: Final = words_of(
     " ruff eslint clippy mypy tsc pyright fully work works"
 )
 _TIME: Final = re.compile(
-    r"\(?\b(?:in|after|took|nach|en)?\s*\d+(?:[.,]\d+)?\s*(?:ms|s|sec|secs|seconds|sekunden|secondes|秒|m|min|minutes)\b\)?",
+    r"\(?\b(?:in|after|took|nach|en)?\s*\d+(?:[.,]\d+)?\s*(?:ms|s|sec|secs|seconds|sekunden|secondes|秒|m|min"
+    r"|minutes)\b\)?",
     re.IGNORECASE,
 )
 _PROGRAMS: Final = words_of(
@@ -241,7 +259,8 @@ _NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-
 _TEST_PATH: Final = re.compile(r"\S*(?:tests?|specs?)\S*(?:/|\.\w{1,6})\Z", re.IGNORECASE)
 _NO_PROGRAMS: Final = words_of("all the every full unit our my new each both no run ran full whole")
 _KIND: Final = re.compile(
-    r"(?:new|unit|integration|e2e|existing|relevant|regression|affected|related|functional|smoke|acceptance|frontend|backend)\Z"
+    r"(?:new|unit|integration|e2e|existing|relevant|regression|affected|related|functional|smoke|acceptance"
+    r"|frontend|backend)\Z"
     r"|\S*(?:tests?|specs?)\S*(?:/|\.\w{1,6})\Z",
     re.IGNORECASE,
 )
@@ -504,9 +523,9 @@ class LogJudge:
         script = next(
             (hit for hit in self.hits if vague and hit.ran is vague[-1] and hit.counts and hit.counts.failed), None
         )
-        if script and is_plain and topic is Topic.TESTS and said.passed is None:
-            if not hits or hits[-1].ran.at < script.ran.at:
-                return _NO, f"the last time, {script.words}", script
+        is_last = script is not None and (not hits or hits[-1].ran.at < script.ran.at)
+        if script and is_last and is_plain and topic is Topic.TESTS and said.passed is None:
+            return _NO, f"the last time, {script.words}", script
         if not hits:
             return self._never_checked(statement, vague)
         last = hits[-1]
@@ -730,8 +749,9 @@ def _doubts(statement: Statement, hit: Hit) -> Iterator[tuple[object, str]]:
         is_cut = ran.is_cut and found is None and statement.exit_code is not None
         yield not (found or code or is_cut or shows_result(output)), f"{ended}; it printed no result"
         yield found is not None and not found.failed and found.passed == 0, f"{ended}; no test was in it"
-    faults = "(ignored)" in output or (topic is not Topic.TESTS and statement.passes and shows_faults(output))
-    yield topic and not code and faults, f"{ended}; its output speaks of faults"
+    faults = topic not in (None, Topic.TESTS) and statement.passes and shows_faults(output)
+    yield not code and faults, f"{ended}; its output speaks of faults"
+    yield not code and is_forgiving(output), f"{ended}, but its output shows that a failure may be ignored"
 
 
 # Clauses
@@ -772,7 +792,8 @@ def _clauses(text: str) -> Iterator[str]:
 
 
 def _is_command(line: Line, *, loosely: bool = False) -> bool:
-    """Whether a text in ticks is a command, by its letters: any path with arguments where a result is told `loosely`."""
+    """Whether a text in ticks is a command, by its letters: any path with arguments where a result is told"
+    " `loosely`."""
     part = next((one for one in line.parts if one.argv and one.argv[0] not in _PREPARING), None)
     if part is None:
         return False

@@ -54,7 +54,8 @@ _SAID: Final = {
     ),
     DeedKind.PERMISSION: _words(r"permissions?|chmod|chown|sudo|executable|mode bits?|privileg(?:es?|ed)|as root"),
     DeedKind.NETWORK: _words(
-        r"(?:down|up)load(?:ed|s|ing)?|fetch(?:ed|es|ing)?|(?:re)?install(?:ed|s|ing)?|curl|wget|network|internet|online"
+        r"(?:down|up)load(?:ed|s|ing)?|fetch(?:ed|es|ing)?|(?:re)?install(?:ed|s|ing)?|curl|wget|network"
+        r"|internet|online"
         r"|clon(?:ed?|ing)|pull(?:ed|s|ing)?|publish(?:ed|es|ing)?|web ?(?:sites?|pages?|search)|looked up"
     ),
     DeedKind.HOOK: _words(r"(?:--)?no-verify|hooks?"),
