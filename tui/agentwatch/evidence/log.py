@@ -40,7 +40,7 @@ TranscriptOf = Callable[[Run], RunTranscript | None]
 _DOCUMENTS: Final = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
 )
-_HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{'|'.join(GIT_HOOKED)})\b")
+_HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{GIT_HOOKED})\b")
 
 
 def is_document(path: str) -> bool:

@@ -327,12 +327,7 @@ _REWRITING: Final = re.compile(r"(?!prettier|gofmt|goimports|clang-format)")
 def topic_of(command: Command) -> Topic | None:
     """The kind of check that a command is, None where it is none that is known."""
     text = " ".join(command.words)
-    if (
-        not re.match(r"[A-Za-z./]", command.name)
-        or command.name in LOOKING
-        or command.name in DOING
-        or command.name in ("git", "cd")
-    ):
+    if not re.match(r"[A-Za-z./]", command.name) or CHECKING_NOTHING.match(command.name):
         return None
     for topic, pattern in ((Topic.LINT, _LINT), (Topic.TYPES, _TYPES), (Topic.TESTS, _TESTS), (Topic.BUILD, _BUILD)):
         if pattern.match(text):
@@ -371,54 +366,53 @@ def starts_others(command: Command) -> bool:
 
 # Commands that change or start nothing
 
-LOOKING: Final = words_of(
-    "ls cat head tail less more grep egrep fgrep rg ag wc sort uniq cut tr pwd echo printf which type whoami id"
-    " date uname hostname stat file du df tree find fd bat jq yq diff cmp comm column nl tac rev basename"
-    " dirname realpath readlink sleep true false : test [ printenv ps pgrep sha256sum md5sum shasum xxd od"
-    " strings seq cd export set umask awk sed free lsof ss uptime nproc kill pkill"
+_LOOKS: Final = (
+    r"ls|cat|head|tail|less|more|grep|egrep|fgrep|rg|ag|wc|sort|uniq|cut|tr|pwd|echo|printf|which|type|whoami|id|date"
+    r"|uname|hostname|stat|file|du|df|tree|find|fd|bat|jq|yq|diff|cmp|comm|column|nl|tac|rev|basename|dirname|realpath"
+    r"|readlink|sleep|true|false|:|test|\[|printenv|ps|pgrep|sha256sum|md5sum|shasum|xxd|od|strings|seq|cd|export|set"
+    r"|umask|awk|sed|free|lsof|ss|uptime|nproc|kill|pkill"
 )
-"""Programs that check nothing whatever they print, and change no file unless an option says so."""
-DOING: Final = words_of("curl wget tee touch cp mv rm rmdir ln patch tar unzip zip gzip gunzip chmod chown mkdir")
-"""Programs that check nothing either, and may change files."""
-_GIT_READING: Final = words_of(
-    "status diff log show branch rev-parse ls-files blame tag remote config describe shortlog add commit push"
-    " fetch rev-list cat-file grep reflog ls-remote ls-tree version help merge-base check-ignore for-each-ref"
-    " diff-tree"
+_DOES: Final = "curl|wget|tee|touch|cp|mv|rm|rmdir|ln|patch|tar|unzip|zip|gzip|gunzip|chmod|chown|mkdir"
+_GIT_READS: Final = (
+    "status|diff|log|show|branch|rev-parse|ls-files|blame|tag|remote|config|describe|shortlog|add|commit|push|fetch"
+    "|rev-list|cat-file|grep|reflog|ls-remote|ls-tree|version|help|merge-base|check-ignore|for-each-ref|diff-tree"
 )
-GIT_HOOKED: Final = words_of("commit push merge rebase pull am cherry-pick revert checkout switch worktree")
+GIT_HOOKED: Final = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
 """What git runs hooks at."""
-_GIT_KNOWN: Final = _GIT_READING.union(GIT_HOOKED, words_of("restore reset stash clean rm mv init clone apply")) - {
-    "rebase"
-}
-_INSTALLS: Final = re.compile(
-    r"(?:(?:npm|pip3?|gem|composer|bundle|poetry|pnpm|brew|apt(?:-get)?|go) (?:install|add|ci|mod|get"
-    r"|download)(?= |\Z)|uv (?:sync|pip|add|lock)(?= |\Z)"
-    r"|dotnet (?!run|watch|tool|msbuild|test|exec)|cargo (?!run|xtask|make|watch|test|nextest|insta)|go (?!run"
-    r"|generate|tool|test))"
+_GIT: Final = r"git (?:-C \S+ |-(?!c)\S+ )*"
+LOOKING: Final = re.compile(rf"(?:{_LOOKS})\Z")
+"""Programs that check nothing whatever they print, and change no file unless an option says so."""
+CHECKING_NOTHING: Final = re.compile(rf"(?:{_LOOKS}|{_DOES}|git)\Z")
+_STARTING: Final = re.compile(
+    r"(?:find|fd) (?:.* )?(?:-(?:exec|ok)|-[xX](?= |\Z)|--exec)|awk .*(?:system|\|)|awk (?:.* )?-f"
+    r"|sed (?:.* )?(?:.*[\d$;{/])?e(?: |\Z)|sed (?:.* )?(?:-f|--file)|rg (?:.* )?--pre\b"
+    r"|sort (?:.* )?--compress-program|tar (?:.* )?(?:-I|--(?:checkpoint-action|to-command|use-compress))"
+    r"|curl (?:.* )?(?:-[A-Za-z]*[XdFT]|--(?:request|data|json|form|upload-file))|wget (?:.* )?--(?:method|post|body)"
+    r"|git (?:\S+ )*rebase(?= |\Z)",
+    re.DOTALL,
 )
+"""Calls of such programs that start others, or what runs elsewhere."""
+_STARTS_NOTHING: Final = re.compile(
+    rf"(?:{_LOOKS}|{_DOES})(?= |\Z)|(?:source|\.) (?:.*/)?activate\Z"
+    rf"|{_GIT}(?:{_GIT_READS}|{GIT_HOOKED}|restore|reset|stash|clean|rm|mv|init|clone|apply)(?= |\Z)"
+)
+_PREPARING: Final = re.compile(
+    r"(?:npm|pip3?|gem|composer|bundle|poetry|pnpm|brew|apt(?:-get)?|go) (?:install|add|ci|mod|get|download)(?= |\Z)"
+    r"|uv (?:sync|pip|add|lock)(?= |\Z)|dotnet (?!run|watch|tool|msbuild|test|exec)"
+    r"|cargo (?!run|xtask|make|watch|test|nextest|insta)|go (?!run|generate|tool|test)"
+)
+"""Installations and builds: they start no check."""
 _READING: Final = re.compile(
-    r"\S+ (?:\S+ )?(?:validate|show|list|ls|info|audit|outdated|status|version|diff|logs|ps|inspect|tree|why"
-    r"|view|describe"
-    r"|--version|-[vV]|--help|dev|start|serve|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)"
+    rf"(?!(?:{_LOOKS}|{_DOES}|(?:ba|z)?sh|python3?|node|make|just|git) )\S+ (?:\S+ )?(?:validate|show|list|ls|info"
+    r"|audit|outdated|status|version|diff|logs|ps|inspect|tree|why|view|describe|--version|-[vV]|--help|dev|start|serve"
+    r"|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)"
+    r"|(?:grep|egrep|fgrep|rg|ag|ls|ps|id|wc|diff|pgrep|sort|date|cat|stat|which|test|\[|mkdir)(?= |\Z)"
+    rf"|(?:source|\.) (?:.*/)?activate\Z|{_GIT}(?:{_GIT_READS})(?= |\Z)"
+    rf"|(?:{_LOOKS})(?= |\Z)(?!.* (?:-i\S*|--in-place\S*|-delete|-exec\w*|-ok\w*|-fprint\w*|-w|-o|--output\S*)(?= |\Z))",
+    re.DOTALL,
 )
-"""Commands of many programs that only tell something."""
-_FINDING: Final = r"-(?:exec|ok)|-[xX]\Z|--exec"
-_STARTING: Final = {
-    "find": _FINDING,
-    "fd": _FINDING,
-    "awk": r"system|\||\A-f",
-    "sed": r"(?:\A|[\d$;{/])e(?:\s|\Z)|\A(?:-f|--file)",
-    "rg": r"\A--pre\b",
-    "sort": r"\A--compress-program",
-    "tar": r"\A(?:-I|--(?:checkpoint-action|to-command|use-compress))",
-    "curl": r"\A(?:-[A-Za-z]*[XdFT]|--(?:request|data|json|form|upload-file))",
-    "wget": r"\A--(?:method|post|body)",
-}
-"""Arguments with which programs that look or do start others, or what runs elsewhere."""
-_WRITING: Final = re.compile(r"(?:-i\S*|--in-place\S*|-delete|-exec\w*|-ok\w*|-fprint\w*|-w|-o|--output\S*)\Z")
+"""Commands that leave the files as they are."""
 _FIXING: Final = re.compile(r"(?:--fix\S*|--write|-w|-i|--in-place|-[uaA]|--update\S*|--auto\S*)\Z")
-_NEVER_WRITING: Final = words_of("grep egrep fgrep rg ag ls ps id wc diff pgrep sort date cat stat which test [")
-"""Of these, the same letters mean something else."""
 _BETWEEN: Final = re.compile(r"\$?\(+|[;&|\n)`]+|<\(")
 _RESULT_RUN: Final = re.compile(r"(?:\A|[;&|\n(])[ \t]{0,40}['\"]?(?:`|\$\()")
 _REDIRECTED: Final = re.compile(r"&?\d?[<>]{1,2}[|&]?\s*[^\s;&|()`<>]+")
@@ -428,54 +422,27 @@ _ALONE: Final = words_of(
 )
 
 
-def git_command(words: Sequence[str]) -> str:
-    """What git is to do: its first word that is no option; "" where `-c` may mean something else by it."""
-    pending = iter(words[1:])
-    for word in pending:
-        if word == "-C":
-            next(pending, None)
-        elif not word.startswith("-"):
-            return word
-        elif word.startswith("-c"):
-            break
-    return ""
-
-
 def starts_nothing(words: Sequence[str]) -> bool:
     """Whether a command can be no check, and no script that has some run; what a hook of git runs, its output shows."""
-    if not words:
+    text, inner = " ".join(words), " ".join(command_of(tuple(words)).words)
+    if not inner:
         return True
-    name = words[0]
-    if name in ("source", "."):
-        return words[-1].endswith("/activate")
-    if name == "git":
-        return git_command(words) in _GIT_KNOWN
-    if name in _STARTING and any(re.search(_STARTING[name], word) for word in words[1:]):
-        return False
-    command = command_of(tuple(words))
-    if name in LOOKING or name in DOING or not command.words:
-        return True
-    text = " ".join(command.words)
-    return _INSTALLS.match(text) is not None or _READING.match(text) is not None
+    known = _STARTS_NOTHING.match(text) or _PREPARING.match(inner) or _READING.match(inner)
+    return known is not None and not _STARTING.match(text)
 
 
 def changes_nothing(part: Part) -> bool:
     """Whether a command surely leaves the files of a workspace as they are."""
-    command, words = command_of(part.words), part.argv
+    command = command_of(part.words)
+    text, topic = " ".join(command.words), topic_of(command)
     if any(not target.startswith("/dev/") for target in part.targets):
         return False
-    if not command.words or command.name == "mkdir" or words[0] in ("source", "."):
-        return not words or command.name == "mkdir" or words[-1].endswith("/activate")
-    if command.name == "git":
-        return git_command(words) in _GIT_READING
-    if topic_of(command) is not None:
-        # What is built lies beside what it is built of; what `make` does is anybody's guess.
-        writes = _REWRITING.match(" ".join(command.words)) and checks_nothing(command)
-        making = command.name == "make" and topic_of(command) is Topic.BUILD
-        return not (command.odd or writes or making or any(map(_FIXING.match, words[1:])))
-    if _READING.match(" ".join(command.words)):
-        return True
-    return words[0] in LOOKING and (words[0] in _NEVER_WRITING or not any(map(_WRITING.match, words[1:])))
+    if topic is None:
+        return not text or _READING.match(text) is not None
+    # What is built lies beside what it is built of; what `make` does is anybody's guess.
+    writes = _REWRITING.match(text) and checks_nothing(command)
+    is_making = command.name == "make" and topic is Topic.BUILD
+    return not (command.odd or writes or is_making or any(map(_FIXING.match, part.argv[1:])))
 
 
 def without_documents(text: str) -> str:

@@ -28,7 +28,7 @@ from agentwatch.evidence.log import (
     shows_result,
 )
 from agentwatch.evidence.shell import (
-    DOING,
+    CHECKING_NOTHING,
     LONGEST,
     LOOKING,
     Command,
@@ -500,7 +500,7 @@ class LogJudge:
             text = f"it was not run as it is named; `{short(maybe[-1].line.text)}` may be it"
             return _OPEN, text, next((hit for hit in self.hits if hit.ran is maybe[-1]), None)
         name = asked.name.split(" ")[0]
-        if self.log.looked and name in LOOKING:
+        if self.log.looked and LOOKING.match(name):
             return _OPEN, "it is not in the log, but files were looked at by other tools than a shell", None
         if statement.more and not statement.says_how:
             return _OPEN, f"it is not in the log; but more is said than that it was run: {statement.more[:80]}", None
@@ -803,7 +803,7 @@ def _is_command(line: Line, *, loosely: bool = False) -> bool:
         return is_check or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
     if words[0] in _NO_PROGRAMS or _CODE.search(line.text):
         return False
-    if topic_of(command) or words[0] in LOOKING | DOING | _PROGRAMS or command.name in _PROGRAMS:
+    if topic_of(command) or CHECKING_NOTHING.match(words[0]) or words[0] in _PROGRAMS or command.name in _PROGRAMS:
         return True
     is_path = re.match(r"(?:\.{0,2}/)?[a-z][\w.+-]*/[\w./+-]*\Z|.*python\Z", words[0]) is not None
     return is_path and (loosely or any(word.startswith("-") for word in words[1:]))
