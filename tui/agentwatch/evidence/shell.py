@@ -408,7 +408,8 @@ _READING: Final = re.compile(
     r"|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)"
     r"|(?:grep|egrep|fgrep|rg|ag|ls|ps|id|wc|diff|pgrep|sort|date|cat|stat|which|test|\[|mkdir)(?= |\Z)"
     rf"|(?:source|\.) (?:.*/)?activate\Z|{_GIT}(?:{_GIT_READS})(?= |\Z)"
-    rf"|(?:{_LOOKS})(?= |\Z)(?!.* (?:-i\S*|--in-place\S*|-delete|-exec\w*|-ok\w*|-fprint\w*|-w|-o|--output\S*)(?= |\Z))",
+    rf"|(?:{_LOOKS})(?= |\Z)(?!.* (?:-i\S*|--in-place\S*|-delete|-exec\w*|-ok\w*|-fprint\w*|-w|-o"
+    r"|--output\S*)(?= |\Z))",
     re.DOTALL,
 )
 """Commands that leave the files as they are."""

@@ -49,8 +49,8 @@ class Sight(NamedTuple):
 
     `git` is None, and `without_git` says why, where git says nothing; `failed`: there is a repository, and it could not
     be asked. `line_count` is None where the lines were not counted, and `uncounted` says why. `slashed` are the facts
-    of the same path with `/` for backslashes. `moved` is where the file lies now, and all that is told here is about that
-    place. `elsewhere` says who has a file that is missing. `cleared`: the return is gone, too.
+    of the same path with `/` for backslashes. `moved` is where the file lies now: all that is told here is about that.
+    `elsewhere` says who has a file that is missing. `cleared`: the return is gone, too.
     """
 
     place: ClaimedPlace
