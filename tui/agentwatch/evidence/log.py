@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from agentwatch.background import let_others_work
@@ -156,12 +156,20 @@ _PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (F
 _NO_TESTS: Final = re.compile(r"^\W*no tests? (?:ran|found|collected|executed|were)\b", re.IGNORECASE)
 
 
-@cache
-def _counts_in(output: str) -> Counts | None:
+_LONGEST_LINE: Final = 300
+_COUNTED: Final = re.compile(rf"(?i){_PASSED}|{_FAILED}|{_SKIPPED}|tests?\b|examples?\b|specs?\b|runs?\b|scenarios?\b")
+"""Looked for first: most lines count nothing."""
+
+
+@lru_cache(256)
+def counts_in(output: str) -> Counts | None:
+    """The counts of an output's summary; None where there is none, or several that differ."""
     groups: list[dict[str, int]] = []
     adding = True
     for printed in _COLORS.sub("", output).replace("\r", "\n").splitlines():
-        line = _DLL.sub("", printed.strip()[:400])
+        line = _DLL.sub("", printed.strip())
+        if len(line) > _LONGEST_LINE or not _COUNTED.search(line):
+            continue
         found, rest = read_counts(line)
         values = {key: count for key, count in found._asdict().items() if count is not None}
         if _NO_TESTS.match(line):
@@ -202,11 +210,6 @@ def _completed(found: dict[str, int]) -> Counts:
     return Counts(
         total if total is not None else (passed or 0) + (failed or 0) + (skipped or 0), passed, failed, skipped or 0
     )
-
-
-def counts_in(output: str) -> Counts | None:
-    """The counts of an output's summary; None where there is none, or several that differ."""
-    return _counts_in(output)
 
 
 _RESULT: Final = re.compile(

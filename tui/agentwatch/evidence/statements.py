@@ -97,13 +97,20 @@ class Statement(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A command that was run, and what came of it: None where that does not show. Its `words` say how it ended."""
+    """A command that was run, and what came of it: None where that does not show. Its `words` say how it ended.
+
+    `prints_alone`: all that the line printed is its own.
+    """
 
     ran: Ran
     command: Command
     code: int | None
-    counts: Counts | None
+    prints_alone: bool
     directory: str
+
+    @property
+    def counts(self) -> Counts | None:
+        return counts_in(self.ran.output) if self.prints_alone else None
 
     @property
     def is_bad(self) -> bool:
@@ -144,6 +151,9 @@ _HEDGED: Final = re.compile(
     r"|vorher|zuvor|bisher"
     r"|ne|pas|jamais|devrai\w*|pourrai\w*|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi"
     r"|excepto|antes)\b"
+    r"|\bwithout (?:running|executing)|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b"
+    r"|\bno (?:se|fue|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non|не|nunca|niemals)\b|未(?!失败)"
+    r"|没有?(?:运行|执行|跑|测试)|ません|ない|なかった"
     r"|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
     re.IGNORECASE,
 )
@@ -510,8 +520,8 @@ class LogJudge:
     def _printed(self, statement: Statement) -> str:
         """The command that only printed a result that is claimed."""
         said = statement.counts.passed
-        told = (ran for ran in self.log.ran if (found := counts_in(ran.output)) and found.passed == said is not None)
-        ran = next(told, None)
+        likely = (ran for ran in self.log.ran if said is not None and str(said) in ran.output)
+        ran = next((ran for ran in likely if (found := counts_in(ran.output)) and found.passed == said), None)
         return f"; `{short(ran.line.text)}` printed these words" if ran is not None else ""
 
     def _of_topic(self, statement: Statement) -> _Judged:
@@ -579,10 +589,10 @@ def _hits_of(ran: Ran) -> Iterator[Hit]:
     """Every command of a line that is understood, and the whole of one of several."""
     line = ran.line
     for at, command in enumerate(ran.commands if line.plain else ()):
-        counts = counts_in(ran.output) if _prints_alone(line, at) else None
-        yield Hit(ran, command, ran.code if line.sole == at else None, counts, line.directory(at, ran.cwd))
+        code = ran.code if line.sole == at else None
+        yield Hit(ran, command, code, _prints_alone(line, at), line.directory(at, ran.cwd))
     if not line.plain or len(line.parts) > 1:
-        yield Hit(ran, Command((" ".join(line.text.split()),)), ran.code, counts_in(ran.output), ran.cwd)
+        yield Hit(ran, Command((" ".join(line.text.split()),)), ran.code, True, ran.cwd)
 
 
 def _prints_alone(line: Line, number: int) -> bool:
