@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentwatch.contracts.checks import brief, judge_paths, sentences, shared
-from agentwatch.contracts.fields import Model, Table, Whole, row
-from agentwatch.contracts.findings import Findings, shown
-from agentwatch.contracts.recognise import WRAPPER, unwrapped
+from agentwatch.contracts.fields import Model, Table, Whole, Word, read, row
+from agentwatch.contracts.reading import WRAPPER, unwrapped
+from agentwatch.contracts.rules import Findings, brief, judge_paths, sentences, shared, shown
 from agentwatch.contracts.shapes import Contract, Handoff, Todo
 
 SCHEMA: Final = "composability.handoff_packet.v1"
@@ -78,7 +77,7 @@ class HandoffPacket(Model):
         "missing HOF010, type HOF011, entry HOF012",
         "The child sees nothing of the parent's context but the evidence it is pointed to.",
     )
-    success_criteria: list[str] | None = row(
+    success_criteria: list[Word] | None = row(
         ["All tests of the API pass."],
         "missing HOF020, type HOF021, entry blank HOF022",
         "Without verifiable outcomes nobody can tell when the task is done.",
@@ -109,18 +108,19 @@ class HandoffPacket(Model):
     todos: tuple[Todo, ...] | None = None
 
 
-TABLE: Final = Table(Contract.HANDOFF_PACKET, HandoffPacket, ("Required fields (MVP)", "Optional fields"))
+_SECTIONS: Final = ("Required fields (MVP)", "Optional fields")
+TABLES: Final = {Contract.HANDOFF_PACKET: Table(Contract.HANDOFF_PACKET, HandoffPacket, _SECTIONS)}
 
 
-def judge(top: dict[str, Any], findings: Findings, _name: str = "") -> tuple[HandoffPacket, Handoff]:
-    """The typed packet and its summary; every rule it breaks is noted."""
+def judge(_contract: Contract, top: dict[str, Any], findings: Findings, _name: str) -> tuple[HandoffPacket, Handoff]:
+    """The typed packet and its fields; every rule it breaks is noted."""
     inner = unwrapped(top)
     if inner is not top:
         findings.add("HOF061", (WRAPPER,))
-        top, findings.at = inner, (WRAPPER,)
+        findings.at = (WRAPPER,)
     # A packet may hold a key of that name; the checklist is what stands behind the packet.
-    raw = {key: value for key, value in top.items() if key != "todos"} if "todos" in top else top
-    packet = TABLE.read(HandoffPacket, raw, findings)
+    raw = {key: value for key, value in inner.items() if key != "todos"}
+    packet = read(HandoffPacket, raw, findings)
     if packet.handoff_schema not in (None, SCHEMA):
         findings.add("HOF041", ("handoff_schema",), value=shown(packet.handoff_schema))
     if packet.objective and (count := sentences(packet.objective)) > 1:

@@ -133,9 +133,9 @@ def _kept(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 def _of_the_source(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     if not findings:
         return ()
-    from agentwatch.contracts.rules import RULES
+    from agentwatch.contracts.rules import PREFIXES
 
-    return tuple(finding for finding in findings if finding.rule not in RULES)
+    return tuple(finding for finding in findings if finding.rule[:3] not in PREFIXES)
 
 
 def _cut(document: Document) -> Document:
