@@ -11,9 +11,11 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from sys import intern
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from agentwatch.contracts.fields import Model, Table, Whole, Word, read, row
+from annotated_types import Ge, Le
+
+from agentwatch.contracts.fields import Amount, Count, Model, Required, Table, Text, Whole, Word
 from agentwatch.contracts.reading import METADATA_KEYS, OUTSIDE_THE_ENUM, STAGE_WORDS
 from agentwatch.contracts.rules import (
     MAX_ENTRIES,
@@ -37,13 +39,13 @@ LOW_CONFIDENCE: Final = 0.5
 """A confidence below this is flagged for a human."""
 _FAR_TOO_LONG: Final = 500
 """Characters of a summary above which no count of tokens makes it short enough."""
-_SIZE: Final = "The number says how large the work was."
-_COST: Final = "The number says what the work cost."
 _NO_REASON: Final = "The return asks for a review without saying why."
 _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
 _POINTER: Final = re.compile(
     r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
 )
+
+Phases = Annotated[Whole, Ge(0), Le(1000000)]
 
 # How returns say how they ended, what blocks them, and when.
 _MEANS: Final[dict[str, Outcome]] = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
@@ -104,116 +106,66 @@ _BEGAN: Final = ("started_at", "created_at")
 class Artifact(Model):
     """A file the agent created."""
 
-    type: Literal["plan", "report", "summary", "implementation", "documentation"] | None = row(
-        "plan",
-        "missing SUB014, type SUB015, value SUB016, case SUB017",
-        "The type tells the orchestrator where the file belongs.",
-        other="code",
-    )
-    path: str | None = row(
-        "plans/api.md", "missing empty SUB018, type SUB019", "An artifact without a path cannot be found."
-    )
-    summary: str | None = row(
-        "The plan.", "missing empty SUB021, type SUB022", "The summary says what the file holds without opening it."
-    )
+    type: Required[Literal["plan", "report", "summary", "implementation", "documentation"]] = None
+    path: Text = None
+    summary: Text = None
 
 
 class ReturnMetadata(Model):
     """Who returns, and by which way it was reached."""
 
-    session_id: str | None = row(
-        "sess_1735460684_a1b2c3",
-        "missing empty SUB032, type SUB033",
-        "The session id must match the one of the delegation; it ties the return to the call.",
-    )
-    agent_type: str | None = row("planner", "missing empty SUB034, type SUB035")
-    delegation_depth: Whole | None = row(1, "missing SUB036, type SUB037, range SUB038", ge=0, warns="range")
-    delegation_path: list[Word] | None = row(
-        ["orchestrator", "plan", "planner"],
-        "missing SUB039, type SUB040, entry blank SUB041",
-        "The path from the orchestrator to this agent places the return in the tree.",
-    )
-    duration_seconds: float | None = row(245, "type range SUB043", _SIZE, ge=0, warns="type")
-    phase_count: Whole | None = row(3, "type range SUB044", _SIZE, ge=0, warns="type")
-    estimated_hours: float | None = row(8, "type range SUB045", _SIZE, ge=0, warns="type")
-    findings_count: Whole | None = row(4, "type range SUB046", _SIZE, ge=0, warns="type")
+    session_id: Text = None
+    agent_type: Text = None
+    delegation_depth: Required[Count] = None
+    delegation_path: Required[list[Word]] = None
+    duration_seconds: Amount | None = None
+    phase_count: Count | None = None
+    estimated_hours: Amount | None = None
+    findings_count: Count | None = None
 
 
 class ReturnError(Model):
     """An error that the agent met."""
 
-    type: str | None = row("timeout", "missing empty SUB053, type SUB054", "The type routes the error.")
-    message: str | None = row(
-        "The tool timed out.", "missing empty SUB055, type SUB056", "The message is what the operator reads."
-    )
-    recoverable: bool | None = row(True, "missing SUB057, type SUB058", "It says whether a retry can help.")
-    recommendation: str | None = row(
-        "Raise the time-out.", "missing empty SUB059, type SUB060", "It is the hint that a retry starts from."
-    )
+    type: Text = None
+    message: Text = None
+    recoverable: Required[bool] = None
+    recommendation: Text = None
 
 
 class SubagentReturn(Model):
     """The whole return. None: not there, or not of the type it must have."""
 
-    status: Literal["completed", "partial", "failed", "blocked"] | None = row(
-        "partial",
-        "missing SUB001, type SUB002, value SUB003, case SUB004",
-        "The status decides what the orchestrator does next.",
-        other="finished",
-    )
-    summary: str | None = row(
-        "Built the API. All tests pass.",
-        "missing empty SUB005, type SUB006",
-        "The summary is all that the orchestrator reads of the work.",
-        needs="a string of 2 to 5 sentences",
-    )
-    artifacts: list[Artifact] | None = row(
-        None,
-        "missing SUB010, type SUB011, entry SUB013",
-        "The orchestrator checks that what was promised exists; it must know what was promised.",
-    )
-    metadata: ReturnMetadata | None = row(
-        None, "missing SUB030, type SUB031", "The orchestrator routes, correlates and resumes by the metadata."
-    )
-    errors: list[ReturnError] | None = row(None, "type SUB051, entry SUB052", "Errors are what a retry is decided by.")
-    next_steps: str | None = row("Run /implement 244", "type SUB070", "The next steps are what the operator may start.")
+    status: Required[Literal["completed", "partial", "failed", "blocked"]] = None
+    summary: Text = None
+    artifacts: Required[list[Artifact]] = None
+    metadata: Required[ReturnMetadata] = None
+    errors: list[ReturnError] | None = None
+    next_steps: str | None = None
 
 
 class MetaArtifact(Model):
     """A file the agent created; any word may be its type."""
 
-    type: str | None = row("report", "type MET019", "The type says where the file belongs.")
-    path: str | None = row(
-        "plan.md", "missing empty MET016, type MET019", "An artifact without a path cannot be found.", warns="missing"
-    )
-    summary: str | None = row("The plan.", "type MET019", "The summary says what the file holds.")
+    type: str | None = None
+    path: Text = None
+    summary: str | None = None
 
 
 class Progress(Model):
     """Phases of the task, at top level or in the metadata."""
 
-    phases_completed: Whole | None = row(1, "type range MET033", "Progress is counted in phases.", ge=0, le=1000000)
-    phases_total: Whole | None = row(2, "type range MET033", "Progress is counted in phases.", ge=0, le=1000000)
+    phases_completed: Phases | None = None
+    phases_total: Phases | None = None
 
 
 class MetaMetadata(Progress):
     """Who returns; each field is taken from `metadata`, else from the top level."""
 
-    session_id: str | None = row("sess_1735460684_a1b2c3", "type MET026", "Attempts are told apart by their session.")
-    agent_type: str | None = row("planner", "type MET026", "The task is known by its directory and its agent.")
-    delegation_depth: Whole | None = row(1, "type MET026", "It is the length of the path, less two.")
-    delegation_path: list[str] | None = row(
-        ["orchestrator", "plan", "planner"], "type entry MET025", "It places the return in the tree."
-    )
-
-
-class MetaError(ReturnError):
-    """An error that the agent met; nothing is required of it."""
-
-    type: str | None = row("timeout", "type MET031")
-    message: str | None = row("The tool timed out.", "type MET031")
-    recoverable: bool | None = row(True, "type MET031")
-    recommendation: str | None = row("Raise the time-out.", "type MET031")
+    session_id: str | None = None
+    agent_type: str | None = None
+    delegation_depth: Whole | None = None
+    delegation_path: list[str] | None = None
 
 
 class ReturnMeta(Progress):
@@ -222,33 +174,13 @@ class ReturnMeta(Progress):
     What has no row may be written in several ways, or be of any type: it is left out where it is of another.
     """
 
-    status: str | None = row(
-        "researched",
-        "missing MET001, type MET002",
-        "The status is how the orchestrator knows whether the stage has ended, and how.",
-        needs="a stage word such as `in_progress`, `researched` or `partial`",
-    )
-    summary: str | None = row(
-        "Read the sources.", "type MET010", "The summary is what the orchestrator reads.", warns="type"
-    )
-    artifacts: list[MetaArtifact] | None = row(
-        None,
-        "type MET013, entry MET015",
-        "What a stage created can only be checked if it is listed.",
-        warns="type entry",
-    )
-    metadata: MetaMetadata | None = row(
-        None,
-        "missing MET020, type MET021",
-        "Without metadata the return is placed by what stands at top level, or by its directory alone.",
-        needs="an object with `session_id`, `agent_type` and `delegation_path`",
-        warns="missing type",
-    )
-    errors: list[MetaError] | None = row(
-        None, "type entry MET030", "The recommendation of an error is the hint that a retry starts from."
-    )
+    status: Required[str] = None
+    summary: str | None = None
+    artifacts: list[MetaArtifact] | None = None
+    metadata: Required[MetaMetadata] = None
+    errors: list[ReturnError] | None = None
     blockers: list[str] | None = None
-    next_steps: str | None = row("Plan it.", "type MET032", "They are what comes next.", warns="type")
+    next_steps: str | None = None
     requires_user_review: bool | None = None
     review_reason: str | None = None
     files_created: list[str] | None = None
@@ -259,42 +191,14 @@ class ReturnMeta(Progress):
 class ReportMetadata(Model):
     """What the orchestrator tracks and manages the task by."""
 
-    agent_name: str | None = row(
-        "investigator",
-        "missing REP003, type REP004, empty REP005",
-        "The orchestrator must know who reports.",
-        needs="the name of the agent",
-    )
-    task_id: str | None = row(
-        "sprint-1-auth",
-        "missing REP006, type REP007, empty REP008",
-        "The task id correlates the report with the request.",
-        needs="the id of the briefing",
-    )
-    status: Literal["completed", "blocked", "failed"] | None = row(
-        "failed",
-        "missing REP009, type REP010, value REP011, case REP012",
-        "The status decides what the orchestrator does next.",
-        other="partial",
-    )
-    verbosity_level: Literal["summary", "detailed", "comprehensive"] | None = row(
-        "detailed",
-        "missing REP013, type REP014, value REP015, case REP016",
-        "Without it `detailed`, the default, is assumed.",
-        section="3. Verbosity Levels",
-        other="full",
-        warns="missing",
-    )
-    confidence_level: float | None = row(
-        0.9,
-        "missing REP017, type REP018, range REP019",
-        "The orchestrator flags low confidence for review by a human.",
-        ge=0.0,
-        le=1.0,
-    )
-    token_usage: Whole | None = row(4250, "type REP021, range REP025", _COST, ge=0)
-    execution_time_seconds: Whole | None = row(45, "type REP022, range REP025", _COST, ge=0)
-    error_message: str | None = row("It broke.", "type REP023", "The message is what a retry is decided by.")
+    agent_name: Text = None
+    task_id: Text = None
+    status: Required[Literal["completed", "blocked", "failed"]] = None
+    verbosity_level: Required[Literal["summary", "detailed", "comprehensive"]] = None
+    confidence_level: Required[Annotated[float, Ge(0.0), Le(1.0)]] = None
+    token_usage: Count | None = None
+    execution_time_seconds: Count | None = None
+    error_message: str | None = None
 
 
 class ContextEntry(Model):
@@ -309,47 +213,123 @@ class ContextEntry(Model):
 class Report(Model):
     """The whole report. `findings` are as the agent wrote them, whatever they are; `context_map` is what they map."""
 
-    report_metadata: ReportMetadata | None = row(
-        None,
-        "missing REP001, type REP002",
-        "The metadata is what the orchestrator tracks and manages the task by.",
-        section="4.1. report_metadata (Required)",
-    )
-    findings: dict[str, Any] | None = row(
-        {"cause": "The key has expired."},
-        "missing REP030, type REP031",
-        "The findings are the result of the work.",
-        section="4.2. findings (Required)",
-    )
+    report_metadata: Required[ReportMetadata] = None
+    findings: Required[dict[str, Any]] = None
     context_map: list[ContextEntry] | None = None
-    recommendations: list[str] | None = row(
-        ["Add tests."],
-        "type REP040, entry REP041",
-        "By them the orchestrator knows the next step.",
-        section="4.3. recommendations (Optional, Recommended)",
-    )
-    identified_gaps: list[str] | None = row(
-        [],
-        "type REP042, entry REP043",
-        "They are what a task that succeeds leaves open.",
-        section="4.4. identified_gaps (Optional)",
-    )
-    blockers: list[str] | None = row(
-        [],
-        "type REP044, entry REP045",
-        "They are what somebody must remove first.",
-        section="4.5. blockers (Optional, Required if status is 'blocked')",
-    )
+    recommendations: list[str] | None = None
+    identified_gaps: list[str] | None = None
+    blockers: list[str] | None = None
 
 
-TABLES: Final = {
-    table.contract: table
-    for table in (
-        Table(Contract.SUBAGENT_RETURN, SubagentReturn, ("{key} (required)", "{key} (optional)")),
-        Table(Contract.RETURN_META, ReturnMeta, ("return-meta dialect", "return-meta dialect")),
-        Table(Contract.REPORT_CONTRACT, Report),
-    )
-}
+_SUBAGENT_RETURN: Final = Table(
+    Contract.SUBAGENT_RETURN,
+    SubagentReturn,
+    r"""
+# status (required)
+status | missing SUB001, type SUB002, value SUB003, case SUB004 | "partial" | The status decides what the orchestrator
+  does next. | not finished
+# summary (required)
+summary | missing empty SUB005, type SUB006 | "Built the API. All tests pass." | The summary is all that the
+  orchestrator reads of the work. | needs a string of 2 to 5 sentences
+# artifacts (required)
+artifacts | missing SUB010, type SUB011, entry SUB013 | - | The orchestrator checks that what was promised exists; it
+  must know what was promised.
+artifacts[].type | missing SUB014, type SUB015, value SUB016, case SUB017 | "plan" | The type tells the orchestrator
+  where the file belongs. | not code
+artifacts[].path | missing empty SUB018, type SUB019 | "plans/api.md" | An artifact without a path cannot be found.
+artifacts[].summary | missing empty SUB021, type SUB022 | "The plan." | The summary says what the file holds without
+  opening it.
+# metadata (required)
+metadata | missing SUB030, type SUB031 | - | The orchestrator routes, correlates and resumes by the metadata.
+metadata.session_id | missing empty SUB032, type SUB033 | "sess_1735460684_a1b2c3" | The session id must match the one
+  of the delegation; it ties the return to the call.
+metadata.agent_type | missing empty SUB034, type SUB035 | "planner" | The orchestrator routes, correlates and resumes by
+  the metadata.
+metadata.delegation_depth | missing SUB036, type SUB037, range SUB038 | 1 | The orchestrator routes, correlates and
+  resumes by the metadata. | warns range
+metadata.delegation_path | missing SUB039, type SUB040, entry blank SUB041 | ["orchestrator", "plan", "planner"] | The
+  path from the orchestrator to this agent places the return in the tree.
+metadata.duration_seconds | type range SUB043 | 245 | The number says how large the work was. | warns type
+metadata.phase_count | type range SUB044 | 3 | The number says how large the work was. | warns type
+metadata.estimated_hours | type range SUB045 | 8 | The number says how large the work was. | warns type
+metadata.findings_count | type range SUB046 | 4 | The number says how large the work was. | warns type
+# errors (optional)
+errors | type SUB051, entry SUB052 | - | Errors are what a retry is decided by.
+errors[].type | missing empty SUB053, type SUB054 | "timeout" | The type routes the error.
+errors[].message | missing empty SUB055, type SUB056 | "The tool timed out." | The message is what the operator reads.
+errors[].recoverable | missing SUB057, type SUB058 | true | It says whether a retry can help.
+errors[].recommendation | missing empty SUB059, type SUB060 | "Raise the time-out." | It is the hint that a retry starts
+  from.
+# next_steps (optional)
+next_steps | type SUB070 | "Run /implement 244" | The next steps are what the operator may start.
+""",
+)
+_RETURN_META: Final = Table(
+    Contract.RETURN_META,
+    ReturnMeta,
+    r"""
+# return-meta dialect
+phases_completed | type range MET033 | 1 | Progress is counted in phases.
+phases_total | type range MET033 | 2 | Progress is counted in phases.
+status | missing MET001, type MET002 | "researched" | The status is how the orchestrator knows whether the stage has
+  ended, and how. | needs a stage word such as `in_progress`, `researched` or `partial`
+summary | type MET010 | "Read the sources." | The summary is what the orchestrator reads. | warns type
+artifacts | type MET013, entry MET015 | - | What a stage created can only be checked if it is listed. | warns type entry
+artifacts[].type | type MET019 | "report" | The type says where the file belongs.
+artifacts[].path | missing empty MET016, type MET019 | "plan.md" | An artifact without a path cannot be found. | warns
+  missing
+artifacts[].summary | type MET019 | "The plan." | The summary says what the file holds.
+metadata | missing MET020, type MET021 | - | Without metadata the return is placed by what stands at top level, or by
+  its directory alone. | needs an object with `session_id`, `agent_type` and `delegation_path` | warns missing type
+metadata.phases_completed | type range MET033 | 1 | Progress is counted in phases.
+metadata.phases_total | type range MET033 | 2 | Progress is counted in phases.
+metadata.session_id | type MET026 | "sess_1735460684_a1b2c3" | Attempts are told apart by their session.
+metadata.agent_type | type MET026 | "planner" | The task is known by its directory and its agent.
+metadata.delegation_depth | type MET026 | 1 | It is the length of the path, less two.
+metadata.delegation_path | type entry MET025 | ["orchestrator", "plan", "planner"] | It places the return in the tree.
+errors | type entry MET030 | - | The recommendation of an error is the hint that a retry starts from.
+errors[].type | type MET031 | "timeout" | The recommendation of an error is the hint that a retry starts from.
+errors[].message | type MET031 | "The tool timed out." | The recommendation of an error is the hint that a retry starts
+  from.
+errors[].recoverable | type MET031 | true | The recommendation of an error is the hint that a retry starts from.
+errors[].recommendation | type MET031 | "Raise the time-out." | The recommendation of an error is the hint that a retry
+  starts from.
+next_steps | type MET032 | "Plan it." | They are what comes next. | warns type
+""",
+)
+_REPORT: Final = Table(
+    Contract.REPORT_CONTRACT,
+    Report,
+    r"""
+# 4.1. report_metadata (Required)
+report_metadata | missing REP001, type REP002 | - | The metadata is what the orchestrator tracks and manages the task
+  by.
+report_metadata.agent_name | missing REP003, type REP004, empty REP005 | "investigator" | The orchestrator must know who
+  reports. | needs the name of the agent
+report_metadata.task_id | missing REP006, type REP007, empty REP008 | "sprint-1-auth" | The task id correlates the
+  report with the request. | needs the id of the briefing
+report_metadata.status | missing REP009, type REP010, value REP011, case REP012 | "failed" | The status decides what the
+  orchestrator does next. | not partial
+# 3. Verbosity Levels
+report_metadata.verbosity_level | missing REP013, type REP014, value REP015, case REP016 | "detailed" | Without it
+  `detailed`, the default, is assumed. | not full | warns missing
+# 4.1. report_metadata (Required)
+report_metadata.confidence_level | missing REP017, type REP018, range REP019 | 0.9 | The orchestrator flags low
+  confidence for review by a human.
+report_metadata.token_usage | type REP021, range REP025 | 4250 | The number says what the work cost.
+report_metadata.execution_time_seconds | type REP022, range REP025 | 45 | The number says what the work cost.
+report_metadata.error_message | type REP023 | "It broke." | The message is what a retry is decided by.
+# 4.2. findings (Required)
+findings | missing REP030, type REP031 | {"cause": "The key has expired."} | The findings are the result of the work.
+# 4.3. recommendations (Optional, Recommended)
+recommendations | type REP040, entry REP041 | ["Add tests."] | By them the orchestrator knows the next step.
+# 4.4. identified_gaps (Optional)
+identified_gaps | type REP042, entry REP043 | [] | They are what a task that succeeds leaves open.
+# 4.5. blockers (Optional, Required if status is 'blocked')
+blockers | type REP044, entry REP045 | [] | They are what somebody must remove first.
+""",
+)
+TABLES: Final = {table.contract: table for table in (_SUBAGENT_RETURN, _RETURN_META, _REPORT)}
 
 
 def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str) -> tuple[Model, Return]:
@@ -362,7 +342,7 @@ def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str
 
 
 def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[SubagentReturn, Return]:
-    returned = read(SubagentReturn, top, findings)
+    returned = _SUBAGENT_RETURN.read(SubagentReturn, top, findings)
     status, summary = returned.status, returned.summary or ""
     if not is_blank(summary):
         count = sentences(summary)
@@ -407,7 +387,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
     # An orchestrator's handoff never has metadata: its directory says whose it is.
     if raw.get("metadata") is None and _HANDOFF_LIKE.search(name):
         raw["metadata"] = {}
-    returned = read(ReturnMeta, raw, findings)
+    returned = _RETURN_META.read(ReturnMeta, raw, findings)
     changed: dict[str, Any] = {"metadata": _metadata(top, returned, findings)}
 
     summary = returned.summary or ""
@@ -453,7 +433,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
 
 def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Return]:
     raw = {key: value for key, value in top.items() if key != "context_map"}
-    report = read(Report, raw, findings)
+    report = _REPORT.read(Report, raw, findings)
     metadata = report.report_metadata or ReportMetadata()
     confidence, status = metadata.confidence_level, metadata.status
     if confidence is not None and confidence < LOW_CONFIDENCE:
@@ -565,7 +545,7 @@ def _metadata(top: dict[str, Any], returned: ReturnMeta, findings: Findings) -> 
     above: dict[str, Any] = {key: top[key] for key in METADATA_KEYS if key in top and key not in inside}
     metadata = returned.metadata or MetaMetadata()
     if above:
-        at_top = read(MetaMetadata, above, findings)
+        at_top = _RETURN_META.read(MetaMetadata, above, findings, "metadata")
         metadata = at_top.model_copy(update=metadata.model_dump(exclude_none=True))
     if told and inside.get("session_id") is None and top.get("session_id") is None:
         findings.add("MET022", ("metadata",))

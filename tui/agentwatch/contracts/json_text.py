@@ -151,33 +151,33 @@ def _close(text: str) -> tuple[str, Break | None]:
     awaited, fresh, at, whole, end = "value", False, behind_space(text), 0, len(text.rstrip(" \t\n\r"))
     while at < end and broken is None:
         match = _TOKEN.match(text, at)
-        token = match[0] if match else text[at]
-        behind, is_string, is_fresh, fresh = at + len(token), token[0] == '"', fresh, False
+        part = match[0] if match else text[at]
+        behind, is_string, is_fresh, fresh = at + len(part), part[0] == '"', fresh, False
         if awaited == "nothing":
             broken = Break("DOC007", at, _BEHIND)
         elif match and match[1] and not match[2] and awaited in ("value", "key"):
             if behind == len(text) or (text[behind] == "\\" and end - behind <= _ESCAPE):
                 break
             broken = Break("DOC001", behind, "a string holds a line break, a control character or a bad escape")
-        elif (is_fresh or awaited == "comma") and token == closing[-1]:
+        elif (is_fresh or awaited == "comma") and part == closing[-1]:
             closing.pop()
             awaited, whole = "comma" if closing else "nothing", behind
-        elif awaited == "value" and token in "{[":
+        elif awaited == "value" and part in "{[":
             if len(closing) == MAX_DEPTH:
                 broken = Break("DOC006", at)
             else:
-                closing.append("}" if token == "{" else "]")
-                awaited, fresh, whole = "key" if token == "{" else "value", True, behind
-        elif awaited == "value" and (is_string or _WORD.match(token)):
+                closing.append("}" if part == "{" else "]")
+                awaited, fresh, whole = "key" if part == "{" else "value", True, behind
+        elif awaited == "value" and (is_string or _WORD.match(part)):
             awaited, whole = "comma" if closing else "nothing", behind
         elif awaited == "key" and is_string:
             awaited = "colon"
-        elif awaited == "colon" and token == ":":
+        elif awaited == "colon" and part == ":":
             awaited = "value"
-        elif awaited == "comma" and token == ",":
+        elif awaited == "comma" and part == ",":
             awaited = "key" if closing[-1] == "}" else "value"
-        elif awaited == "value" and (token[0].isalnum() or token[0] in "-+._"):
-            if behind >= end and _CUT.match(token):
+        elif awaited == "value" and (part[0].isalnum() or part[0] in "-+._"):
+            if behind >= end and _CUT.match(part):
                 break
             broken = Break("DOC001", at, "a value is missing or is no JSON value")
         else:
@@ -230,11 +230,6 @@ class JsonSource:
         except (_OddError, ValueError):
             self._odd = True
             return _TOLERANT.decode(text)
-
-    @property
-    def text_behind(self) -> int | None:
-        """Offset of text that follows a sound value, None where there is none."""
-        return self._broken.offset if self._broken is not None and self._broken.rule == "DOC007" else None
 
     def line_of(self, location: Location) -> int | None:
         """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, brief
@@ -35,14 +35,6 @@ _LOOK_AHEAD: Final = 50
 
 Spans = list[tuple[int, int]]
 """Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
-
-
-class Heading(NamedTuple):
-    """A heading outside of any fence. `line` is an index into the lines, from 0."""
-
-    line: int
-    level: int
-    text: str
 
 
 class Fence(NamedTuple):
@@ -89,17 +81,16 @@ def after_front_matter(lines: list[str]) -> int:
     return 0
 
 
-def blocks(lines: list[str], start: int = 0) -> tuple[list[Heading], list[Fence]]:
-    """The headings outside of fences, and the fenced blocks, in order."""
-    headings: list[Heading] = []
+def blocks(lines: list[str], start: int = 0) -> tuple[list[Section], list[Fence]]:
+    """The headings outside of fences, each with what stands below it up to the next, and the fenced blocks."""
+    headings: list[tuple[int, int, str]] = []
     fences: list[Fence] = []
     fence, opening, language = "", 0, ""
     for index in range(start, len(lines)):
         line = lines[index]
         mark = line.lstrip(" ")[:1] if line[:1] in "#`~ " else ""
-        if mark == "#":
-            made = None if fence else heading(line, index)
-            headings += [made] if made else []
+        if mark == "#" and not fence and (made := heading(line)):
+            headings.append((index, *made))
         elif mark in ("`", "~"):
             before, fence = fence, after_fence(line, fence)
             if fence and not before and (match := _FENCE.match(line)):
@@ -108,18 +99,19 @@ def blocks(lines: list[str], start: int = 0) -> tuple[list[Heading], list[Fence]
                 fences.append(Fence(opening, index, language, closed=True))
     if fence:
         fences.append(Fence(opening, len(lines), language, closed=False))
-    return headings, fences
+    ends = (*(line for line, _, _ in headings[1:]), len(lines))
+    return [Section(header_of(one[2]), *one, end) for one, end in zip(headings, ends, strict=False)], fences
 
 
-def heading(line: str, index: int = 0) -> Heading | None:
-    """The heading that a line is, or None."""
+def heading(line: str) -> tuple[int, str] | None:
+    """Level and text of the heading that a line is, or None."""
     match = _HEADING.match(line)
     if match is None:
         return None
     text = (match[2] or "").strip()
     opened = text.rstrip("#")
     # A closing sequence, only if a space stands before it: `## Status ##`, not `## C#`.
-    return Heading(index, len(match[1]), opened.rstrip() if not opened or opened[-1] in " \t" else text)
+    return len(match[1]), opened.rstrip() if not opened or opened[-1] in " \t" else text
 
 
 def after_fence(line: str, fence: str) -> str:
@@ -226,7 +218,8 @@ LIST_KEYS: Final = (*FILE_KEYS, "limitations")
 _MEANT: Final = {
     **{re.sub(r"[^a-z]", "", header.lower()): header for header in HEADERS},
     # Spelled so that a person knows what was meant; a text is never recognised by these alone.
-    "deliverable": DELIVERABLES, "evidences": EVIDENCE,
+    "deliverable": DELIVERABLES,
+    "evidences": EVIDENCE,
     **dict.fromkeys(("attestation", "attestations", "runtimeattestations", "runtimeattestion"), ATTESTATION),
 }
 _MAX_HEADING: Final = 60
@@ -286,15 +279,8 @@ def may_be_return(text: str) -> bool:
         return False
     if "runtime_" in text or "RUNTIME_" in text:
         return True
-    found = ((each.level, header_of(each.text)) for each in blocks(lines_of(text))[0])
-    return next((header for level, header in found if level > 1 or header), None) is not None
-
-
-def _headings(lines: list[str], start: int = 0) -> list[Section]:
-    """All headings, each of which ends at the next."""
-    found, _ = blocks(lines, start)
-    behind = Heading(len(lines), 0, "")
-    return [Section(header_of(each.text), *each, after.line) for each, after in pairwise([*found, behind])]
+    found, _ = blocks(lines_of(text))
+    return next((each.header for each in found if each.level > 1 or each.header), None) is not None
 
 
 def open_returns(lines: list[str]) -> list[int]:
@@ -302,7 +288,7 @@ def open_returns(lines: list[str]) -> list[int]:
 
     One that begins with another section, or tells no state, begins with the text. Nothing where there is no section.
     """
-    headed = [each for each in _headings(lines, after_front_matter(lines)) if each.header]
+    headed = [each for each in blocks(lines, after_front_matter(lines))[0] if each.header]
     if not headed:
         return []
     starts = [each.line for each in headed if each.header == STATUS and _state(each.body(lines)) is not None]
@@ -311,7 +297,7 @@ def open_returns(lines: list[str]) -> list[int]:
 
 def tail_of(lines: list[str], first: int, end: int) -> int:
     """Index of the last header of the return in these lines; `end` where output may be quoted below it."""
-    last = next((each for each in reversed(_headings(lines[first:end])) if each.header), None)
+    last = next((each for each in reversed(blocks(lines[first:end])[0]) if each.header), None)
     return first + last.line if last and last.header in (STATUS, ATTESTATION) else end
 
 
@@ -325,7 +311,7 @@ def find_sections(
     format. `by_name`: one section is enough, for the name says that the file is a return.
     """
     start = after_front_matter(lines)
-    headed = _headings(lines, start)
+    headed, _ = blocks(lines, start)
     known = {each.header for each in headed if each.level == LEVEL}
     for index, each in enumerate(headed):
         # What is called so inside a section is a part of it, unless it has the keys of the other.
@@ -396,7 +382,7 @@ def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
         if line[:1] == "#":
             break
         found = heading(line) if line[:1] == " " else None
-        if found is not None and header_of(found.text) is not None:
+        if found is not None and header_of(found[1]) is not None:
             indent = line[: len(line) - len(line.lstrip(" "))]
             if not next(filter(str.strip, lines[index + 1 :]), indent).startswith(indent):
                 break

@@ -30,8 +30,8 @@ from agentwatch.contracts.markdown import (
     uncommented,
     unframed,
 )
-from agentwatch.contracts.rules import Findings, module_of, rule_of, shown
-from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Opened, Outcome, Reading, Return, TodoList
+from agentwatch.contracts.rules import Findings, module_of, shown
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
 from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000
@@ -54,22 +54,25 @@ _GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
 _OBJECT: Final = re.compile(r'\{(?=\s*")')
 
 # Which contract a JSON object follows, by its keys and by the name of its file.
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 WRAPPER: Final = "handoff_packet"
 METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
-_EVERYDAY: Final = frozenset({"in_progress", "planned", "implemented", "revised", "assembled"})
+_EVERYDAY: Final = _words("in_progress planned implemented revised assembled")
 """Stage words that any program may use."""
-STAGE_WORDS: Final = _EVERYDAY | {
-    *("researched", "tasks_created", "report_written", "plan_created", "plan_written", "summary_written"),
-    "synthesized",
-}
+STAGE_WORDS: Final = _EVERYDAY | _words(
+    "researched tasks_created report_written plan_created plan_written summary_written synthesized"
+)
 """Words that only the dialect uses: one of them as a status tells it from a subagent-return."""
 OUTSIDE_THE_ENUM: Final = ("done", "success")
 """Words that many programs use: they tell it only from a subagent-return, whose enum they are not in."""
 _RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
 _NAMES: Final = {
-    "handoff.json": Contract.HANDOFF_PACKET,
-    "handoff.md": Contract.HANDOFF_PACKET,
-    "todos.md": Contract.HANDOFF_PACKET,
+    **dict.fromkeys(("handoff.json", "handoff.md", "todos.md"), Contract.HANDOFF_PACKET),
     "return.json": Contract.SUBAGENT_RETURN,
     "return.md": Contract.RETURN_FORMAT,
     "report.json": Contract.REPORT_CONTRACT,
@@ -85,35 +88,28 @@ _META_FILE: Final = re.compile(
     r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
-_TOLD_BY: Final = (
-    *('"task_id"', '"status"', '"metadata"', '"report_metadata"', '"findings"', '"objective"', '"handoff_schema"'),
-    "\\u",
-)
+_TOLD_BY: Final = _words(r'"task_id" "status" "metadata" "report_metadata" "findings" "objective" "handoff_schema" \u')
 """One of these stands in every text of a contract whose file's name does not say it; a key may stand in escapes."""
-_IDENTIFYING: Final = frozenset({"task_id", "objective"})
-_PACKET_KEYS: Final = _IDENTIFYING | {"evidence", "success_criteria", "risks"}
-_LEADING_KEYS: Final = _PACKET_KEYS - {"task_id"} | {"constraints", "deliverables"}
+_IDENTIFYING: Final = _words("task_id objective")
+_PACKET_KEYS: Final = _words("task_id objective evidence success_criteria risks")
+_LEADING_KEYS: Final = _words("objective evidence success_criteria risks constraints deliverables")
 # The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.
-_STATE_KEYS: Final = frozenset(
-    {
-        *("next_project_number", "project_number", "project_name", "project_numbering", "active_projects"),
-        *("completed_projects", "archived_projects", "pending_tasks", "repository_health", "state_references"),
-    }
+_STATE_KEYS: Final = _words(
+    "next_project_number project_number project_name project_numbering active_projects completed_projects"
+    " archived_projects pending_tasks repository_health state_references"
 )
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
-_DIALECT_KEYS: Final = frozenset({"started_at", "partial_progress", "completion_data", "verification"})
+_DIALECT_KEYS: Final = _words("started_at partial_progress completion_data verification")
 _FAMILY_KEYS: Final = _DIALECT_KEYS.union(METADATA_KEYS, ("status", "metadata", "artifacts", "summary", "errors"))
 # A stage word alone is an everyday word: something else of a return must be there.
-_TELLING: Final = frozenset({"delegation_path", "partial_progress", "completion_data"})
-_SUPPORTING: Final = frozenset({"artifacts", "session_id", "agent_type"})
-_REPORT_KEYS: Final = frozenset(
-    {"agent_name", "task_id", "status", "verbosity_level", "confidence_level", "execution_time_seconds"}
-)
+_TELLING: Final = _words("delegation_path partial_progress completion_data")
+_SUPPORTING: Final = _words("artifacts session_id agent_type")
+_REPORT_KEYS: Final = _words("agent_name task_id status verbosity_level confidence_level execution_time_seconds")
 _LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
 _OF_NAMED: Final = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
-    Contract.SUBAGENT_RETURN: frozenset({"status", "summary", "artifacts", "metadata", "errors"}),
-    Contract.REPORT_CONTRACT: frozenset({"report_metadata", "findings"}),
+    Contract.SUBAGENT_RETURN: _words("status summary artifacts metadata errors"),
+    Contract.REPORT_CONTRACT: _words("report_metadata findings"),
 }
 """Keys of which one is enough where the name of the file says which contract it follows."""
 
@@ -126,6 +122,11 @@ def contract_by_name(name: str) -> Contract | None:
     if stem and f"{kind}.{ending}" in _NAMES:
         return _NAMES[f"{kind}.{ending}"]
     return Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None
+
+
+def _may_follow(text: str, name: str) -> bool:
+    """A cheap look that turns away nearly every other JSON text: it has no key by which it could be told."""
+    return any(key in text for key in _TOLD_BY) or contract_by_name(name) is not None
 
 
 def _last_part(name: str) -> str:
@@ -295,7 +296,7 @@ def _read_json(
 
     `embedded`: it stands in what a subagent returned. `named`: the contract that the name of its file says.
     """
-    if not named and not any(key in text for key in _TOLD_BY) and not contract_by_name(name):
+    if not named and not _may_follow(text, name):
         return None
     source = JsonSource(text, first_line)
     contract = contract_of(source.value, name, embedded=embedded)
@@ -314,11 +315,8 @@ def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: boo
     if recognised and isinstance(top.get("report_metadata"), dict):
         module_of(Contract.REPORT_CONTRACT).judge_two_statuses(top, findings)
     if source.whole and not recognised:
-        wrong = (
-            {"DOC012": {"contract": contract}} if top is source.value else {"DOC008": {"value": shown(source.value)}}
-        )
-        for rule, facts in wrong.items():
-            findings.add(rule, (), **facts)
+        rule = "DOC012" if top is source.value else "DOC008"
+        findings.add(rule, (), contract=contract, value=shown(source.value))
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
     judged = findings if source.whole and top is source.value else Findings()
     model, document = module_of(contract).judge(contract, top, judged, name)
@@ -343,7 +341,7 @@ def _read_markdown(text: str, name: str) -> Opened | None:
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
         returns = _returns(lines_of(text), name)
         if returns and returns[0].tail is not None and returns[-1].tail is None:
-            found = _read_wrapped(text, name, Contract.RETURN_FORMAT) or found
+            found = _noted(_meant(returns), "DOC014", 1)
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text), alone=_TODOS_OF_A_TASK.search(name) is not None)
     return found
@@ -351,19 +349,17 @@ def _read_markdown(text: str, name: str) -> Opened | None:
 
 def _read_by_name(lines: list[str], name: str, contract: Contract) -> Opened:
     """What is said of a file that holds nothing, or too little, of the contract that its name says."""
-    if contract is Contract.RETURN_FORMAT:
-        part = _read_return(lines, by_name=True)
-        if part is not None:
-            return part._replace(document=replace(part.document, recognised=False))
-        document: Document = Return(contract, None, None, recognised=False)
-        rule, said = "DOC012", str(contract)
-    else:
-        # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
-        is_todos = name.lower().endswith("todos.md")
-        document = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
-        rule, said = "DOC013", "checklist" if is_todos else str(contract)
-    findings = Findings()
-    findings.add(rule, 1, contract=said)
+    part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
+    if part is not None:
+        return part._replace(document=replace(part.document, recognised=False))
+    findings, said = Findings(), str(contract)
+    document: Document = Return(contract, None, None, recognised=False)
+    if contract is Contract.HANDOFF_PACKET:
+        document = Handoff(None, None, recognised=False)
+        if name.lower().endswith("todos.md"):
+            document, said = TodoList((), recognised=False), "checklist"
+    # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
+    findings.add("DOC012" if isinstance(document, Return) else "DOC013", 1, contract=said)
     return Opened(document, findings.made(), complete=False, model=module_of(contract).TABLES[contract].model())
 
 
@@ -445,12 +441,10 @@ def _read_fenced_packet(lines: list[str], fence: Fence, name: str, *, leading: b
 
 def _read_unfenced_packet(text: str, name: str) -> Opened | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
-    end = JsonSource(text).text_behind
-    if end is None:
+    end, part = _object_at(text, text.index("{"))
+    if end is None or not text[end:].strip() or contract_of(part, name) is not Contract.HANDOFF_PACKET:
         return None
     source = JsonSource(text[:end])
-    if contract_of(source.value, name) is not Contract.HANDOFF_PACKET:
-        return None
     findings = Findings()
     findings.add("HOF060", source.line_of(()) or 1)
     return _with_todos(source, lines_of(text[end:]), 1 + text.count("\n", 0, end), findings, closed=True)
@@ -512,25 +506,25 @@ class _Placed(NamedTuple):
 
 
 def _read_inside(text: str, name: str) -> Opened | None:
-    """Read what a text hands back: its last return, else its first packet; None where there is neither.
-
-    Templates and drafts stand before the return that is meant, corrections behind it. Lines are those of the text.
-    """
+    """Read what a text hands back: its last return, else its first packet; None where there is neither."""
     lines = lines_of(text)
     found = _returns(lines, name)
-    if not found:
-        return _read_packet(lines, name)
-    meant = found[-1]
-    if all(each.read.document == meant.read.document for each in found):
-        return meant.read
-    return _noted(meant.read, "DOC011", meant.first + 1, count=len(found))
+    return _meant(found) if found else _read_packet(lines, name)
+
+
+def _meant(found: list[_Placed]) -> Opened:
+    """The last return: templates and drafts stand before the one that is meant, corrections behind it."""
+    last = found[-1]
+    if all(each.read.document == last.read.document for each in found):
+        return last.read
+    return _noted(last.read, "DOC011", last.first + 1, count=len(found))
 
 
 def _noted(read: Opened, rule_id: str, line: int, **facts: object) -> Opened:
     """The same with one more finding, in front of the others."""
-    rule = rule_of(rule_id)
-    finding = Finding(rule_id, rule.severity, rule.message.format(**facts), line)
-    return read._replace(findings=(finding, *read.findings))
+    findings = Findings()
+    findings.add(rule_id, line, **facts)
+    return read._replace(findings=findings.made() + read.findings)
 
 
 def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
@@ -538,12 +532,14 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
 
     None where it holds none.
     """
-    wants_return = contract is Contract.RETURN_FORMAT
-    # In a file of this name a packet needs as few keys as one in a JSON file of this name.
-    found = _read_inside(text, name) if wants_return else _read_packet(lines_of(text), f"{name[:-2]}json")
-    if found is None or isinstance(found.document, Return) is not wants_return:
-        return None
-    return _noted(found, "DOC014", 1)
+    lines = lines_of(text)
+    if contract is Contract.RETURN_FORMAT:
+        returns = _returns(lines, name)
+        found = _meant(returns) if returns else None
+    else:
+        # In a file of this name a packet needs as few keys as one in a JSON file of this name.
+        found = _read_packet(lines, f"{name[:-2]}json")
+    return None if found is None else _noted(found, "DOC014", 1)
 
 
 def _returns(lines: list[str], name: str) -> list[_Placed]:
@@ -595,7 +591,7 @@ def _read_fence(lines: list[str], fence: Fence, name: str) -> Opened | None:
 
 def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
     """Each object among prose that is one of ours, with the index of its first line."""
-    if not any(key in text for key in _TOLD_BY) and not contract_by_name(name):
+    if not _may_follow(text, name):
         return
     position = failures = 0
     for _ in range(_OBJECTS):

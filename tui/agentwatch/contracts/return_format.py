@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from typing import Final, Literal
 
-from pydantic import Field
-
-from agentwatch.contracts.fields import Model, Table, read, row
+from agentwatch.contracts.fields import Model, Required, Table, Text
 from agentwatch.contracts.markdown import (
     ATTESTATION,
     DELIVERABLES,
@@ -52,8 +50,6 @@ from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_CLAIMS: Final = "The list is what the claims of the return are checked by."
-_LIST: Final = "a list key with one `- path` a line, or `- (none)`"
 _INTEGER: Final = re.compile(r"[1-9][0-9]{0,5}\Z")
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
 _WORD_KEYS: Final = ("state", "retry_recommended")
@@ -86,29 +82,13 @@ _MORE_THAN_A_PATH: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|
 class StatusSection(Model):
     """`## Status`, with the keys of error-propagation."""
 
-    state: Literal["SUCCESS", "ERROR", "PARTIAL"] | None = row(
-        "SUCCESS",
-        "missing RET010, value RET011, case RET012",
-        "The state decides what the parent does next.",
-        other="DONE",
-    )
-    summary: str | None = row(
-        "Built the API.",
-        "missing RET013, empty RET014",
-        "The summary is what the parent and the operator read first.",
-        needs="one sentence",
-    )
+    state: Required[Literal["SUCCESS", "ERROR", "PARTIAL"]] = None
+    summary: Text = None
     error_code: str | None = None
-    retry_recommended: Literal["yes", "no"] | None = row(
-        "yes",
-        "value ERR002, case ERR003",
-        "The parent decides retry, abort or escalate by it.",
-        section="Error Return Format (MVP)",
-        other="maybe",
-    )
+    retry_recommended: Literal["yes", "no"] | None = None
     retry_hint: str | None = None
     task_id: str | None = None
-    attempt: Annotated[int, Field(ge=1)] | None = None
+    attempt: int | None = None
 
 
 class Deliverable(Model):
@@ -121,35 +101,43 @@ class Deliverable(Model):
 class AttestationSection(Model):
     """`## Runtime Attestation`. None: the key is not there; an empty list: `- (none)`."""
 
-    runtime_model_reported: str | None = row(
-        "openai/gpt-5.2",
-        "missing RET050, empty RET051",
-        "The parent must know which model did the work.",
-        needs="the model's name",
-    )
-    runtime_mode_reported: str | None = row(
-        "architect",
-        "missing RET052, empty RET053",
-        "The parent must know in which mode the work was done.",
-        needs="the mode's name",
-    )
-    files_created: list[str] | None = row(["src/api.py"], "missing RET054", _CLAIMS, needs=_LIST)
-    files_modified: list[str] | None = row(["(none)"], "missing RET055", _CLAIMS, needs=_LIST)
+    runtime_model_reported: Text = None
+    runtime_mode_reported: Text = None
+    files_created: Required[list[str]] = None
+    files_modified: Required[list[str]] = None
     limitations: list[str] | None = None
 
 
 class ReturnFormat(Model):
     """The whole return. None: the section is not there."""
 
-    status: StatusSection | None = row(None, "", "It says how the task ended.", section="## Status")
+    status: StatusSection | None = None
     deliverables: list[Deliverable] | None = None
     evidence: list[str] | None = None
-    attestation: AttestationSection | None = row(
-        None, "", "It says who did the work.", section="## Runtime Attestation"
-    )
+    attestation: AttestationSection | None = None
 
 
-TABLES: Final = {Contract.RETURN_FORMAT: Table(Contract.RETURN_FORMAT, ReturnFormat, lines=True)}
+_ROWS: Final = r"""
+# ## Status
+status.state | missing RET010, value RET011, case RET012 | "SUCCESS" | The state decides what the parent does next. |
+  not DONE
+status.summary | missing RET013, empty RET014 | "Built the API." | The summary is what the parent and the operator read
+  first. | needs one sentence
+# Error Return Format (MVP)
+status.retry_recommended | value ERR002, case ERR003 | "yes" | The parent decides retry, abort or escalate by it. | not
+  maybe
+# ## Runtime Attestation
+attestation.runtime_model_reported | missing RET050, empty RET051 | "openai/gpt-5.2" | The parent must know which model
+  did the work. | needs the model's name
+attestation.runtime_mode_reported | missing RET052, empty RET053 | "architect" | The parent must know in which mode the
+  work was done. | needs the mode's name
+attestation.files_created | missing RET054 | ["src/api.py"] | The list is what the claims of the return are checked by.
+  | needs a list key with one `- path` a line, or `- (none)`
+attestation.files_modified | missing RET055 | ["(none)"] | The list is what the claims of the return are checked by. |
+  needs a list key with one `- path` a line, or `- (none)`
+"""
+_TABLE: Final = Table(Contract.RETURN_FORMAT, ReturnFormat, _ROWS, lines=True)
+TABLES: Final = {Contract.RETURN_FORMAT: _TABLE}
 
 
 @dataclass(slots=True)
@@ -200,8 +188,8 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         deliverables = _read_deliverables(lines, spans, findings, swallowed=EVIDENCE not in found)
     if EVIDENCE in found:
         evidence = _read_evidence(lines, cited, findings)
-    attesting = read(AttestationSection, attested.values | attested.lists, judged(ATTESTATION))
-    status = read(StatusSection, {**keys.values, "attempt": number}, judged(STATUS))
+    attesting = _TABLE.read(AttestationSection, attested.values | attested.lists, judged(ATTESTATION), "attestation")
+    status = _TABLE.read(StatusSection, {**keys.values, "attempt": number}, judged(STATUS), "status")
     if STATUS in found:
         _judge_status(status, keys.values, findings)
     if status.state == "PARTIAL" and STATUS in found and ATTESTATION in found:

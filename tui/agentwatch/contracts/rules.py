@@ -6,7 +6,7 @@ The rules of a contract's fields are made of its model (`fields`), which is load
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from sys import intern
@@ -100,17 +100,23 @@ def module_of(contract: Contract | str) -> Any:
     return import_module(f"agentwatch.contracts.{name}")
 
 
+def paragraphs(table: str) -> Iterator[tuple[str, list[str]]]:
+    """The rows of a table, each with the section above it: a row goes on in lines that are indented."""
+    section = ""
+    for row in re.split(r"\n(?=\S)", table.strip()):
+        if row.startswith("# "):
+            section = row[2:]
+        else:
+            yield section, row.replace("\n ", "").split(" | ")
+
+
 @cache
 def rules_of(prefix: str) -> dict[str, Rule]:
     """The rules whose ids begin so, in their order."""
     contract, module = PREFIXES[prefix]
     made: dict[str, Rule] = module_of(contract).TABLES[contract].rules() if contract and module else {}
-    section = ""
-    for block in re.split(r"\n(?=\S)", _TABLE.strip()):
-        if block[0] == "#":
-            section = block[2:]
-        elif block.startswith(prefix):
-            head, message, *more = block.replace("\n ", "").split(" | ")
+    for section, (head, message, *more) in paragraphs(_TABLE):
+        if head.startswith(prefix):
             start, _, title = head.partition(": ")
             rule_id, severity = start.split()
             example = more.pop() if " \u2260 " in more[-1] else ""
@@ -205,11 +211,8 @@ _REASONS: Final = (
     (r"\s*\Z", "it is empty"),
     (r"\s*[/\\]", "it is absolute"),
     (r"\s*~", "it starts in a home directory"),
-    (
-        r"\s*(?:[A-Z]:|[a-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://"
-        r"|(?i:data|file|ftp|git|https?|mailto|repo|ssh|urn|vscode):)",
-        "it names a drive or a scheme",
-    ),
+    (r"\s*(?:[A-Z]:|[a-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://)", "it names a drive or a scheme"),
+    (r"\s*(?i:data|file|ftp|git|https?|mailto|repo|ssh|urn|vscode):", "it names a drive or a scheme"),
     # As shells write them; a file may well be called `$slug.tsx`.
     (
         r"\s*(?:\$(?:[A-Z_][A-Z0-9_]*(?![A-Za-z0-9.])|\{|\(|env:)|%[A-Za-z_][A-Za-z0-9_()]*%)",
