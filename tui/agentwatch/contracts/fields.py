@@ -154,19 +154,10 @@ class Table:
             return model.model_validate(raw, context=True)
         except ValidationError as error:
             edits = self._judge_errors(raw, error, findings, at)
-        copies: dict[Location, Any] = {(): dict(raw)}
         # From the end on, so that indices stay true.
-        for *above, step in sorted(edits, reverse=True):
-            node = copies[()]
-            for depth, key in enumerate(above, 1):
-                if (here := tuple(above[:depth])) not in copies:
-                    copies[here] = node[key] = copy(node[key])
-                node = copies[here]
-            if (meant := edits[*above, step]) is None:
-                del node[step]
-            else:
-                node[step] = meant
-        return model.model_validate(copies[()])
+        for place in sorted(edits, reverse=True):
+            raw = _edited(raw, place, edits[place])
+        return model.model_validate(raw)
 
     def _judge_errors(self, raw: Any, error: ValidationError, findings: Findings, at: str) -> dict[Location, Any]:
         """Note the rule of each error. By each place that was refused the word that was meant, None to drop it."""
@@ -193,7 +184,7 @@ class Table:
                 kind = "type"
             kind = {"type": "entry", "empty": "blank"}.get(kind, kind) if path.endswith("[]") else kind
             if kind in row.rules:
-                found.append((order, row.rules[kind], where, {"key": place[-1], "value": shown(value), "meant": meant}))
+                found.append((order, row.rules[kind], where, {"key": place[-1], "value": value, "meant": meant}))
         for _, rule, where, facts in sorted(found, key=lambda one: one[0]):
             findings.add(rule, where, **facts)
         return edits
@@ -288,6 +279,19 @@ class Table:
         if row.is_error("range"):
             found |= {{"ge": "minimum", "le": "maximum"}[key]: bound for key, bound in row.bounds.items()}
         return found
+
+
+def _edited(node: Any, place: Location, meant: str | None) -> Any:
+    """The same with another word at a place, or with nothing there."""
+    step, *below = place
+    node = copy(node)
+    if below:
+        node[step] = _edited(node[step], tuple(below), meant)
+    elif meant is None:
+        del node[step]
+    else:
+        node[step] = meant
+    return node
 
 
 def _wrong(row: Row, kind: str, right: Any) -> Any:

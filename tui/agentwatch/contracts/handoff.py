@@ -8,7 +8,7 @@ from annotated_types import Ge, Le
 
 from agentwatch.contracts.fields import Model, Required, Table, Text, Whole, Word
 from agentwatch.contracts.reading import WRAPPER, unwrapped
-from agentwatch.contracts.rules import Findings, brief, judge_paths, sentences, shared, shown
+from agentwatch.contracts.rules import Findings, brief, judge_paths, sentences, shared
 from agentwatch.contracts.shapes import Contract, Handoff, Todo
 
 SCHEMA: Final = "composability.handoff_packet.v1"
@@ -111,7 +111,7 @@ def judge(_contract: Contract, top: dict[str, Any], findings: Findings, _name: s
     raw = {key: value for key, value in inner.items() if key != "todos"}
     packet = _TABLE.read(HandoffPacket, raw, findings)
     if packet.handoff_schema not in (None, SCHEMA):
-        findings.add("HOF041", ("handoff_schema",), value=shown(packet.handoff_schema))
+        findings.add("HOF041", ("handoff_schema",), value=packet.handoff_schema)
     if packet.objective and (count := sentences(packet.objective)) > 1:
         findings.add("HOF006", ("objective",), count=count)
     judge_paths("HOF015", "evidence", raw, findings)

@@ -398,7 +398,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
     for index, artifact in enumerate(listed[:MAX_ENTRIES] if isinstance(listed, list) else ()):
         kind = artifact.get("type") if isinstance(artifact, dict) else None
         if isinstance(kind, str) and kind not in ("plan", "report", "summary", "implementation", "documentation"):
-            findings.add("MET017", ("artifacts", index, "type"), value=shown(kind))
+            findings.add("MET017", ("artifacts", index, "type"), value=kind)
     # What is there and cannot be read is said already.
     if outcome is Outcome.BLOCKED and not any(top.get(key) for key in (*_BLOCKERS, "errors")):
         findings.add("MET035", ("blockers",))
@@ -438,7 +438,7 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
     confidence, status = metadata.confidence_level, metadata.status
     if confidence is not None and confidence < LOW_CONFIDENCE:
         place = ("report_metadata", "confidence_level")
-        findings.add("REP020", place, value=shown(confidence), threshold=LOW_CONFIDENCE)
+        findings.add("REP020", place, value=confidence, threshold=LOW_CONFIDENCE)
     message = top["report_metadata"].get("error_message") if status else None
     if status == "failed" and (message is None or is_blank(message)):
         findings.add("REP024", ("report_metadata", "error_message"))
@@ -526,7 +526,7 @@ def _objects(top: dict[str, Any], key: str, name: str, rule: str, findings: Find
     entries = raw[: MAX_ENTRIES + 1]
     for index, entry in enumerate(entries):
         if isinstance(entry, str):
-            findings.add(rule, (key, index), value=shown(entry))
+            findings.add(rule, (key, index), value=entry)
             entries[index] = {name: entry}
     return entries
 
@@ -570,40 +570,38 @@ def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
     place = ("findings", "context_map")
     if not isinstance(rows, list):
         if rows is not None:
-            findings.add("REP032", place, value=shown(rows))
+            findings.add("REP032", place, value=rows)
         return None
     entries: list[ContextEntry] = []
     for index, pair in enumerate(rows[:MAX_ENTRIES]):
         if not isinstance(pair, list) or len(pair) != 2:
-            value = f"an array of {len(pair)}" if isinstance(pair, list) else shown(pair)
-            findings.add("REP033", (*place, index), value=value)
-        elif not isinstance(pair[0], str):
-            findings.add("REP034", (*place, index, 0), value=shown(pair[0]))
-        else:
-            entries.append(_context_entry(pair[0], pair[1], (*place, index, 1), findings))
+            exact = f"an array of {len(pair)}" if isinstance(pair, list) else None
+            findings.add("REP033", (*place, index), value=pair, exact=exact)
+            continue
+        description, pointer = pair
+        if not isinstance(description, str):
+            findings.add("REP034", (*place, index, 0), value=description)
+            continue
+        match = _POINTER.match(pointer) if isinstance(pointer, str) else None
+        path = first = last = None
+        if match is not None and why_not_relative(match["path"]) is None:
+            path = match["path"]
+            if match["first"] is not None:
+                first, last = int(match["first"]), int(match["last"] or match["first"])
+                if not 1 <= first <= last:
+                    findings.add("REP036", (*place, index, 1), value=pointer)
+                    first = last = None
+        elif pointer is not None:
+            findings.add("REP035", (*place, index, 1), value=pointer)
+        entries.append(ContextEntry(description=description, path=path, first=first, last=last))
     return entries
-
-
-def _context_entry(description: str, pointer: object, place: Location, findings: Findings) -> ContextEntry:
-    match = _POINTER.match(pointer) if isinstance(pointer, str) else None
-    if match is None or why_not_relative(match["path"]) is not None:
-        if pointer is not None:
-            findings.add("REP035", place, value=shown(pointer))
-        return ContextEntry(description=description)
-    first = last = None
-    if match["first"] is not None:
-        first, last = int(match["first"]), int(match["last"] or match["first"])
-        if not 1 <= first <= last:
-            findings.add("REP036", place, value=shown(pointer))
-            first = last = None
-    return ContextEntry(description=description, path=match["path"], first=first, last=last)
 
 
 def judge_two_statuses(top: dict[str, Any], findings: Findings) -> None:
     """Note where the status of one contract says something else than that of another in the same object."""
     said = (top.get("status"), top["report_metadata"].get("status"))
     if len({_MEANS[word] for word in map(_plain, said) if word in _MEANS}) > 1:
-        findings.add("DOC015", ("status",), value=shown(said[0]), other=shown(said[1]))
+        findings.add("DOC015", ("status",), value=said[0], other=shown(said[1]))
 
 
 def _plain(status: object) -> str:
@@ -618,11 +616,11 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
     outcome = _MEANS.get(meant)
     if outcome is not None:
         if meant != status:
-            findings.add("MET005", ("status",), value=shown(status), meant=meant)
+            findings.add("MET005", ("status",), value=status, meant=meant)
         return outcome
     *others, last = _MENDED.sub("", meant).split("_")
     is_finished = last in _FINISHING and _DOUBT.isdisjoint(others)
-    findings.add("MET004" if is_finished else "MET003", ("status",), value=shown(status))
+    findings.add("MET004" if is_finished else "MET003", ("status",), value=status)
     return Outcome.COMPLETED if is_finished else None
 
 
@@ -637,7 +635,7 @@ def _blockers(top: dict[str, Any], findings: Findings) -> list[str] | None:
         elif isinstance(value, dict) and key in ("blocker", "blocking_issue"):
             entries = [value]
         if not isinstance(entries, list):
-            findings.add("MET034", (key,), key=key, value=shown(value))
+            findings.add("MET034", (key,), key=key, value=value)
             continue
         for index, entry in enumerate(entries[:MAX_ENTRIES]):
             texts: list[Any] = [entry]
@@ -648,7 +646,7 @@ def _blockers(top: dict[str, Any], findings: Findings) -> list[str] | None:
                 texts = [*(entry.get(key) for key in _BLOCKER_TEXTS), *entry.values()]
             text = next((text for text in texts if isinstance(text, str) and text.strip()), None)
             if text is None:
-                findings.add("MET034", (key, index), key=key, value=shown(entry))
+                findings.add("MET034", (key, index), key=key, value=entry)
             else:
                 found.append(text)
     return found if told else None
@@ -690,5 +688,5 @@ def _attempt_of(top: dict[str, Any], rule: str, findings: Findings) -> int | Non
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
             return value
         if value is not None:
-            findings.add(rule, (*place, "attempt"), value=shown(value))
+            findings.add(rule, (*place, "attempt"), value=value)
     return None

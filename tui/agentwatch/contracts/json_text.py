@@ -40,7 +40,6 @@ _CUT: Final = re.compile(
 )
 _ESCAPE: Final = 6
 """Characters of the longest escape: so near to the end a bad one may only be cut."""
-_BEHIND: Final = "text behind the object"
 _MISSING: Final = {
     "value": "a value is missing",
     "key": "a key in double quotes is missing",
@@ -48,7 +47,6 @@ _MISSING: Final = {
     "comma": "a comma or a closing bracket is missing",
 }
 _DIGITS: Final = 4_000
-_HUGE: Final = re.compile(rf"\d{{{_DIGITS},}}")
 # Half of a surrogate pair: the parser would make a character of it that no encoding can write.
 _LONE_SURROGATE: Final = re.compile(
     r"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
@@ -81,7 +79,10 @@ _TOLERANT: Final = json.JSONDecoder(
     parse_float=lambda text: number if math.isfinite(number := float(text)) else None,
     parse_constant=lambda _: None,
 )
-_decode: Final = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
+# Python refuses to read integers of thousands of digits.
+_decode: Final = json.JSONDecoder(  # type: ignore[attr-defined]
+    strict=False, parse_int=lambda text: int(text) if len(text) < _DIGITS else math.inf
+).scan_once
 
 
 class Node:
@@ -130,11 +131,6 @@ def behind_space(text: str, at: int = 0) -> int:
     return match.end() if match else at
 
 
-def _is_too_deep(text: str) -> bool:
-    brackets = _NO_BRACKETS.sub("", text)
-    return max(accumulate(1 if each in "{[" else -1 for each in brackets), default=0) > MAX_DEPTH
-
-
 class Break(NamedTuple):
     """Where a text stops being JSON, and the rule that this breaks."""
 
@@ -154,7 +150,7 @@ def _close(text: str) -> tuple[str, Break | None]:
         part = match[0] if match else text[at]
         behind, is_string, is_fresh, fresh = at + len(part), part[0] == '"', fresh, False
         if awaited == "nothing":
-            broken = Break("DOC007", at, _BEHIND)
+            broken = Break("DOC007", at)
         elif match and match[1] and not match[2] and awaited in ("value", "key"):
             if behind == len(text) or (text[behind] == "\\" and end - behind <= _ESCAPE):
                 break
@@ -205,7 +201,9 @@ class JsonSource:
         self._counted = self._first = (0, first_line)
         self._odd = False
         self.value: Any = None
-        broken = text.count("{") + text.count("[") > MAX_DEPTH and _is_too_deep(text)
+        broken = text.count("{") + text.count("[") > MAX_DEPTH and (
+            max(accumulate(1 if each in "{[" else -1 for each in _NO_BRACKETS.sub("", text)), default=0) > MAX_DEPTH
+        )
         if not broken:
             try:
                 self.value = self._parsed(text)
@@ -215,9 +213,6 @@ class JsonSource:
         if broken:
             self._sound, self._broken = _close(text)
             self.value = self._parsed(self._sound) if self._sound.strip() else None
-        if self._odd:
-            # Python refuses to read integers of thousands of digits.
-            self._sound = _HUGE.sub(lambda match: "1e999".ljust(len(match[0])), self._sound)
         self.whole = self._broken is None
         self.complete = self._broken is None or self._broken.rule == "DOC006"
 

@@ -30,7 +30,7 @@ from agentwatch.contracts.markdown import (
     uncommented,
     unframed,
 )
-from agentwatch.contracts.rules import Findings, module_of, shown
+from agentwatch.contracts.rules import Findings, module_of
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
 from agentwatch.text import folded
 
@@ -316,7 +316,7 @@ def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: boo
         module_of(Contract.REPORT_CONTRACT).judge_two_statuses(top, findings)
     if source.whole and not recognised:
         rule = "DOC012" if top is source.value else "DOC008"
-        findings.add(rule, (), contract=contract, value=shown(source.value))
+        findings.add(rule, (), contract=contract, value=source.value)
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
     judged = findings if source.whole and top is source.value else Findings()
     model, document = module_of(contract).judge(contract, top, judged, name)
@@ -570,23 +570,21 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
             rest[fence.first : fence.end] = [""] * (fence.end - fence.first)
             if within.tail is None or fence.first <= within.tail or seen[fence.first - 1][:1] not in ("`", "~"):
                 continue
-        put(fence.first, fence.end, _read_fence(lines, fence, name), within)
+        inner = lines[fence.first : fence.end]
+        text = "\n".join(inner)
+        if text.lstrip()[:1] == "{":
+            made = _read_json(text, name, fence.first + 1, embedded=True)
+        else:
+            made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
+        put(fence.first, fence.end, made, within)
     for each in found:
         end = each.end if each.tail is None else each.tail
         rest[each.first : end] = [""] * (end - each.first)
-    for line, made in _objects("\n".join(rest), name):
+    for line, found_there in _objects("\n".join(rest), name):
         within = around(line)
         if within is None or seen[line][:1] == "{":
-            put(line, line + 1, made, within)
+            put(line, line + 1, found_there, within)
     return sorted(found, key=lambda each: each.first)
-
-
-def _read_fence(lines: list[str], fence: Fence, name: str) -> Opened | None:
-    inner = lines[fence.first : fence.end]
-    text = "\n".join(inner)
-    if text.lstrip()[:1] == "{":
-        return _read_json(text, name, fence.first + 1, embedded=True)
-    return _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
 
 
 def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:

@@ -42,7 +42,6 @@ from agentwatch.contracts.rules import (
     briefs,
     sentences,
     shared,
-    shown,
     tells_a_next_step,
     why_not_relative,
 )
@@ -181,7 +180,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
     attempt = keys.values.get("attempt")
     number = int(attempt) if attempt is not None and _INTEGER.match(attempt) else None
     if attempt is not None and number is None:
-        findings.add_in("RET022", keys.lines["attempt"], value=shown(attempt))
+        findings.add_in("RET022", keys.lines["attempt"], value=attempt)
     deliverables = evidence = None
     if DELIVERABLES in found:
         spans = sections.spans(DELIVERABLES)
@@ -241,7 +240,7 @@ def _judge_headers(sections: Sections, findings: Findings, *, embedded: bool) ->
             findings.add_in("RET005", section.line, header=header, level=section.level)
         if section.text != header:
             rule = "RET006" if folded(section.text) == folded(header) else "RET007"
-            written = shown("#" * section.level + " " + section.text)
+            written = "#" * section.level + " " + section.text
             findings.add_in(rule, section.line, value=written, header=f"## {header}")
     if sections.preamble and not embedded and STATUS in found:
         findings.add_in("RET009", sections.start)
@@ -252,7 +251,7 @@ def _judge_status(status: StatusSection, values: dict[str, str], findings: Findi
     if summary and (count := sentences(summary)) > 1:
         findings.add("RET015", ("summary",), count=count)
     if code and any(character.isspace() for character in code):
-        findings.add("ERR006", ("error_code",), value=shown(code))
+        findings.add("ERR006", ("error_code",), value=code)
     if status.state == "ERROR":
         if "retry_recommended" not in values:
             findings.add("ERR001", ())
@@ -302,10 +301,7 @@ def _indent(line: str) -> int:
 
 
 def _read_status(lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool) -> Keys:
-    """The keys of `## Status`.
-
-    `swallowed`: the header of the next section is missing, so what stands behind an empty line is not of the status.
-    """
+    """The keys of `## Status`; what stands behind an empty line is not of it where it has `swallowed` a section."""
     keys = Keys()
     after_blank = False
     for index in _visible(lines, spans, lambda line: _known(line, STATUS_KEYS)):
@@ -332,7 +328,7 @@ def _judge_dress(told: KeyLine, index: int, findings: Findings) -> None:
         findings.add_in("RET017", index, key=name)
     if told.key != name or not told.plain:
         is_required = name in ("state", "summary", "retry_recommended", *TEXT_KEYS, *FILE_KEYS)
-        value = shown(told.key if told.plain else f"{told.key} =")
+        value = told.key if told.plain else f"{told.key} ="
         findings.add_in("RET021" if is_required else "RET023", index, value=value, key=name)
 
 
@@ -352,7 +348,6 @@ def _put_split(keys: Keys, name: str, value: str, index: int, findings: Findings
 
 
 def _read_deliverables(lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool) -> list[Deliverable]:
-    """The deliverables. `swallowed` as for the status."""
     found: list[Deliverable] = []
     any_bullet = False
     indent: int | None = None
@@ -366,7 +361,7 @@ def _read_deliverables(lines: list[str], spans: Spans, findings: Findings, *, sw
             findings.add_in("RET034", index)
         elif item is None:
             if _BARE_PATH.match(text):
-                findings.add_in("RET024", index, value=shown(text.strip()))
+                findings.add_in("RET024", index, value=text.strip())
             elif not _is_no_text(text):
                 findings.add_in("RET031", index)
         else:
@@ -380,7 +375,7 @@ def _read_deliverables(lines: list[str], spans: Spans, findings: Findings, *, sw
                 indent = None
                 continue
             if not _LOOKS_LIKE_PATH.match(path):
-                findings.add_in("RET033", index, value=shown(path))
+                findings.add_in("RET033", index, value=path)
             elif not description:
                 findings.add_in("RET032", index)
             found.append(Deliverable(path=path, description=description or None))
@@ -445,7 +440,7 @@ def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Key
             apart = True
             current = "" if text.rstrip().endswith(":") else current
         elif is_files and _BARE_PATH.match(text) and not (after_blank and entries):
-            findings.add_in("RET024", index, value=shown(text.strip()))
+            findings.add_in("RET024", index, value=text.strip())
             entries.append(text.strip().strip("`"))
         else:
             if current and is_files and not entries:
@@ -458,7 +453,7 @@ def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Key
         if attested.lists.get(key) == [] and not attested.values.get(key):
             if key in texts:
                 # Words where the list should be; above a list they would introduce it.
-                findings.add_in("RET024", texts[key][1], value=shown(texts[key][0]))
+                findings.add_in("RET024", texts[key][1], value=texts[key][0])
             else:
                 findings.add_in("RET057", attested.lines[key], key=key)
     for entries in attested.lists.values():
@@ -561,9 +556,9 @@ def _put_path(entries: list[str], key: str | None, item: Bullet, index: int, fin
     elif more is not None:
         path = path[: more.start()]
     if more is not None:
-        findings.add_in("RET058", index, key=key, value=shown(text))
+        findings.add_in("RET058", index, key=key, value=text)
     elif dressed:
         findings.add_in("RET060", index, key=key)
     if (reason := why_not_relative(path)) is not None:
-        findings.add_in("RET059", index, key=key, value=shown(path), reason=reason)
+        findings.add_in("RET059", index, key=key, value=path, reason=reason)
     entries.append(path)

@@ -161,7 +161,10 @@ class Findings:
         self.first_line = first_line
 
     def add(self, rule: str, where: Location | int, **facts: object) -> None:
-        """Break `rule` at a line (1-based), or at a place, the line of which is looked up at the end."""
+        """Break `rule` at a line (1-based), or at a place, the line of which is looked up at the end.
+
+        `facts` fill its message: a foreign `value` is shown short and safe, unless it is said in `exact` words.
+        """
         self._noted.append((rule, where if isinstance(where, int) else (*self.at, *where), facts))
 
     def add_in(self, rule: str, index: int, **facts: object) -> None:
@@ -177,7 +180,8 @@ class Findings:
             if of_rule[rule_id] <= LIMIT_OF_ONE_RULE:
                 rule = rule_of(rule_id)
                 # Without facts it is the same wherever the rule is broken: one string for all documents.
-                message = rule.message.format(**facts) if facts else intern(rule.message.format())
+                value = {"value": facts.get("exact") or shown(facts.get("value"))}
+                message = rule.message.format(**facts | value) if facts else intern(rule.message.format())
                 line = where if isinstance(where, int) else line_of(where)
                 made.append(Finding(rule_id, rule.severity, message, line))
         left_out = len(self._noted) - len(made)
@@ -287,7 +291,7 @@ def judge_paths(rule: str, key: str, top: dict[str, Any], findings: Findings) ->
     for index, entry in enumerate(entries[:MAX_ENTRIES] if isinstance(entries, list) else ()):
         path = entry.get("path") if isinstance(entry, dict) else None
         if isinstance(path, str) and path.strip() and (reason := why_not_relative(path)):
-            findings.add(rule, (key, index, "path"), value=shown(path), reason=reason)
+            findings.add(rule, (key, index, "path"), value=path, reason=reason)
 
 
 # Of a section of the contract's document: each rule's id, level and title, its message, why it is there, and right ≠
