@@ -88,7 +88,8 @@ def blocks(lines: list[str], start: int = 0) -> tuple[list[Section], list[Fence]
     fence, opening, language = "", 0, ""
     for index in range(start, len(lines)):
         line = lines[index]
-        mark = line.lstrip(" ")[:1] if line[:1] in "#`~ " else ""
+        mark = line[:1]
+        mark = line.lstrip(" ")[:1] if mark == " " else mark
         if mark == "#" and not fence and (made := heading(line)):
             headings.append((index, *made))
         elif mark in ("`", "~"):
@@ -148,6 +149,9 @@ def _entry(line: str) -> KeyLine | None:
 
 def bullet(line: str) -> Bullet | None:
     """The bullet that a line is, or None."""
+    if line[:2] == "- ":
+        # As the contracts write it: the pattern would say the same.
+        return Bullet(line[2:].strip(), "-", 0)
     match = _BULLET.match(line)
     return Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4))) if match else None
 
@@ -162,13 +166,16 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
 
     Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
     """
+    both = [index for first, end in spans for index in range(first, end)]
+    text = "".join([lines[index] for index in both])
+    if "```" not in text and "~~~" not in text:
+        return both, both
     outside: list[int] = []
-    both: list[int] = []
+    both = []
     for first, end in spans:
         fence = ""
         for index in range(first, end):
-            line = lines[index]
-            after = after_fence(line.lstrip(), fence) if "```" in line or "~~~" in line else fence
+            after = after_fence(lines[index].lstrip(), fence)
             if after == fence:
                 both.append(index)
                 outside += [] if fence else [index]
@@ -268,8 +275,8 @@ class Sections(NamedTuple):
 
 def header_of(text: str) -> str | None:
     """Which of the four headers a heading means, however it is spelled; None for any other heading."""
-    if len(text) > _MAX_HEADING or "`" in text:
-        return None
+    if text in HEADERS or len(text) > _MAX_HEADING or "`" in text:
+        return text if text in HEADERS else None
     return _MEANT.get(re.sub(r"[^a-z]", "", folded(text)))
 
 

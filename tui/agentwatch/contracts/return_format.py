@@ -222,10 +222,10 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         files_created=briefs(attesting.files_created),
         files_modified=briefs(attesting.files_modified),
         limitations=briefs(attesting.limitations),
-        artifacts=briefs(deliverable.path for deliverable in deliverables or ()),
+        artifacts=briefs(deliverable["path"] for deliverable in deliverables or ()),
     )
-    model = ReturnFormat(status=status, deliverables=deliverables, evidence=evidence, attestation=attesting)
-    return Opened(document, findings.made(line_of), not _is_cut(sections, attested), model)
+    raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
+    return Opened(document, findings.made(line_of), not _is_cut(sections, attested), ReturnFormat.model_validate(raw))
 
 
 def _judge_headers(sections: Sections, findings: Findings, *, embedded: bool) -> None:
@@ -347,8 +347,10 @@ def _put_split(keys: Keys, name: str, value: str, index: int, findings: Findings
         name, value = match[1], value[match.end() :].strip()
 
 
-def _read_deliverables(lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool) -> list[Deliverable]:
-    found: list[Deliverable] = []
+def _read_deliverables(
+    lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool
+) -> list[dict[str, str | None]]:
+    found: list[dict[str, str | None]] = []
     any_bullet = False
     indent: int | None = None
     for index in _visible(lines, spans):
@@ -378,7 +380,7 @@ def _read_deliverables(lines: list[str], spans: Spans, findings: Findings, *, sw
                 findings.add_in("RET033", index, value=path)
             elif not description:
                 findings.add_in("RET032", index)
-            found.append(Deliverable(path=path, description=description or None))
+            found.append({"path": path, "description": description or None})
     if not any_bullet:
         findings.add_in("RET030", spans[0][0] - 1)
     return found[:MAX_ENTRIES]

@@ -179,9 +179,9 @@ class Findings:
             of_rule[rule_id] = of_rule.get(rule_id, 0) + 1
             if of_rule[rule_id] <= LIMIT_OF_ONE_RULE:
                 rule = rule_of(rule_id)
-                # Without facts it is the same wherever the rule is broken: one string for all documents.
-                value = {"value": facts.get("exact") or shown(facts.get("value"))}
-                message = rule.message.format(**facts | value) if facts else intern(rule.message.format())
+                value = {"value": facts.get("exact") or shown(facts.get("value"))} if facts else {}
+                # Many documents have the same one.
+                message = intern(rule.message.format(**facts | value))
                 line = where if isinstance(where, int) else line_of(where)
                 made.append(Finding(rule_id, rule.severity, message, line))
         left_out = len(self._noted) - len(made)
