@@ -245,17 +245,15 @@ class JsonSource:
             findings.add(broken.rule, self._line(broken.offset), reason=broken.reason, limit=MAX_DEPTH)
         if not self._odd or not self._sound.strip():
             return
-        nodes = list(self._node.walk())
-        for location, node in nodes:
+        for location, node in self._node.walk():
+            if isinstance(node.value, float) and not math.isfinite(node.value):
+                findings.add("DOC005", self._line(node.start))
             known: set[str | int] = set()
             for part in node.parts:
                 if part.step in known:
                     key = quoted(".".join(map(str, (*location, part.step))), 60)
                     findings.add("DOC004", self._line(part.begins), key=key)
                 known.add(part.step)
-        for _, node in nodes:
-            if isinstance(node.value, float) and not math.isfinite(node.value):
-                findings.add("DOC005", self._line(node.start))
 
     @cached_property
     def _node(self) -> Node:

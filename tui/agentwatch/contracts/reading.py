@@ -496,14 +496,6 @@ class _Placed(NamedTuple):
     read: Opened
     tail: int | None = None
 
-    def is_corrected_by(self, other: Opened) -> bool:
-        """Whether a return that stands in its tail is another: whole, with another state, and no success."""
-        said, own = other.document, self.read.document
-        if not (other.complete and isinstance(said, Return) and isinstance(own, Return)):
-            return False
-        # A success may be what a good return would have been: nothing gets better by it.
-        return said.outcome not in (None, Outcome.COMPLETED, own.outcome)
-
 
 def _read_inside(text: str, name: str) -> Opened | None:
     """Read what a text hands back: its last return, else its first packet; None where there is neither."""
@@ -545,8 +537,8 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
 def _returns(lines: list[str], name: str) -> list[_Placed]:
     """The returns in a text, in their order.
 
-    What stands inside one, such as quoted output, is no other; but at the left margin of its tail one that tells
-    another state, and no success, corrects it (`is_corrected_by`).
+    What stands inside one, such as quoted output, is no other; but at the left margin of its tail one that is whole and
+    tells another state, and no success, corrects it.
     """
     seen = unframed(uncommented(lines))
     # Those that are neither fenced nor JSON go on until the next one, or the end.
@@ -561,7 +553,13 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
         return next((each for each in open_ones if each.first <= line < each.end), None)
 
     def put(first: int, end: int, made: Opened | None, within: _Placed | None) -> None:
-        if made is not None and (isinstance(made.document, Return) if within is None else within.is_corrected_by(made)):
+        if made is None or not isinstance(made.document, Return):
+            return
+        own = within.read.document if within is not None else None
+        # A success may be what a good return would have been: nothing gets better by it.
+        if isinstance(own, Return) and made.document.outcome in (None, Outcome.COMPLETED, own.outcome):
+            return
+        if own is None or made.complete:
             found.append(_Placed(first, end, made))
 
     for fence in blocks(lines)[1][:_FENCES]:
