@@ -101,15 +101,13 @@ async def test_a_recording_plays_steps_and_goes_back(screen: Screen) -> None:
 
 AT = 1_800_000_000.0
 RUN = {"source": "claude-code", "parent_session": None, "state": "working", "place": "/s.jsonl", "started_at": AT}
-REQUEST = {
-    **{"request_id": "0" * 32, "source": "claude-code", "session_id": "s1", "nonce": "n", "kind": "permission"},
-    **{"tool": "Bash", "input": "{}", "input_sha256": "0" * 64, "shown": "make seeds", "actions": ["allow", "deny"]},
-    **{"asked_at": AT + 30, "stage": "answered elsewhere", "ended_at": AT + 60},
-}
+REQUEST = {"request_id": "0" * 32, "source": "claude-code", "session_id": "s1", "nonce": "n", "kind": "permission"}
+REQUEST |= {"tool": "Bash", "input": "{}", "input_sha256": "0" * 64, "shown": "make seeds"}
+ENDED = {"asked_at": AT + 30, "stage": "answered elsewhere", "ended_at": AT + 60, "actions": ["allow", "deny"]}
 ASKED = [
     {"agentwatch_recording": 1, "workspace": "shop"},
     {"at": AT, "path": "s1", "run": RUN | {"session_id": "s1", "title": "Sow.", "updated_at": AT}},
-    {"at": AT + 60, "path": "0" * 32, "request": REQUEST},
+    {"at": AT + 60, "path": "0" * 32, "request": REQUEST | ENDED},
     {"at": AT + 90, "path": "s2", "run": RUN | {"session_id": "s2", "title": "Reap.", "updated_at": AT + 90}},
 ]
 
