@@ -7,7 +7,7 @@ import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
-from tests.journeys.driver import Screen, journey
+from tests.journeys.driver import DEADLINE, Screen, journey
 from tests.journeys.made import FAILED, handoff, returned
 
 SSH = f"""#!/bin/sh
@@ -22,12 +22,11 @@ FAR = {"~/bin/ssh": SSH} | {f"~/far/{name}": text for name, text in (FAILED | DO
 async def run(*words: str | Path) -> tuple[int | None, str]:
     """Run a command: how it ended, and what it printed."""
     process = await asyncio.create_subprocess_exec(*words, stdout=PIPE)
-    try:
-        printed, _ = await asyncio.wait_for(process.communicate(), 30)
-    finally:
-        if process.returncode is None:
-            process.kill()
-    return process.returncode, printed.decode()
+    end = asyncio.create_task(process.communicate())
+    if not (await asyncio.wait([end], timeout=DEADLINE))[0]:
+        process.kill()
+        raise AssertionError(f"did not end: {words}")
+    return process.returncode, end.result()[0].decode()
 
 
 async def wait(screen: Screen, task: str) -> tuple[int | None, str]:
