@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     # Each takes a while to load, and few workspaces hold all of them.
     from agentwatch.contracts.fields import Model
     from agentwatch.contracts.handoff import HandoffPacket
-    from agentwatch.contracts.report import Report
+    from agentwatch.contracts.json_returns import Report, ReturnMeta, SubagentReturn
     from agentwatch.contracts.return_format import ReturnFormat
-    from agentwatch.contracts.return_meta import ReturnMeta
-    from agentwatch.contracts.subagent_return import SubagentReturn
 
 MAX_CLAIMS: Final = 1_000
 """Claims of one return that are checked; one more says that there were more."""
@@ -138,7 +136,7 @@ def _told_by(opened: Opened | None) -> Told:
         is_cited = document.contract is Contract.RETURN_FORMAT
         cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None
         return Told(document, tuple(_of_return(document, model)), cited)
-    if opened.contract is not Contract.HANDOFF_PACKET:
+    if document.contract is not Contract.HANDOFF_PACKET:
         return Told()
     packet = cast("HandoffPacket", model)
     demands = Demands(
