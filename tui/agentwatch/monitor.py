@@ -113,7 +113,7 @@ class Monitor(Watched):
         if inspects:
             asked = (self.content, parsed, self.transcript)
             self._inspector = Inspector(workspace, *asked, pruned=settings.pruned, in_sight=self._seen)
-            source.hear(self._inspector.stir)
+            source.hear(self._inspector.wake)
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox
         self._open_codex = open_codex

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
-from agentwatch.evidence.claims import ClaimKind, Stated, Tell, claims_of, limit_of, tell
+from agentwatch.evidence.claims import ClaimKind, ReadClaims, Stated, claims_of, limit_of, read_claims
 from agentwatch.evidence.disk import MISSING, ClaimedPlace, Disk, DiskFacts, FileKind, beside, place_of, trace
 from agentwatch.evidence.git import SLACK, Elsewhere, GitFacts, GitView, elsewhere, look, renames
 from agentwatch.evidence.log import is_document
@@ -96,11 +96,11 @@ class _Key(NamedTuple):
 
 
 class Checker:
-    """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread. `tell` may know
+    """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread. `read` may know
     already what a file says."""
 
-    def __init__(self, workspace: Path, *, git_seconds: float = SECONDS, tell: Tell = tell) -> None:
-        self._tell = tell
+    def __init__(self, workspace: Path, *, git_seconds: float = SECONDS, read: ReadClaims = read_claims) -> None:
+        self._read = read
         self._workspace = os.path.realpath(workspace)
         self._git_seconds = git_seconds
         self._had_git = False
@@ -146,7 +146,7 @@ class Checker:
             request.handoff_name,
             stored=request.stored,
             judge=log.judge if log is not None and log.is_there else None,
-            tell=self._tell,
+            read=self._read,
         )
         places = [place_of(one.claim.path, self._workspace) if one.names_file else None for one in stated]
         handoff = place_of(to_name(request.handoff_name), self._workspace).relative if request.handoff_name else None

@@ -82,7 +82,7 @@ class Demands(NamedTuple):
     constraints: tuple[str, ...] = ()
 
 
-class Told(NamedTuple):
+class DocumentClaims(NamedTuple):
     """The part of one document that is held against the evidence; of what is no return, `returned` is None.
 
     `cited` is the evidence that a return cites, None where its contract has no section for that.
@@ -100,7 +100,7 @@ class ParsedClaims:
 
     def __init__(self, room: int = 64 * 1024 * 1024) -> None:
         self._room = room
-        self._known: dict[str, tuple[str, Told]] = {}
+        self._known: dict[str, tuple[str, DocumentClaims]] = {}
 
     def read(self, text: str, name: str) -> Reading | None:
         """Recognise a text, as `read_document` does."""
@@ -109,35 +109,35 @@ class ParsedClaims:
             return None
         self._room -= len(text)
         if self._room > 0:
-            self._known[name] = text, _told_by(opened)
+            self._known[name] = text, _claims_by(opened)
         return opened.reading
 
-    def tell(self, text: str, name: str) -> Told:
+    def claims(self, text: str, name: str) -> DocumentClaims:
         """The claims of a text, by what was parsed where it was."""
         known = self._known.get(name)
-        return known[1] if known is not None and known[0] == text else tell(text, name)
+        return known[1] if known is not None and known[0] == text else read_claims(text, name)
 
 
-def tell(text: str, name: str) -> Told:
+def read_claims(text: str, name: str) -> DocumentClaims:
     """The claims of the text of a file. Never raises."""
-    return _told_by(read_and_open(text, name))
+    return _claims_by(read_and_open(text, name))
 
 
-Tell = Callable[[str, str], Told]
+ReadClaims = Callable[[str, str], DocumentClaims]
 Judge = Callable[..., "list[Held]"]
 """Holds a text against the log of what was done; with `prose` and `demanded` as `statements.judge_text` has them."""
 
 
-def _told_by(opened: Opened | None) -> Told:
+def _claims_by(opened: Opened | None) -> DocumentClaims:
     if opened is None:
-        return Told()
+        return DocumentClaims()
     document, model = opened.document, opened.model
     if isinstance(document, Return):
         is_cited = document.contract is Contract.RETURN_FORMAT
         cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None
-        return Told(document, tuple(_of_return(document, model)), cited)
+        return DocumentClaims(document, tuple(_of_return(document, model)), cited)
     if document.contract is not Contract.HANDOFF_PACKET:
-        return Told()
+        return DocumentClaims()
     packet = cast("HandoffPacket", model)
     demands = Demands(
         tuple(one.path for one in packet.deliverables or () if one.must_create and one.path),
@@ -145,7 +145,7 @@ def _told_by(opened: Opened | None) -> Told:
         tuple(one for one in packet.success_criteria or () if one.strip()),
         tuple(packet.constraints or ()),
     )
-    return Told(demands=demands)
+    return DocumentClaims(demands=demands)
 
 
 _NOTHING: Final = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
@@ -221,24 +221,24 @@ def claims_of(
     *,
     stored: bool = False,
     judge: Judge | None = None,
-    tell: Tell = tell,
+    read: ReadClaims = read_claims,
 ) -> list[Stated]:
     """The claims of a return, and what its handoff demands of it; nothing where the text is no return. Never raises.
 
     Names are paths relative to the workspace. `stored`: both are what a session handed over and back. `judge` holds
     what is said of commands against the log, None where there is none.
     """
-    told = Told() if stored else tell(returned_text, returned_name)
+    told = DocumentClaims() if stored else read(returned_text, returned_name)
     if told.returned is None:
         # The text of a transcript has prose or a fence around the return.
-        told = _told_by(read_and_open(returned_text, returned_name, embedded=True))
+        told = _claims_by(read_and_open(returned_text, returned_name, embedded=True))
     if told.returned is None:
         return []
     found = [one for stated in told.stated for one in _resolved(stated, judge)]
     if handoff_text is not None:
         name = handoff_name or "handoff.json"
-        demands = tell(handoff_text, name).demands
-        demands = demands or _told_by(read_and_open(handoff_text, name, handed_over=True)).demands
+        demands = read(handoff_text, name).demands
+        demands = demands or _claims_by(read_and_open(handoff_text, name, handed_over=True)).demands
         found += demanded_of(demands or Demands(), told.cited, told.returned.outcome, returned_text, judge)
     removed = set(_removed_in(returned_text))
     claims: dict[tuple[object, ...], Stated] = {}

@@ -98,7 +98,7 @@ class Inspector(Background[Sequence[Checks]]):
     """Checks claims in its own thread, from `start` to `stop`.
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
-    thread may call them. `parsed` may know already what a file claims. Of what happens in `pruned` directories `stir`
+    thread may call them. `parsed` may know already what a file claims. Of what happens in `pruned` directories `wake`
     is not told. The tasks `in_sight` are checked first.
     """
 
@@ -164,7 +164,7 @@ class Inspector(Background[Sequence[Checks]]):
                 self._wanted[target.task_id] = target
             self._news.notify()
 
-    def stir(self, hears: bool) -> None:
+    def wake(self, hears: bool) -> None:
         """Something may have happened to a file; `hears`: it is told of all that does. Any thread may call it."""
         if not (hears and self._hears and self._stirred):
             with self._news:
@@ -268,9 +268,9 @@ class Inspector(Background[Sequence[Checks]]):
         if self._checker is None:
             # In the inspector's thread: the models of the contracts take as long to load as a screen to appear.
             from agentwatch.evidence.checker import Checker
-            from agentwatch.evidence.claims import tell
+            from agentwatch.evidence.claims import read_claims
 
-            self._checker = Checker(self._workspace, tell=tell if self._parsed is None else self._parsed.tell)
+            self._checker = Checker(self._workspace, read=read_claims if self._parsed is None else self._parsed.claims)
         requests = [(target, request) for target in targets if (request := self._request(target)) is not None]
         results = self._checker.check([request for _, request in requests])
         news: list[Checks] = []
