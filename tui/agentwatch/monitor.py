@@ -16,8 +16,7 @@ from agentwatch.background import keys_first
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Requested, Tick
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Checks
+from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
@@ -27,10 +26,11 @@ from agentwatch.watched import Watched, rules_of
 if TYPE_CHECKING:
     import asyncio
 
-    # These take a while to load, and the first frame needs none of them.
-    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.face import OperatorDesk
-    from agentwatch.evidence.one_look import OneLook
+    from agentwatch.evidence.claims import ParsedClaims
+
+    # These take a while to load, and the first frame needs none of them.
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
 
@@ -62,7 +62,7 @@ class _Turn(Enum):
 class Monitor(Watched):
     """A workspace being watched: its tree, its health, the texts of its documents.
 
-    With `inspects`, the claims of the returns are held against the disk and git; `one_look` may know what files say.
+    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
     records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
@@ -80,11 +80,11 @@ class Monitor(Watched):
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        one_look: OneLook | None = None,
+        parsed: ParsedClaims | None = None,
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
-        open_shelf: Callable[[], Shelf] | None = None,
+        open_shelf: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = float("-inf"),
@@ -111,9 +111,9 @@ class Monitor(Watched):
         waits for one slice instead of one of each."""
         self._inspector: Inspector | None = None
         if inspects:
-            asked = (self.content, one_look, self.transcript)
+            asked = (self.content, parsed, self.transcript)
             self._inspector = Inspector(workspace, *asked, pruned=settings.pruned, in_sight=self._seen)
-            source.hear(self._inspector.stir)
+            source.hear(self._inspector.wake)
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox
         self._open_codex = open_codex
@@ -230,7 +230,7 @@ class Monitor(Watched):
         if self._keeper is not None:
             if self._has_recalled and (known := self._source.known()):
                 # Else the source knows nothing yet of what the history has.
-                self._keeper.keep_files(known)
+                self._keeper.record_files(known)
             self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
@@ -271,13 +271,13 @@ class Monitor(Watched):
             self.inbox = self._open_inbox()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
-            self._take_all(self.shelf.look())
+            self._take_all(self.shelf.read_changes())
         if self._remembers:
-            from agentwatch.history.keeper import recall
+            from agentwatch.history.store import recall
 
             recalled = recall(self.workspace)
             self._forgotten = recalled.notice
-            self._source.remember(recalled.files, recalled.looked_at)
+            self._source.remember(recalled.files, recalled.watched_at)
             # Who is not to know of requests is not told of those that were, either.
             is_told = self._open_inbox is not None
             self._take_all(one for one in recalled.events if is_told or not isinstance(one, Requested))
