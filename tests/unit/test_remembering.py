@@ -260,7 +260,8 @@ async def test_what_the_source_hands_over_last_is_in_the_history_before_its_file
         def stop(self) -> None:
             loop.call_soon_threadsafe(time.sleep, 0.2)
             (workspace / "late.handoff.json").write_text(packet("late"), "utf-8")
-            while "late.handoff.json" not in self.known():
+            # It may be read while it is still empty.
+            while (late := self.known().get("late.handoff.json")) is None or late.shown is None:
                 time.sleep(0.001)
             super().stop()
 
