@@ -41,8 +41,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert load(written(tmp_path, text)) == Settings(
         enforcement="lenient",
         stale_after=30,
-        max_retries=2,
-        expires_after=3600,
+        retry_max_retries=2,
+        retry_expires_after=3600,
         low_confidence=0.7,
         pruned=frozenset({"build-*"}),
         max_bytes=4096,

@@ -335,7 +335,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
 
     if not settings.read_only:
         remove_old_cache()
-    lifetime = timedelta(seconds=settings.expires_after)
+    lifetime = timedelta(seconds=settings.retry_expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
 

@@ -153,5 +153,5 @@ def _desk_of(
     from agentwatch.remote.desk import RemoteDesk
 
     queue = timedelta(seconds=settings.remote_queue) if settings.remote_queue else None
-    lifetime = timedelta(seconds=settings.expires_after)
+    lifetime = timedelta(seconds=settings.retry_expires_after)
     return RemoteDesk(host, workspace_id, place, queue=queue, lifetime=lifetime, passphrase=passphrase)

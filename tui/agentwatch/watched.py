@@ -262,7 +262,7 @@ def rules_of(settings: Settings, history_before: float = float("-inf")) -> Rules
     return Rules(
         strict=settings.strict,
         stale_after=settings.stale_after,
-        max_retries=settings.max_retries,
+        max_retries=settings.retry_max_retries,
         low_confidence=settings.low_confidence,
         demands=settings.require_contract,
         history_before=history_before,
