@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.disk import TEMPORARY, Directory, Disk, LockedError, NotRegularError
-from agentwatch.private_directory import PrivateDirectory
+from agentwatch.disk import TEMPORARY, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
 
 
 def test_a_published_file_replaces_nothing(tmp_path: Path) -> None:

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from agentwatch.aside import NAME as PUT_ASIDE
 from agentwatch.config import Settings
-from agentwatch.dot_directory import NAME as DOT
+from agentwatch.disk import DOT
 from agentwatch.evidence.commits import Commits
 from agentwatch.far import far_monitor, fleet_of
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, has_row
-from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.places import Place, Places, names_of
-from agentwatch.presence import first_watched, note_first_watch
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.sources.source import CombinedSource, Source
 from agentwatch.sources.worktrees import NoRepositoryError, Worktrees, made_at
+from agentwatch.state import first_watched, is_there, record_first_watch, state_directory, user_home
 
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
@@ -108,7 +107,7 @@ def monitor_of(
 
     def open_shelf() -> Shelf:
         if remembers and not settings.read_only:
-            note_first_watch(state_directory(workspace), first)
+            record_first_watch(state_directory(workspace), first)
         return shelf_of(workspace if remembers else None, settings)
 
     source = source_of(workspace, settings, selection, sessions, dates=True)
@@ -331,7 +330,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
 
     # Signatures take a while to load.
     from agentwatch.decisions.desk import Desk
-    from agentwatch.old_cache import remove_old_cache
+    from agentwatch.state import remove_old_cache
 
     if not settings.read_only:
         remove_old_cache()

@@ -5,14 +5,13 @@ The workspace has no say in them: agents write there, and one that could switch 
 # Annotations stand here as values: from them come the manual, the JSON schema, and what a file may say.
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 from agentwatch.errors import ConfigError
-from agentwatch.place import user_home
+from agentwatch.state import xdg_directory
 
 _PORT: Final = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 _DAY: Final = 86_400
@@ -262,10 +261,7 @@ SETTINGS: Final[Mapping[str, Kind]] = {
 
 def config_directory(environment: Mapping[str, str] | None = None) -> Path:
     """`$XDG_CONFIG_HOME/agentwatch`, else `~/.config/agentwatch`. It need not exist."""
-    environment = os.environ if environment is None else environment
-    base = environment.get("XDG_CONFIG_HOME") or ""
-    # The specification says that a relative path in it is to be ignored.
-    return (Path(base) if Path(base).is_absolute() else user_home() / ".config") / "agentwatch"
+    return xdg_directory("XDG_CONFIG_HOME", ".config", environment)
 
 
 def load(path: Path | None = None) -> Settings:

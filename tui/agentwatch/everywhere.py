@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from agentwatch.place import user_home
 from agentwatch.places import Place, Places, names_of
 from agentwatch.sources.sessions.alive import AliveSessions, workspaces_in
 from agentwatch.sources.sessions.projects import holds
+from agentwatch.state import user_home
 from agentwatch.view.words import plural
 
 _MOST: Final = 40

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.config import Settings
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory
 from agentwatch.places import Place
+from agentwatch.state import state_directory
 from agentwatch.text import clean, complain
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ harmless to the terminal that shows them."""
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -45,16 +46,15 @@ def launcher() -> tuple[str, ...]:
 
 def called() -> tuple[str, ...]:
     """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
-    variables = os.environ.get("PATH"), os.environ.get("PYTHONPATH")
-    return _called(*variables, sys.argv[0], tuple(sys.path), os.getcwd())  # noqa: PTH109
+    return _called(os.environ.get("PATH"), sys.argv[0])
 
 
 @lru_cache(maxsize=1)
-def _called(*_on: object) -> tuple[str, ...]:
-    """The same, once for all that it depends on: a list of what waits asks for each of its lines."""
-    if shutil.which("agentwatch"):
+def _called(path: str | None, program: str) -> tuple[str, ...]:
+    """Found once: a list of what waits asks for each of its lines."""
+    if shutil.which("agentwatch", path=path):
         return ("agentwatch",)
-    script = Path(sys.argv[0]).absolute()
+    script = Path(program).absolute()
     return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
 
 
@@ -109,9 +109,5 @@ def command_line(words: Sequence[str]) -> str:
 
 def _bytes(word: str) -> str:
     """A format for `printf` in which nothing is special to it, to a shell or to a terminal."""
-    return "'" + "".join(_shown(byte) for byte in os.fsencode(word)) + "'"
-
-
-def _shown(byte: int) -> str:
-    character = chr(byte)
-    return character if character.isascii() and (character.isalnum() or character in " _./:,@") else f"\\{byte:03o}"
+    plain = re.compile(rb"[A-Za-z0-9 _./:,@]").match
+    return "'" + "".join(chr(byte) if plain(bytes([byte])) else f"\\{byte:03o}" for byte in os.fsencode(word)) + "'"

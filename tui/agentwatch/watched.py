@@ -15,10 +15,10 @@ from agentwatch.delegation.rules import Limits, Rules
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.place import state_directory
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Health, Problem
 from agentwatch.sources.source import Source
+from agentwatch.state import state_directory
 
 if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.

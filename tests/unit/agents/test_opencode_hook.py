@@ -21,10 +21,9 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.place import state_directory
-from agentwatch.presence import shown
 from agentwatch.requests.box import Box
 from agentwatch.shell import launcher
+from agentwatch.state import shown, state_directory
 
 BASH: dict[str, Any] = {
     "id": "per_1",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.history.database import has_safe_log, kind_of
-from agentwatch.place import state_directory, workspace_id
+from agentwatch.state import state_directory, workspace_id
 
 TABLE = b"""\
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

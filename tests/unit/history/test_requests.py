@@ -24,9 +24,9 @@ from agentwatch.history.schema import NAME
 from agentwatch.history.store import History
 from agentwatch.history.story import story
 from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.playback import Playback
+from agentwatch.state import state_directory
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
 from tests.unit.delegation.events import tree_of
 

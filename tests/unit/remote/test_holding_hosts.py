@@ -10,7 +10,6 @@ from tests.broker import new_key
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.far import _tell_awaited
-from agentwatch.place import workspace_id
 from agentwatch.remote.address import parse
 from agentwatch.remote.copy import Epoch
 from agentwatch.remote.fleet import Fleet
@@ -18,6 +17,7 @@ from agentwatch.remote.frames import PROTOCOL, Hello, Workspace
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.link import Change, Link, Take
 from agentwatch.remote.source import RemoteSource
+from agentwatch.state import workspace_id
 
 
 class Quiet(Link):

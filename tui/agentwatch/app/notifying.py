@@ -20,8 +20,7 @@ from agentwatch.app.untold import Untold, alarm_keys
 from agentwatch.app.widgets.cells import summary
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
-from agentwatch.place import state_directory
-from agentwatch.presence import claim_alarms
+from agentwatch.state import claim_alarms, state_directory
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, plural, program_of, question_at
 

@@ -16,9 +16,8 @@ from agentwatch.aside.records import Book, Kind, NoRecordError, Record, is_recor
 from agentwatch.background import Background
 from agentwatch.delegation.aside import Put
 from agentwatch.delegation.events import Event, Looked, Noted
-from agentwatch.disk import DISK, Directory, Disk
+from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
 from agentwatch.errors import AgentwatchError
-from agentwatch.private_directory import PrivateDirectory
 from agentwatch.sources.files.bell import BELL
 
 _LARGEST: Final = 32 * 1024 * 1024

@@ -8,7 +8,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch import exit_codes
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import (
     PATH,
@@ -53,7 +52,8 @@ _TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
     "pending [PATH ...]", "print what needs you, and the command that answers it", PLACES,
     flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
     flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
-    flag("--json", "print JSON (schema_version 1)"), *SESSIONS, codes=exit_codes.OF_PENDING,
+    flag("--json", "print JSON (schema_version 1)"), *SESSIONS,
+    codes="exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage",
 )  # fmt: skip
 def _pending(options: argparse.Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
@@ -99,7 +99,10 @@ def _pending(options: argparse.Namespace) -> int:
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
     argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
     argument("--attempt", "N", "the one that you looked at; refused if it is another", type=int),
-    flag("--yes", "do not ask"), codes=exit_codes.OF_DECIDE,
+    flag("--yes", "do not ask"),
+    codes="exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, and"
+    " differently, 7"
+    " the return is not the one you looked at, 2 wrong usage, or the key or the disk refused",
 )  # fmt: skip
 def _decide(options: argparse.Namespace) -> int:
     """Decide about the latest attempt of a task, after one more question."""
@@ -150,7 +153,10 @@ def _withdraw(task_id: str, target: Path | Address, settings: Settings) -> int:
             argument("--option", "TEXT", "answer its question, with an option of it or your own words; again for the"
                      " next question; several choices a line each", action="append"), required=True),
     argument("--rule", "RULE", "with --allow: what else is allowed for the rest of its session, as the request has it"),
-    flag("--yes", "do not ask"), codes=exit_codes.OF_ANSWER,
+    flag("--yes", "do not ask"),
+    codes="exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an"
+    " answer any"
+    " more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused",
 )  # fmt: skip
 def _answer(options: argparse.Namespace) -> int:
     """Answer a permission or a question of a program that waits for it, after one more question."""
@@ -178,7 +184,8 @@ def _answer(options: argparse.Namespace) -> int:
     argument("--where", "QUERY", "all that match instead: 'is:needs-you since:1d'", default=""),
     flag("--undo", "take back what was put aside last, here or on the screen"),
     argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, default=None),
-    flag("--yes", "do not ask"), codes=exit_codes.OF_ACK,
+    flag("--yes", "do not ask"),
+    codes="exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written",
 )  # fmt: skip
 def _ack(options: argparse.Namespace) -> int:
     """Acknowledge what a task asks: it asks no more until it changes. With --for, only snooze it. This approves
@@ -204,7 +211,9 @@ def _ack(options: argparse.Namespace) -> int:
     argument("--timeout", "S", f"how long to wait at most; 0 looks once (default: {_WAIT_SECONDS:g})",
              type=float, default=_WAIT_SECONDS),
     argument("--attempt", "N", "which attempt (default: the latest that is seen)", type=int),
-    flag("--json", "the JSON on one line"), codes=exit_codes.OF_WAIT,
+    flag("--json", "the JSON on one line"),
+    codes="exit codes: 0 decided, 3 pending: call again, 4 the decision has expired: the operator must decide again,"
+    " 5 pending, and fake decisions were refused: call again, 8 nothing is asked of the operator: go on, 2 wrong usage",
 )  # fmt: skip
 def _wait(options: argparse.Namespace) -> int:
     """Wait for the operator's decision about a task, and print it as JSON."""
@@ -229,7 +238,9 @@ def _wait(options: argparse.Namespace) -> int:
 @_AGENTS(
     "claim DECISION", "claim it, so that only one carries it out",
     argument("decision", "DECISION", "its decision_id, 32 hex digits"), PATH,
-    argument("--by", "NAME", "who you are, for the others (default: user and process)"), codes=exit_codes.OF_CLAIM,
+    argument("--by", "NAME", "who you are, for the others (default: user and process)"),
+    codes="exit codes: 0 it is yours to carry out, 6 somebody else has it, 3 there is no such decision (yet), 4 it has"
+    " expired, 5 a fake was refused, 2 wrong usage, or nothing can be written",
 )  # fmt: skip
 def _claim(options: argparse.Namespace) -> int:
     """Claim a decision before you carry it out: exactly one of all who ask gets it."""

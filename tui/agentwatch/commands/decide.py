@@ -9,7 +9,6 @@ from functools import partial
 from getpass import getpass
 from typing import TYPE_CHECKING
 
-from agentwatch import exit_codes
 from agentwatch.commands.confirming import confirmed
 from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
 from agentwatch.composition import check_claims
@@ -23,7 +22,7 @@ from agentwatch.decisions.ledger import NAME as LEDGER
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.errors import UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.keeper import recall_text
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
@@ -43,7 +42,7 @@ Look = Callable[..., Monitor]
 def decide(
     look: Look, task_id: str, wish: Wish, *, settings: Settings, seen: tuple[int | None, str | None], yes: bool
 ) -> int:
-    """Decide about the latest attempt of a task. Returns one of `exit_codes`.
+    """Decide about the latest attempt of a task. Returns one of `ExitCode`.
 
     `seen` are the number of the attempt that the operator looked at and the sha256 of its return ("none" where there
     was none), None if they are not known. Raises DecisionError.
@@ -70,7 +69,7 @@ def decide(
             raise AlreadyDecidedError(entry.record)
         say(f"recorded before: {_by(entry.record)}; decision {subject.decision_id}")
         _look_around(desk)
-        return exit_codes.DONE
+        return ExitCode.DONE
     reason = policy.refusal(task, wish.action, plain_params(wish, task), wish.note)
     if reason is not None:
         raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
@@ -88,7 +87,7 @@ def decide(
         say(line)
     if not yes and not confirmed("Record this decision?"):
         say("nothing is recorded")
-        return exit_codes.NOT
+        return ExitCode.NOT
     returned = _returned(monitor, settings, task, look)
     why_locked = desk.why_locked()
     if why_locked is not None and desk.keys.in_keyring:
@@ -96,7 +95,7 @@ def decide(
     _tell(desk.decide(subject, wish.action, params, returned=returned, note=wish.note))
     if not settings.read_only:
         _look_around(desk)
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def withdraw(desk: RemoteDesk, task_id: str) -> int:
@@ -108,7 +107,7 @@ def withdraw(desk: RemoteDesk, task_id: str) -> int:
         complain(sentence)
     if not back and not late:
         complain(f"nothing that was decided about {quoted(task_id)} waits here")
-    return exit_codes.DONE if back and not late else exit_codes.NOT
+    return ExitCode.DONE if back and not late else ExitCode.NOT
 
 
 def passphrase() -> Callable[[], str] | None:

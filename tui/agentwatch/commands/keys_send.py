@@ -6,11 +6,10 @@ import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from agentwatch import exit_codes
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
-from agentwatch.errors import UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.ssh import command, reason
 from agentwatch.shell import command_line
 from agentwatch.text import clean, complain, say
@@ -39,7 +38,7 @@ def send(keys: Keys, addresses: Sequence[Address], name: str | None, program: Se
         say(f"next, to watch and decide there: agentwatch {watched}")
         relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
         say(f"a sandbox that only dials out: {relay}")
-    return exit_codes.NOT if failed else exit_codes.DONE
+    return ExitCode.NOT if failed else ExitCode.DONE
 
 
 def _is_trusted_at(address: Address, words: list[str], program: Sequence[str]) -> bool:

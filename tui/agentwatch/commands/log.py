@@ -26,9 +26,9 @@ from agentwatch.history.export import lines, write
 from agentwatch.history.log import Change, StateChanges, document, line
 from agentwatch.history.store import History
 from agentwatch.history.story import story
-from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health, Problem, complain_of
 from agentwatch.sources.source import Source
+from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, say
 from agentwatch.view.words import older_words
 from agentwatch.watched import rules_of

@@ -13,8 +13,7 @@ from agentwatch.demo.child import Child
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.place import state_directories
-from agentwatch.scratch import scratch_directory
+from agentwatch.state import scratch_directory, state_directories
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType

@@ -19,9 +19,8 @@ from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.identity import agent_of
 from agentwatch.delegation.problems import ARTIFACT_MISSING, DUPLICATE_RETURN
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.disk import Directory, NotRegularError, take_lock
-from agentwatch.dot_directory import NAME as DIRECTORY
-from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory
+from agentwatch.disk import DOT as DIRECTORY
+from agentwatch.disk import Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
 
 NAME: Final = "errors.json"
 LIMIT: Final = 1_000
@@ -113,7 +112,6 @@ def _append(directory: Directory, failures: Sequence[Failure]) -> None:
             known.add(_key(entry))
             new.append(entry)
     if new:
-        ignore_ourselves(directory)
         kept = [*entries, *new][-LIMIT:]
         # Entries that somebody else put there may be of any size; what is too large would not be read again.
         while len(text := _text(kept)) > _MAX_BYTES:
@@ -194,7 +192,7 @@ def _set_aside(directory: Directory) -> None:
     for number in range(1, _MOST_ASIDE + 1):
         aside = f"errors.broken-{number}.json"
         try:
-            directory.look(aside)
+            directory.status(aside)
         except FileNotFoundError:
             with suppress(FileNotFoundError):
                 directory.move(NAME, directory, aside)

@@ -19,8 +19,8 @@ from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.database import last_written
 from agentwatch.history.errors_file import Failure, append, failures
 from agentwatch.history.store import History
-from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
+from agentwatch.state import state_directory
 
 _TOGETHER: Final = 1_000
 """Observations that are recorded in one transaction."""

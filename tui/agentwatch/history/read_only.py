@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 from agentwatch.history.database import UnusableError, configure, examine, is_damage
 from agentwatch.history.schema import NAME, SCHEMA_VERSION
-from agentwatch.scratch import scratch_directory
+from agentwatch.state import scratch_directory
 
 _BUSY_MS: Final = 1_000
 _ATTEMPTS: Final = 5

@@ -21,9 +21,9 @@ from agentwatch.history.read_only import Snapshot, open_snapshot
 from agentwatch.history.recording import Note, Recorder
 from agentwatch.history.room import superseded
 from agentwatch.history.shapes import parsed, request_of
-from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import fingerprint_of, numbers_in
+from agentwatch.state import state_directory
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Compressed texts that are kept: some fifty thousand returns."""
