@@ -22,7 +22,7 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors
 from agentwatch.places import Place
-from agentwatch.sources.health import Health, Problem
+from agentwatch.sources import Health, Problem
 
 WHY = "build2 cannot be reached: ssh: connect to host build2 port 22: Connection refused"
 DOWN = Health("degraded", WHY, problems=(Problem("files", "build2", WHY),))

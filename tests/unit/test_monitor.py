@@ -16,8 +16,8 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.aside import Aside
 from agentwatch.delegation.events import Event
 from agentwatch.monitor import Monitor, Update
+from agentwatch.sources import Batch, Health
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.health import Batch, Health
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, meta, returned
 
 LIVE = Health("live", "")

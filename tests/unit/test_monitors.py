@@ -20,7 +20,7 @@ from agentwatch.delegation.events import Lost
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors
 from agentwatch.places import Place, names_of
-from agentwatch.sources.health import FILES, Health, Problem, health_of
+from agentwatch.sources import FILES, Health, Problem, health_of
 from agentwatch.state import is_shown, state_directory
 from tests.app.deciding import handoff, returned
 from tests.app.scenes import LIVE, ToldSource

@@ -13,7 +13,7 @@ from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
 from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.sources.health import Batch, Health
+from agentwatch.sources import Batch, Health
 from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.events import Recorder, handoff, meta, returned

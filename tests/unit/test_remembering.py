@@ -19,9 +19,9 @@ from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.history.keeper import Keeper, recall
 from agentwatch.monitor import Monitor
+from agentwatch.sources import Batch
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.health import Batch
 from agentwatch.view.document import tree_document
 from tests.unit.history.recorded import META, meta, packet
 

@@ -17,11 +17,11 @@ from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, has_row
 from agentwatch.places import Place, Places, names_of
+from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
-from agentwatch.sources.source import CombinedSource, Source
 from agentwatch.sources.worktrees import NoRepositoryError, Worktrees, made_at
 from agentwatch.state import first_watched, is_there, record_first_watch, state_directory, user_home
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
-    from agentwatch.sources.health import Problem
+    from agentwatch.sources import Problem
     from agentwatch.sources.sessions.selection import Selection
 
 

@@ -18,8 +18,7 @@ from agentwatch.delegation.events import Event, Requested, Tick
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Inspector
 from agentwatch.evidence.targets import Checks
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import Source
+from agentwatch.sources import Batch, Health, Source
 from agentwatch.state import state_directory
 from agentwatch.view.words import older_words
 from agentwatch.watched import Watched, rules_of

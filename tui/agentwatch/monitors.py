@@ -17,8 +17,7 @@ from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import Task, Version
 from agentwatch.monitor import Monitor, Update
 from agentwatch.places import SEARCH_SECONDS, Place, Places, Search
-from agentwatch.sources.health import FILES, Health, Problem, health_of, together
-from agentwatch.sources.source import CombinedSource
+from agentwatch.sources import FILES, CombinedSource, Health, Problem, health_of, together
 from agentwatch.state import shown, state_directory
 from agentwatch.text import words_of
 from agentwatch.view.words import plural

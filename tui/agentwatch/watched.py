@@ -15,9 +15,8 @@ from agentwatch.delegation.rules import Limits, Rules
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.sources import Health, Problem, Source
 from agentwatch.sources.files.names import to_name
-from agentwatch.sources.health import Health, Problem
-from agentwatch.sources.source import Source
 from agentwatch.state import state_directory
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.wire import Signer
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import CombinedSource
+from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
 
 SIGNER = Signer(SigningKey(Ed25519PrivateKey.generate()))

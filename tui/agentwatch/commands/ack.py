@@ -18,7 +18,7 @@ from agentwatch.delegation.sums import below
 from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.times import ago, clock

@@ -19,7 +19,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.export import write_new
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural

@@ -25,7 +25,7 @@ from agentwatch.delegation.task import State, Task, Version
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.keeper import recall_text
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:

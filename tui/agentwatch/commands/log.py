@@ -26,8 +26,7 @@ from agentwatch.history.export import lines, write
 from agentwatch.history.log import Change, StateChanges, document, line
 from agentwatch.history.store import History
 from agentwatch.history.story import story
-from agentwatch.sources.health import Batch, Health, Problem, complain_of
-from agentwatch.sources.source import Source
+from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, say
 from agentwatch.view.words import older_words

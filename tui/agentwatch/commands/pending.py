@@ -22,7 +22,7 @@ from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import ExitCode
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, exact, indented, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view.plain import shown

@@ -20,7 +20,7 @@ from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, 
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
 from agentwatch.errors import ExitCode
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentwatch.demo.asker import Asker
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.requests.source import Inbox
-    from agentwatch.sources.source import Source
+    from agentwatch.sources import Source
 
 PAUSE_SECONDS: Final = 60.0
 """How long the last state stays before the session starts over, counted from the last key that is pressed; real

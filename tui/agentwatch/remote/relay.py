@@ -41,7 +41,7 @@ from agentwatch.remote.link import LinkState, RelayEnd
 from agentwatch.remote.observed import Told, fields_of, is_told, observation_of
 from agentwatch.remote.outcomes import Outcome
 from agentwatch.remote.wire import Signer, unpack
-from agentwatch.sources.health import Problem, health_of
+from agentwatch.sources import Problem, health_of
 from agentwatch.state import shown, state_directory, workspace_id
 from agentwatch.text import words_of
 from agentwatch.watched import rules_of

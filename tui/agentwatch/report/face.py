@@ -19,7 +19,7 @@ from agentwatch.report.account import Account, DecisionLine, Elsewhere, Statemen
 from agentwatch.report.document import document, documents
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.state import is_there, state_directory
 from agentwatch.text import say
 

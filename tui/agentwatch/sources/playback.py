@@ -16,8 +16,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import Source
+from agentwatch.sources import Batch, Health, Source
 
 IDLE_SECONDS: Final = 2.0
 """The longest wait for the next observation, at speed 1."""

@@ -17,13 +17,13 @@ from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, task_of
 from agentwatch.delegation.standing import state_of
 from agentwatch.delegation.task import State, Task, Version
+from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.conversation import NOTHING
 from agentwatch.sources.claude_code.frames import cut_short
 from agentwatch.sources.claude_code.frames import handed_back as words_handed_back
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.transcript import Transcript
-from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.fields import number, text
 from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.tail import Line, Tail
