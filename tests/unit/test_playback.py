@@ -14,7 +14,7 @@ from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources import Batch, Health
-from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
+from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.events import Recorder, handoff, meta, returned
 from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
@@ -54,22 +54,26 @@ def played(playback: Playback) -> tuple[int, float]:
 
 
 def test_distances_are_those_of_the_recording_and_long_ones_are_shortened() -> None:
-    schedule = Schedule(at_times(1_000, 1_000.5, 1_000.5, 5_000, 5_001))
-    assert schedule.length == 0.5 + IDLE_SECONDS + 1
-    assert [schedule.due(number) for number in range(1, 6)] == [0, 0.5, 0.5, 2.5, 3.5]
-    assert [schedule.number_at(second) for second in (0, 0.4, 0.5, 2.4, 2.5, 9)] == [1, 1, 3, 3, 4, 5]
+    playback, time = playback_of(at_times(1_000, 1_000.5, 1_000.5, 5_000, 5_001))
+    shown = []
+    for passed in (0, 0.4, 0.1, 1.9, 0.1, 9):
+        time.passes(passed)
+        shown.append(playback.position.number)
+    assert shown == [1, 1, 3, 3, 4, 5]
 
 
 def test_in_a_shortened_wait_the_recorded_time_runs_faster() -> None:
-    schedule = Schedule(at_times(1_000, 1_010))
-    assert [schedule.time_at(1, second) for second in (0, 1, 2)] == [1_000, 1_005, 1_010]
-    assert schedule.time_at(2, 2) == 1_010
+    playback, time = playback_of(at_times(1_000, 1_010))
+    for at in (1_000, 1_005, 1_010):
+        assert playback.clock() == at
+        time.passes(IDLE_SECONDS / 2)
 
 
 def test_a_file_older_than_the_one_before_does_not_turn_time_back() -> None:
-    schedule = Schedule(at_times(1_000, 400, 1_001))
-    assert [schedule.due(number) for number in (1, 2, 3)] == [0, 0, 1]
-    assert schedule.time_at(2, 0) == 1_000
+    playback, time = playback_of(at_times(1_000, 400, 1_001))
+    assert played(playback) == (2, 1_000)
+    time.passes(1)
+    assert played(playback) == (3, 1_001)
 
 
 def test_nothing_cannot_be_played() -> None:
