@@ -53,7 +53,7 @@ class Host(Relay):
     def see(self, events: Iterable[Event], *, settled: bool = True) -> None:
         """These are observed."""
         self.monitor.health = Health("live", "", files=3)
-        self.monitor._take_all(events)
+        self.monitor._add(events)
         self.monitor.tree.settle()
         if settled:
             self.part._settled = 2

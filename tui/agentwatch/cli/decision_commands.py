@@ -60,10 +60,9 @@ def _pending(options: argparse.Namespace) -> int:
     workspaces, addresses = targets_of(options.paths, load())
     from agentwatch.commands.pending import print_pending
     from agentwatch.commands.several import print_each
-    from agentwatch.composition import shown_worktrees
+    from agentwatch.composition import connected, shown_worktrees
     from agentwatch.decisions.desk import Desk
-    from agentwatch.far import far_off
-    from agentwatch.places import Places
+    from agentwatch.workspaces import Places
 
     if options.past and options.acknowledged:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")
@@ -81,7 +80,7 @@ def _pending(options: argparse.Namespace) -> int:
         is_one = workspaces and not options.past
         return shown_worktrees(workspaces[0], load(), selection_of(options)) if is_one else Places(())
 
-    with far_off(addresses) as far:
+    with connected(addresses) as far:
         return print_each([*workspaces, *far.places], print_one, as_json=options.json, names=far.names, find=find)
 
 
@@ -114,10 +113,9 @@ def _decide(options: argparse.Namespace) -> int:
         return _withdraw(options.task, target, settings)
     from agentwatch.commands.decide import decide, passphrase
     from agentwatch.commands.decide_wish import Wish
-    from agentwatch.composition import desk_of
+    from agentwatch.composition import connected, desk_of
     from agentwatch.decisions.record import Mitigation
     from agentwatch.delegation.decision import OF_ATTEMPTS
-    from agentwatch.far import far_off
 
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
     mitigation = Mitigation(options.mitigation) if options.mitigation else None
@@ -128,7 +126,7 @@ def _decide(options: argparse.Namespace) -> int:
     )  # fmt: skip
     wishes: dict[str, Any] = {"seen": (options.attempt, options.return_sha256), "yes": options.yes}
     if isinstance(target, tuple):
-        with far_off([target]) as far:
+        with connected([target]) as far:
             monitor = far.scanned(far.only(target), settings, passphrase=passphrase())
             return decide(lambda **_: monitor, options.task, wish, settings=settings, **wishes)
     desk = desk_of(target, settings, passphrase())
@@ -139,9 +137,9 @@ def _withdraw(task_id: str, target: Path | Address, settings: Settings) -> int:
     if not isinstance(target, tuple):
         raise UsageError("what is decided here is recorded at once: nothing waits that could be taken back")
     from agentwatch.commands.decide import withdraw
-    from agentwatch.far import far_off
+    from agentwatch.composition import connected
 
-    with far_off([target]) as far:
+    with connected([target]) as far:
         return withdraw(far.desk(far.only(target), settings), task_id)
 
 
@@ -166,13 +164,13 @@ def _answer(options: argparse.Namespace) -> int:
     target = target_of(options.path, settings)
     from agentwatch.commands.answer import Wish, answer
     from agentwatch.commands.decide import passphrase
+    from agentwatch.composition import connected
     from agentwatch.delegation.decision import Action
-    from agentwatch.far import far_off
 
     action = Action.ALLOW if options.allow else Action.ANSWER if options.option is not None else Action.DENY
     wish = Wish(action, options.deny or "", tuple(options.option or ()), options.rule)
     if isinstance(target, tuple):
-        with far_off([target]) as far:
+        with connected([target]) as far:
             monitor = far.scanned(far.only(target), settings, passphrase=passphrase())
             return answer(monitor.workspace, options.request, wish, settings=settings, yes=options.yes, far=monitor)
     return answer(target, options.request, wish, settings=settings, yes=options.yes)
@@ -228,9 +226,9 @@ def _wait(options: argparse.Namespace) -> int:
     about: tuple[str, int | None] = options.task, options.attempt
     wishes: dict[str, Any] = {"timeout": options.timeout, "indent": None if options.json else 2}
     if isinstance(target, tuple):
-        from agentwatch.far import far_off
+        from agentwatch.composition import connected
 
-        with far_off([target]) as far:
+        with connected([target]) as far:
             return wait_for_host(far.source(far.only(target)), target.written, *about, **wishes)
     return wait(target, settings, _FOR_AGENTS, *about, **wishes)
 

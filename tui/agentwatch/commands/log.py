@@ -26,11 +26,11 @@ from agentwatch.history.export import lines, write
 from agentwatch.history.log import Change, StateChanges, document, line
 from agentwatch.history.store import History
 from agentwatch.history.story import story
+from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, say
 from agentwatch.view.words import older_words
-from agentwatch.watched import rules_of
 
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource

@@ -11,8 +11,9 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
 from agentwatch.sources import Batch, Health, Source
@@ -30,7 +31,8 @@ _JOIN_SECONDS: Final = 1.0
 Recorded = Seen | Gone | Ran | Requested
 
 
-class Position(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Position:
     """Where a playback is: after the observation `number` of `count`, at a recorded time in seconds since the epoch."""
 
     number: int

@@ -76,26 +76,28 @@ def worktrees_of(workspace: str) -> list[str]:
 
 
 class Worktrees:
-    """The other work trees of one repository, at each call as they are then; the workspace is a real path."""
+    """The other work trees of one repository, at each look as they are then; the workspace is a real path."""
 
-    def __init__(self, workspace: str) -> None:
-        self._workspace = workspace
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = workspace
         self._made: set[str] = set()
-        self.heard: list[str] = []
-        """The directories in which something happens before there are others; none where only time tells."""
 
-    def __call__(self) -> list[str]:
-        """Those that git was used in last first, and without those that it is still making: what it checks out is not
-        told from an agent's work then. Raises NoRepositoryError."""
-        self.heard = []
-        common = _repository(self._workspace)
-        others = _others(self._workspace, common)
+    def find(self) -> tuple[list[Path], list[Path]]:
+        """Those that git was used in last first, and the directories in which something happens before there are
+        others; none where only time tells. Raises NoRepositoryError.
+
+        Without those that git is still making: what it checks out is not told from an agent's work then.
+        """
+        common = _repository(str(self.workspace))
+        others = _others(str(self.workspace), common)
         # One that was made stays so: the next commit in it looks like the first checkout.
         self._made = {place for place, own in others.items() if place in self._made or not _is_being_made(own)}
+        heard: list[Path] = []
         if self._made == others.keys():
-            all_of_them = [] if common is None else [f"{common}/worktrees", *others, *others.values()]
-            self.heard = [one for one in (self._workspace, *all_of_them) if one != common]
-        return sorted(self._made, key=lambda place: -_changed_at(f"{others[place]}/index"))
+            every = [] if common is None else [f"{common}/worktrees", *others, *others.values()]
+            heard = [Path(one) for one in (str(self.workspace), *every) if one != common]
+        newest_first = sorted(self._made, key=lambda place: -_changed_at(f"{others[place]}/index"))
+        return [Path(place) for place in newest_first], heard
 
 
 def worktrees_below(workspace: str) -> list[str]:
