@@ -103,6 +103,8 @@ def workspace_at(path: str) -> Path:
     """The real path of a directory. Raises WorkspaceError."""
     from pathlib import Path  # not needed for --help
 
+    from agentwatch.shell import watch_workspace
+
     if "://" in path:
         raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
     try:
@@ -117,4 +119,6 @@ def workspace_at(path: str) -> Path:
         is_wrong = type(error) in reasons or isinstance(error, ValueError)
         give = "the directory that the agents work in" if is_wrong else "a directory that you can read and enter"
         raise WorkspaceError(f"{path}: {reason}; give {give}") from error
-    return Path(os.path.realpath(path))
+    workspace = Path(os.path.realpath(path))
+    watch_workspace(workspace)
+    return workspace

@@ -20,6 +20,7 @@ from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Inspector
 from agentwatch.evidence.targets import Checks
+from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.sources.files.names import to_name
 from agentwatch.state import state_directory
@@ -90,6 +91,8 @@ class Monitor:
         host: str = "",
     ) -> None:
         self.workspace, self.settings, self.host = workspace, settings, host
+        if not host:
+            watch_workspace(workspace)
         self.directory = str(workspace)
         """Its path on the machine that it is on, as far as that is known."""
         self.written = str(workspace)

@@ -22,6 +22,7 @@ from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, 
 from agentwatch.evidence.repository import find_repository
 from agentwatch.history.database import kind_of
 from agentwatch.history.store import History
+from agentwatch.shell import find_program
 from agentwatch.sources.files.names import pruning
 from agentwatch.sources.files.scan import walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
@@ -208,7 +209,7 @@ def _terminal() -> Iterator[Check]:
 
 
 def _git(workspace: Path) -> Check:
-    if shutil.which("git") is None:
+    if find_program("git") is None:
         return note("git", "not found: claims about changed files cannot be checked against it")
     try:
         repository = find_repository(os.path.realpath(workspace))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from agentwatch.decisions.others import Role, introduced
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import is_host
 from agentwatch.remote.nats_names import accounts, nkey_of
+from agentwatch.shell import find_program
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _host_of(introduction: str) -> tuple[str, PublicKey]:
 
 def _installed() -> tuple[int, int] | None:
     """The version of the server on this machine, None where there is none."""
-    program = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/sbin")
+    program = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin")
     if program is None:
         return None
     try:

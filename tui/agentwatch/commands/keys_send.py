@@ -11,7 +11,7 @@ from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.ssh import command, reason
-from agentwatch.shell import command_line
+from agentwatch.shell import command_line, resolve_command
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def _is_trusted_at(address: Address, words: list[str], program: Sequence[str]) -
     """Whether a host trusts the key from now on; it is said."""
     try:
         done = subprocess.run(  # noqa: S603  a list, and no shell here
-            command(address, words, program), capture_output=True, text=True, errors="replace", timeout=_SECONDS,
-            check=False,
+            resolve_command(command(address, words, program)),
+            capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         complain(f"{address.target}: it does not answer")
