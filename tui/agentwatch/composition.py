@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.aside import NAME as PUT_ASIDE
 from agentwatch.config import Settings
@@ -253,27 +253,9 @@ def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | 
     return found._replace(places=list(filter(is_shown, found.places)))
 
 
-class FoundTask(NamedTuple):
-    """A task, None where there is none, and what could not be read."""
-
-    task: Task | None
-    problems: Sequence[Problem]
-
-
-class Load(Protocol):
-    """Loads a workspace, with its history. Blocks, and writes nothing."""
-
-    def __call__(
-        self,
-        workspace: Path,
-        settings: Settings,
-        *,
-        desk: Desk | None = None,
-        inspects: bool = True,
-        dates: bool = False,
-    ) -> Monitor:
-        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false. `dates` as
-        `scanned` has it."""
+Load = Callable[..., Monitor]
+"""Loads a workspace by its path and the settings, with its history; takes `desk`, `inspects` and `dates` as `scanned`.
+Blocks, and writes nothing."""
 
 
 class Repeated:
@@ -290,13 +272,16 @@ class Repeated:
         return scanned(workspace, settings, sessions=sessions, **more)
 
 
-def find_task(workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False) -> FoundTask:
-    """A task of a workspace as it is now; with `inspects`, its claims are checked, and those of no other."""
+def find_task(
+    workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
+) -> tuple[Task | None, Sequence[Problem]]:
+    """A task of a workspace as it is now, None where there is none, and what could not be read; with `inspects`, its
+    claims are checked, and those of no other."""
     # When its handoff was given tells which claims are true.
     monitor = load(workspace, settings, inspects=False, dates=inspects)
     if inspects:
         check_claims(monitor, [task_id])
-    return FoundTask(monitor.tree.tasks.get(task_id), monitor.problems)
+    return monitor.tree.tasks.get(task_id), monitor.problems
 
 
 def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.following import RunTranscript
 
-_CHUNK: Final = 100
+_CHUNK: Final = 50
 """Events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes."""
 _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentwatch.commands.confirming import confirmed
 from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
-from agentwatch.composition import check_claims
+from agentwatch.composition import Load, check_claims
 from agentwatch.config import Settings
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
@@ -35,12 +35,8 @@ _CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
 _ASKS = "Passphrase of the key that signs decisions: "
 
 
-Look = Callable[..., Monitor]
-"""Looks once at the workspace, with the desk; `inspects` and `dates` as `composition.scanned` has them."""
-
-
 def decide(
-    look: Look, task_id: str, wish: Wish, *, settings: Settings, seen: tuple[int | None, str | None], yes: bool
+    look: Load, task_id: str, wish: Wish, *, settings: Settings, seen: tuple[int | None, str | None], yes: bool
 ) -> int:
     """Decide about the latest attempt of a task. Returns one of `ExitCode`.
 
@@ -115,7 +111,7 @@ def passphrase() -> Callable[[], str] | None:
     return partial(getpass, _ASKS) if sys.stdin.isatty() else None
 
 
-def _loaded(task_id: str, look: Look) -> tuple[Monitor, Task]:
+def _loaded(task_id: str, look: Load) -> tuple[Monitor, Task]:
     monitor = look(inspects=False)
     complain_of(monitor.health.problems)
     task = monitor.tree.tasks.get(task_id)
@@ -135,7 +131,7 @@ def _loaded(task_id: str, look: Look) -> tuple[Monitor, Task]:
     return monitor, task
 
 
-def _returned(monitor: Monitor, settings: Settings, task: Task, look: Look) -> Callable[[], str | None]:
+def _returned(monitor: Monitor, settings: Settings, task: Task, look: Load) -> Callable[[], str | None]:
     """How to look at the return once more, when the decision is recorded. What is on a host, that looks at itself."""
     returned = task.latest.returned if task.latest else None
     if monitor.host:

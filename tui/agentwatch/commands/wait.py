@@ -166,9 +166,9 @@ def _decided(
 
 def _seen(load: Load, workspace: Path, settings: Settings, task_id: str) -> Task | None:
     """The task as files show it; where they say that nothing is asked, as everything shows it: a claim may be false."""
-    files = find_task(workspace, settings._replace(sessions=False), task_id, load)
-    complain_of(files.problems)
-    return find_task(workspace, settings, task_id, load, inspects=True).task if is_needless(files.task) else files.task
+    task, problems = find_task(workspace, settings._replace(sessions=False), task_id, load)
+    complain_of(problems)
+    return find_task(workspace, settings, task_id, load, inspects=True)[0] if is_needless(task) else task
 
 
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:

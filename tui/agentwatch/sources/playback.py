@@ -138,15 +138,10 @@ class Playback(Source):
             self._playing = False
             self._go(self._number + by)
 
-    def rewind(self) -> None:
-        """Go to the first observation."""
+    def seek(self, number: int) -> None:
+        """Go to an event, counted from 1."""
         with self._moving():
-            self._go(1)
-
-    def wind(self) -> None:
-        """Go to the last observation."""
-        with self._moving():
-            self._go(len(self._events))
+            self._go(number)
 
     def change_speed(self, factor: float) -> None:
         """Play faster or slower from now on, within bounds."""

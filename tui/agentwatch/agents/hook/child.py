@@ -122,9 +122,9 @@ def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load)
     # Most children have no packet.
     from agentwatch.composition import find_task
 
-    found = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
-    complain_of(found.problems)
-    return child.with_file(found.task)
+    task, problems = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
+    complain_of(problems)
+    return child.with_file(task)
 
 
 def _child(
