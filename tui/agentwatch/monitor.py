@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Seque
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.background import keys_first
 from agentwatch.config import Settings
@@ -320,19 +320,16 @@ class Monitor:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
         def put(news: _News) -> None:
-            events = news.events
-            parts = [events[at : at + _CHUNK] for at in range(0, len(events), _CHUNK)] or [events]
-            # It is not live before all of it is in the tree.
-            self._pending.extend([news] if news.anew else [*map(_News, parts[:-1]), _News(parts[-1], news.health)])
+            self._pending.append(news)
             arrived.set()
 
-        def hand_over(events: Sequence[Event]) -> None:
-            loop.call_soon_threadsafe(put, _News(events))
+        def hand_over(*news: Any) -> None:
+            loop.call_soon_threadsafe(put, _News(*news))
 
         def observed(batch: Batch) -> None:
             # In the source's thread: what it has told counts as known, whether the loop still takes it or not.
             self._keep(batch.events)
-            loop.call_soon_threadsafe(put, _News(*batch))
+            hand_over(*batch)
 
         try:
             if self._open_shelf is not None:
@@ -431,10 +428,14 @@ class Monitor:
             self.health = news.health or self.health
             return self._apply((), self._replace(tree))
         events: list[Event] = []
-        while self._pending and len(events) < _CHUNK and not self._pending[0].anew:
+        while self._pending and not self._pending[0].anew and (room := _CHUNK - len(events)):
             news = self._pending.popleft()
-            events += news.events
-            self.health = news.health or self.health
+            events += news.events[:room]
+            if rest := news.events[room:]:
+                self._pending.appendleft(news._replace(events=rest))
+            else:
+                # It is not live before all of it is in the tree.
+                self.health = news.health or self.health
         return self._apply(events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
