@@ -152,7 +152,7 @@ def test_what_was_found_stays_until_it_is_gone(home: Path) -> None:
 
 
 async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentwatch.composition.EVERYWHERE_SECONDS", 0.05)
+    monkeypatch.setattr("agentwatch.workspaces._EVERYWHERE_SECONDS", 0.05)
     one, two = home / "one", home / "two"
     one.mkdir()
     two.mkdir()

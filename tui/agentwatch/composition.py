@@ -28,7 +28,6 @@ from agentwatch.sources.worktrees import Worktrees, made_at
 from agentwatch.state import first_watched, is_there, record_first_watch, state_directory, user_home
 from agentwatch.text import clean, complain
 from agentwatch.workspaces import (
-    EVERYWHERE_SECONDS,
     Everywhere,
     Place,
     Places,
@@ -183,7 +182,7 @@ def watched(
         places += fleet.find().places
         more |= {"noun": "host", "end": fleet.close, "workspace": Path(f"/nats:{addresses[0].server}")}
     elif everywhere is not None:
-        more |= {"pause": EVERYWHERE_SECONDS, "workspace": user_home()}
+        more["workspace"] = user_home()
     elif len(workspaces) == 1:
         places, more["noun"] = [Place(workspaces[0])], "worktree"
     if places:

@@ -19,6 +19,7 @@ _TABLES: Final = ("remote", "retry", "mcp", "hook", "opencode", "alarms", "notif
 """The tables of the file that hold settings; a table of another name is itself the value of one."""
 
 
+Fields = Mapping[str, Any]
 Pairs = tuple[tuple[str, str], ...]
 Lists = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -27,7 +28,7 @@ class Kind(NamedTuple):
     """What a value may be, in words and as a JSON schema, and how the value of the file is converted."""
 
     words: str
-    schema: Mapping[str, Any]
+    schema: Fields
     convert: Callable[[Any], object] = lambda value: value
 
 
@@ -45,19 +46,19 @@ def _whole(least: int) -> Kind:
     return Kind(f"a whole number, at least {least}", {"type": "integer", "minimum": least})
 
 
-def _list(items: Mapping[str, Any], least: int = 0) -> Mapping[str, Any]:
+def _list(items: Fields, least: int = 0) -> Fields:
     return {"type": "array", "items": items} | ({"minItems": least} if least else {})
 
 
-def _table(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _table(values: Fields) -> Fields:
     return {"type": "object", "additionalProperties": values}
 
 
-def _one_or_more(value: Mapping[str, Any], *others: Mapping[str, Any]) -> Mapping[str, Any]:
+def _one_or_more(value: Fields, *others: Fields) -> Fields:
     return {"anyOf": [value, _list(value, 1), *others]}
 
 
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(table: Fields, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The values of a table and of the tables in it, by their names with dots between."""
     for name, value in table.items():
         if isinstance(value, dict):
@@ -66,7 +67,7 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield prefix + name, value
 
 
-def _pairs(table: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _pairs(table: Fields) -> tuple[tuple[str, Any], ...]:
     return tuple(table.items())
 
 
@@ -83,7 +84,7 @@ _PRICE: Final = {"type": "number", "minimum": 0, "maximum": 1_000_000}
 _FLAG: Final = Kind("true or false", {"type": "boolean"})
 _TEXT: Final = Kind("a text", _WORD)
 
-_TYPES: Final[Mapping[str, Any]] = {
+_TYPES: Final[Fields] = {
     "boolean": bool,
     "integer": int,
     "number": (int, float),
@@ -93,7 +94,7 @@ _TYPES: Final[Mapping[str, Any]] = {
 }
 
 
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+def _fits(value: Any, schema: Fields) -> bool:
     """Whether a value fits a JSON schema of the few words that are used here."""
     if "anyOf" in schema:
         return any(_fits(value, one) for one in schema["anyOf"])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentwatch.sources.sessions.following import RunTranscript
 
 _SEARCH_SECONDS: Final = 2.0
-EVERYWHERE_SECONDS: Final = 10.0
+_EVERYWHERE_SECONDS: Final = 10.0
 """Between two searches for workspaces: in a repository or on hosts, and through the stores of all programs."""
 _SELDOM_SECONDS: Final = 60.0
 """The same at most, while nothing happens where a search is told of that."""
@@ -130,6 +130,9 @@ def _is_part(whole: str, part: str) -> bool:
     return not f"{home}/".startswith(f"{whole.rstrip('/')}/") and holds(whole, part)
 
 
+_Emit = Callable[[Set[str] | Exception], None]
+
+
 @dataclass(slots=True, eq=False)
 class _Part:
     """One workspace. `scope` is that of its tasks in the tree, None before they are shown; `health` and `structure` are
@@ -154,8 +157,8 @@ class _Part:
 class Workspaces(Monitor):
     """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
 
-    `find`, which is called in a thread and again while it runs, says which others there are, again `pause` seconds
-    later; `noun` is what each of these is called. `workspace` is the one that the command is about: else the first.
+    `find`, which is called in a thread, and again and again while it runs, says which others there are; `noun` is what
+    each of these is called. `workspace` is the one that the command is about: else the first.
     `end` is called in a thread when nothing is watched any more.
     """
 
@@ -169,14 +172,14 @@ class Workspaces(Monitor):
         *,
         find: Callable[[], Places] | None = None,
         noun: str = "workspace",
-        pause: float = _SEARCH_SECONDS,
         workspace: Path | None = None,
         end: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
         # No task of a workspace can be called so: its id would be the key of another's.
         self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
-        self._open_one, self._find, self._pause, self._end = open_one, find, pause, end
+        self._open_one, self._find, self._end = open_one, find, end
+        self._pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
         self._places: Places | None = None
@@ -250,7 +253,7 @@ class Workspaces(Monitor):
     async def updates(self) -> AsyncIterator[Set[str]]:
         import asyncio
 
-        arrived: asyncio.Queue[Set[str] | Exception] = asyncio.Queue()
+        arrived = asyncio.Queue[Set[str] | Exception]()
         watching = asyncio.create_task(self._watch_all(arrived.put_nowait))
         try:
             while True:
@@ -265,7 +268,7 @@ class Workspaces(Monitor):
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.shield(asyncio.to_thread(self._end))
 
-    async def _watch_all(self, emit: Callable[[Set[str] | Exception], None]) -> None:
+    async def _watch_all(self, emit: _Emit) -> None:
         """Start each when the one before has looked at what it has: the first rows wait for none of the others. Then
         search for others, again and again."""
         import asyncio
@@ -299,7 +302,7 @@ class Workspaces(Monitor):
         except Exception as error:  # noqa: BLE001  it is raised where updates are waited for
             emit(error)
 
-    async def _watch(self, part: _Part, turn: asyncio.Lock, emit: Callable[[Set[str] | Exception], None]) -> None:
+    async def _watch(self, part: _Part, turn: asyncio.Lock, emit: _Emit) -> None:
         import asyncio
 
         try:

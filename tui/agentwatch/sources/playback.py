@@ -6,7 +6,6 @@ of what each file and run has been, so only those concerned are told anew.
 
 from __future__ import annotations
 
-import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
+from agentwatch.background import Background
 from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
 from agentwatch.sources import Batch, Health, Source
 
@@ -25,8 +25,6 @@ SLOWEST: Final = 1 / 8
 FASTEST: Final = 1024.0
 
 REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
-
-_JOIN_SECONDS: Final = 1.0
 
 Recorded = Seen | Gone | Ran | Requested
 
@@ -42,12 +40,14 @@ class Position:
     playing: bool
 
 
-class Playback(Source):
+class Playback(Background[Batch], Source):
     """Plays events in their order; it begins to play when it is started. Any thread may call it.
 
     `text_of` gives the text of a digest, None where it is not kept. A speed of 2.0 plays twice as fast. `monotonic` is
     the clock that playing goes by. Raises ValueError where there is nothing to play.
     """
+
+    thread_name = "agentwatch-playback"
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class Playback(Source):
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__()
         self._events = tuple(one for one in events if isinstance(one, Recorded))
         if not self._events:
             raise ValueError("a recording without an observation cannot be played")
@@ -69,34 +70,23 @@ class Playback(Source):
         """When each event is due, in seconds from the first one at speed 1."""
         self._text_of = text_of
         self._monotonic = monotonic
-        self._changed = threading.Condition()
         self._speed = speed
         self._playing = True
-        self._stopped = False
         self._number = 1
         self._moves = 0
         self._played = 0.0
         self._since = monotonic()
-        self._thread: threading.Thread | None = None
 
     # The source
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         """Begin to play; `emit` is called in the thread of the playback."""
-        with self._changed:
+        with self._news:
             self._since = self._monotonic()
-        self._thread = threading.Thread(target=self._run, args=(emit,), name="agentwatch-playback", daemon=True)
-        self._thread.start()
+        super().start(emit)
 
     def scan(self) -> Batch:
         return Batch(self._events, REPLAY)
-
-    def stop(self) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
-        if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)
 
     def content(self, digest: str) -> str | None:
         return self._text_of(digest)
@@ -110,13 +100,13 @@ class Playback(Source):
     @property
     def place(self) -> Health:
         """How the source stands where the operator went last: so it is told with what was observed up to there."""
-        with self._changed:
+        with self._news:
             return self._place()
 
     @property
     def position(self) -> Position:
         """Where the playback is now."""
-        with self._changed:
+        with self._news:
             self._advance()
             at, after = self._times[self._number - 1], self._number
             if after < len(self._events) and self._due[after] > self._due[after - 1]:
@@ -151,10 +141,10 @@ class Playback(Source):
     @contextmanager
     def _moving(self) -> Iterator[None]:
         """Hold the lock, with the position as of now, and tell the thread of what has changed."""
-        with self._changed:
+        with self._news:
             self._advance()
             yield
-            self._changed.notify()
+            self._news.notify()
 
     # With the lock held
 
@@ -180,11 +170,11 @@ class Playback(Source):
     def _run(self, emit: Callable[[Batch], None]) -> None:
         shown, moves = 0, 0
         while True:
-            with self._changed:
+            with self._news:
                 self._advance()
                 while (self._number, self._moves) == (shown, moves) and not self._stopped:
                     due = max(self._due[self._number] - self._played, 0.0) if self._playing else None
-                    self._changed.wait(due and due / self._speed)
+                    self._news.wait(due and due / self._speed)
                     self._advance()
                 if self._stopped:
                     return
