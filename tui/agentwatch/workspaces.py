@@ -232,11 +232,11 @@ class Workspaces(Monitor):
         return f"{', '.join(map(str, self._parts))} and everything below"
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
-        place = self.tree.place(task_id)
-        if place is None:
-            return self, task_id
-        own = (part.monitor for part in self._parts.values() if part.monitor.tree is place.tree)
-        return next(own, self), place.task_id
+        if (place := self.tree.place(task_id)) is not None:
+            for part in self._parts.values():
+                if part.monitor.tree is place.tree:
+                    return part.monitor, place.task_id
+        return self, task_id
 
     def content(self, version: Version | Message) -> str | None:
         texts = (part.monitor.content(version) for part in list(self._parts.values()))
