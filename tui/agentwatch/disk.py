@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -274,7 +273,7 @@ class Directory:
     @contextmanager
     def _written(self, data: bytes, mode: int) -> Iterator[tuple[str, int]]:
         """A temporary file with the data on disk, and its descriptor; its name is gone at the end."""
-        temporary = f"{TEMPORARY}{secrets.token_hex(8)}"
+        temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
         descriptor = self._open(temporary, _CREATE, mode)
         try:
             self._write(descriptor, data)
