@@ -12,12 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.aside import NAME as PUT_ASIDE
+from agentwatch import history
 from agentwatch.config import Settings
 from agentwatch.disk import DOT
 from agentwatch.errors import UsageError
 from agentwatch.evidence.commits import Commits
-from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
@@ -39,10 +38,10 @@ from agentwatch.workspaces import (
 
 if TYPE_CHECKING:
     # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
-    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
     from agentwatch.evidence.one_look import OneLook
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
     from agentwatch.remote.fleet import Fleet
@@ -122,7 +121,7 @@ def monitor_of(
     """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet."""
     first = _first_watched(workspace)
 
-    def open_shelf() -> Shelf:
+    def open_shelf() -> Acknowledgements:
         if remembers and not settings.read_only:
             record_first_watch(state_directory(workspace), first)
         return shelf_of(workspace if remembers else None, settings)
@@ -222,6 +221,7 @@ def scanned(
         from agentwatch.evidence.one_look import OneLook
 
         one_look = OneLook()
+    has_acknowledgements = any(is_there(state / name) for name in (history.NAME, history.OLD_NAME))
     monitor = Monitor(
         workspace,
         settings,
@@ -229,9 +229,9 @@ def scanned(
         time.time,
         inspects=inspects,
         one_look=one_look,
-        remembers=is_there(state / schema.NAME),
+        remembers=is_there(state / history.NAME),
         open_desk=None if desk is None else lambda: desk,
-        open_shelf=partial(shelf_of, workspace, settings) if is_there(state / PUT_ASIDE) else None,
+        open_shelf=partial(shelf_of, workspace, settings) if has_acknowledgements else None,
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
         since=_since(selection),
@@ -332,12 +332,12 @@ def known_desk(workspace: Path) -> Desk | None:
     return Desk(workspace, read_only=True)
 
 
-def shelf_of(workspace: Path | None, settings: Settings) -> Shelf:
+def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
     """What the operator has put aside in a workspace; without one, only what is put aside from now on, and kept by
     nobody."""
-    from agentwatch.aside.shelf import Shelf
+    from agentwatch.history.acknowledgements import Acknowledgements
 
-    return Shelf(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
+    return Acknowledgements(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
 
 
 def inbox_of(workspace: Path) -> Inbox:

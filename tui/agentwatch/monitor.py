@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import asyncio
 
     # These take a while to load, and the first frame needs none of them.
-    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.clerk import Clerk
     from agentwatch.decisions.face import OperatorDesk
     from agentwatch.decisions.herald import Herald
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
     from agentwatch.evidence.one_look import OneLook
-    from agentwatch.history.keeper import Keeper
+    from agentwatch.history.acknowledgements import Acknowledgements
+    from agentwatch.history.store import HistoryWorker
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.following import RunTranscript
@@ -83,7 +83,7 @@ class Monitor:
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
-        open_shelf: Callable[[], Shelf] | None = None,
+        open_shelf: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = -math.inf,
@@ -105,7 +105,7 @@ class Monitor:
         """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each."""
-        self.shelf: Shelf | None = None
+        self.shelf: Acknowledgements | None = None
         """What the operator has put aside, once `updates` runs; None where nothing can be."""
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
@@ -129,7 +129,7 @@ class Monitor:
             seen: Callable[[], Collection[str]] = lambda: self.in_sight()  # noqa: PLW0108, E731
             self._inspector = Inspector(workspace, *look_at, pruned=settings.pruned, in_sight=seen)
             source.hear(self._inspector.stir)
-        self._keeper: Keeper | None = None
+        self._keeper: HistoryWorker | None = None
         self._has_recalled = False
         self._codex: CodexClient | None = None
         self._herald: Herald | None = None
@@ -165,7 +165,7 @@ class Monitor:
         return (*self.health.problems, *(Problem(kind, place, notice) for kind, notice in own.items() if notice))
 
     @property
-    def shelves(self) -> list[Shelf]:
+    def shelves(self) -> list[Acknowledgements]:
         """All in which something can be put aside."""
         return [] if self.shelf is None else [self.shelf]
 
@@ -219,7 +219,7 @@ class Monitor:
             return text
         if self._keeper is not None:
             return self._keeper.text(version.digest)
-        from agentwatch.history.keeper import recall_text
+        from agentwatch.history.store import recall_text
 
         return recall_text(self.workspace, version.digest)
 
@@ -284,13 +284,13 @@ class Monitor:
             self.inbox = self._open_inbox()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
-            self._add(self.shelf.look())
+            self._add(self.shelf.read_changes())
         if self._remembers:
-            from agentwatch.history.keeper import recall
+            from agentwatch.history.store import recall
 
             recalled = recall(self.workspace)
             self._history_problem = recalled.notice
-            self._source.remember(recalled.files, recalled.looked_at)
+            self._source.remember(recalled.files, recalled.watched_at)
             # Who is not to know of requests is not told of those that were, either.
             knows = self._open_inbox is not None
             self._add(one for one in recalled.events if knows or not isinstance(one, Requested))
@@ -374,14 +374,14 @@ class Monitor:
         """Make a tree of the history. Nothing of it is shown before all is known: the past would look like now."""
         import asyncio
 
-        from agentwatch.history.keeper import Keeper
+        from agentwatch.history.store import HistoryWorker
 
         self.health = self.health._replace(detail="reading the history")
-        make = partial(Keeper, self.workspace, self._source.content, read_only=self.settings.read_only)
+        make = partial(HistoryWorker, self.workspace, self._source.content, read_only=self.settings.read_only)
         self._keeper = await asyncio.to_thread(make)
         tree = self._new_tree()
         recalled = await asyncio.wrap_future(self._keeper.start(tree))
-        self._source.remember(recalled.files, recalled.looked_at)
+        self._source.remember(recalled.files, recalled.watched_at)
         self._has_recalled = True
         for event in recalled.events:
             self.tap(event)
@@ -394,7 +394,7 @@ class Monitor:
         if self._keeper is not None:
             if self._has_recalled and (known := self._source.known()):
                 # Else the source knows nothing yet of what the history has.
-                self._keeper.keep_files(known)
+                self._keeper.record_files(known)
             self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Set[str]]:
@@ -459,10 +459,10 @@ class Monitor:
             self._keeper.report(task for task in tasks if _has_new_fault(task))
             # A task that only a request spoke of has gone with its end.
             asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
-            self._keeper.keep_requests(asked, self.tree.now)
+            self._keeper.record_requests(asked, self.tree.now)
         over, self.tree.asides.over = self.tree.asides.over, {}
         if over and self.shelf is not None:
-            self.shelf.end(over)
+            self.shelf.mark_over(over)
         return changed
 
     def _add(self, events: Iterable[Event], tree: DelegationTree | None = None) -> None:
@@ -508,7 +508,7 @@ class Monitor:
         if self._keeper is not None:
             kept = [one for one in events if not isinstance(one, Ran)]
             if kept or (events and self._keeper.notice):
-                self._keeper.keep(kept)
+                self._keeper.record(kept)
 
 
 def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:

@@ -26,7 +26,7 @@ from agentwatch.view.words import plural
 if TYPE_CHECKING:
     import asyncio
 
-    from agentwatch.aside.shelf import Shelf
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.sources.sessions.following import RunTranscript
 
 _SEARCH_SECONDS: Final = 2.0
@@ -208,7 +208,7 @@ class Workspaces(Monitor):
         return tuple(problem for part in self._parts.values() for problem in part.monitor.problems)
 
     @property
-    def shelves(self) -> list[Shelf]:
+    def shelves(self) -> list[Acknowledgements]:
         return [shelf for part in self._parts.values() for shelf in part.monitor.shelves]
 
     @property
