@@ -15,7 +15,7 @@ from typing import Any
 
 from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.commands.rules import every_rule
-from agentwatch.config import Settings
+from agentwatch.config import SETTINGS, Kind, Settings
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON, module_of
 from tests.schemas import SCHEMAS
 
