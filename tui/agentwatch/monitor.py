@@ -385,7 +385,7 @@ class Monitor:
         self._has_recalled = True
         for event in recalled.events:
             self.tap(event)
-        return self._apply((), self._replace(tree))
+        return self._apply((), self._replace(tree)) if recalled.events else frozenset()
 
     def _stop(self) -> None:
         for part in (self._codex, self.clerk, self.inbox, self._inspector, self._source, self.shelf):
