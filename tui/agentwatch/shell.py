@@ -125,7 +125,8 @@ def _bytes(word: str) -> str:
 
 def watch_workspace(workspace: Path) -> None:
     """Take no program from this workspace from now on."""
-    _watched.add(os.path.realpath(workspace))
+    with suppress(ValueError):  # no path that can be, so no place of programs
+        _watched.add(os.path.realpath(workspace))
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
