@@ -18,8 +18,7 @@ from agentwatch.delegation.rules import Limits, Rules
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Checks
+from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.sources.files.names import to_name
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
-    from agentwatch.evidence.one_look import OneLook
+    from agentwatch.evidence.claims import ParsedClaims
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import HistoryWorker
     from agentwatch.requests.codex import CodexClient
@@ -61,7 +60,7 @@ class _News(NamedTuple):
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
 
-    With `inspects`, the claims of the returns are held against the disk and git; `one_look` may know what files say.
+    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
     records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
@@ -79,7 +78,7 @@ class Monitor:
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        one_look: OneLook | None = None,
+        parsed: ParsedClaims | None = None,
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
@@ -124,11 +123,11 @@ class Monitor:
         self._has_left_out = since is None
         self._inspector: Inspector | None = None
         if inspects:
-            look_at = (self.content, one_look, self.transcript)
+            look_at = (self.content, parsed, self.transcript)
             # What tells that is another one later.
             seen: Callable[[], Collection[str]] = lambda: self.in_sight()  # noqa: PLW0108, E731
             self._inspector = Inspector(workspace, *look_at, pruned=settings.pruned, in_sight=seen)
-            source.hear(self._inspector.stir)
+            source.hear(self._inspector.wake)
         self._keeper: HistoryWorker | None = None
         self._has_recalled = False
         self._codex: CodexClient | None = None
