@@ -46,36 +46,6 @@ async def test_a_key_goes_first_until_it_is_answered_but_not_for_ever(monkeypatc
     assert 0.1 < was_on.count(False) / len(was_on) < 0.5
 
 
-@pytest.mark.parametrize("starts", [True, False], ids=["a thread", "no thread"])
-def test_what_is_done_meanwhile_is_there_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
-    def refused(_thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    if not starts:
-        monkeypatch.setattr(threading.Thread, "start", refused)
-    with background.meanwhile(threading.current_thread) as result:
-        pass
-    assert (result() is threading.main_thread()) is not starts
-    with background.meanwhile(lambda: {}["asked"]) as result, pytest.raises(KeyError, match="asked"):
-        result()
-
-
-def test_what_is_done_meanwhile_has_ended_when_what_follows_fails() -> None:
-    goes_on, ended = threading.Event(), list[bool]()
-
-    def work() -> None:
-        goes_on.wait(20.0)
-        ended.append(True)
-
-    def fails() -> None:
-        goes_on.set()
-        raise ValueError
-
-    with pytest.raises(ValueError), background.meanwhile(work):  # noqa: PT011
-        fails()
-    assert ended
-
-
 def test_what_goes_on_takes_its_share_and_debt_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(background.time, "monotonic", lambda: now[0])

@@ -6,8 +6,7 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import ClassVar, Final, Generic, TypeVar
 
 _JOIN_SECONDS: Final = 2.0
@@ -108,37 +107,6 @@ def let_others_work() -> None:
         if time.perf_counter() - began < 0.0005:  # the interpreter is had back at once where nobody else wants it
             return
         time.sleep(_REST)
-
-
-@contextmanager
-def meanwhile(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """Have it done in a thread, beside what follows, which is given what waits for its result; where no thread can be
-    started, it is done before."""
-    found: list[T] = []
-    failed: list[Exception] = []
-    done = threading.Event()
-
-    def run() -> None:
-        try:
-            found.append(work())
-        except Exception as error:  # noqa: BLE001  it is raised where it is waited for
-            failed.append(error)
-        done.set()
-
-    def result() -> T:
-        done.wait()
-        for error in failed:
-            raise error
-        return found[0]
-
-    try:
-        threading.Thread(target=run, name="agentwatch-meanwhile", daemon=True).start()
-    except RuntimeError:
-        run()
-    try:
-        yield result
-    finally:
-        done.wait()
 
 
 class _KeysFirst:
