@@ -16,7 +16,7 @@ from agentwatch.aside import NAME
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.delegation.aside import mark_of
+from agentwatch.delegation.asks import mark_of
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import note_first_watch

@@ -272,8 +272,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
     checks = inspector.check(inspector.news_of(tree, task_ids))
-    tree.take_all([one.observed(0, tree.now) for one in checks])
-    tree.settle()
+    tree.apply(*(one.observed(0, tree.now) for one in checks))
 
 
 def _first_watched(workspace: Path) -> float:

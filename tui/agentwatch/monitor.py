@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from agentwatch.background import keys_first
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Requested, Tick
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.inspector import Inspector
 from agentwatch.evidence.targets import Checks
 from agentwatch.place import state_directory
@@ -39,6 +39,8 @@ T = TypeVar("T")
 SLICE_SECONDS: Final = 0.006
 """How long observations are applied at a stretch: a key pressed meanwhile waits no longer than this."""
 
+_SETTLE_SHARE: Final = 5.0
+"""While events wait, a fifth of the time at most goes into what follows from them for all tasks."""
 _FEW: Final = 20
 """Observations that are taken in together: a task whose handoff and return are among them is made once."""
 _TICK_SECONDS: Final = (1.0, 5.0)
@@ -92,7 +94,7 @@ class Monitor(Watched):
         host: str = "",
     ) -> None:
         rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
-        self._new_tree = partial(DelegationTree, rules, remembers=keeps, host=host)
+        self._new_tree = partial(Tree, rules, remembers=keeps, host=host)
         super().__init__(
             workspace,
             settings,
@@ -120,9 +122,11 @@ class Monitor(Watched):
         self._since = self._left_out_since = since
         """None once that is done, and where nothing is left out."""
         self._pending: deque[Sequence[Event] | _Turn | Health] = deque()
-        self._next: DelegationTree | None = None
+        self._next: Tree | None = None
         """The tree that is being made anew, to take the place of the other."""
         self._latest_seq = 0
+        self._settle_at = 0.0
+        """When what follows for all tasks is worked out again, while events wait (monotonic seconds)."""
         self._unchecked: set[str] = set()
         """The tasks whose returns may have to be checked."""
 
@@ -296,7 +300,7 @@ class Monitor(Watched):
 
     def _take_all(self, events: Iterable[Event]) -> None:
         events = tuple(events)
-        (self._next or self.tree).take_all(events)
+        (self._next or self.tree).add(events)
         if self.tap is not None:
             for event in events:
                 self.tap(event)
@@ -335,7 +339,11 @@ class Monitor(Watched):
                 self._take_all(given)
             if time.monotonic() >= end:
                 break
+        began = time.monotonic()
+        if self._pending and began < self._settle_at and not other:
+            return Update(frozenset(), structure=False)
         changed = other | self.tree.apply(Tick(self._latest_seq, self._clock()))
+        self._settle_at = began + _SETTLE_SHARE * (time.monotonic() - began)
         if self.health.mode != "starting" and not self._pending:
             changed |= self._leave_out()
         self._have_checked(changed)

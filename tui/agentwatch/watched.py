@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Ran
-from agentwatch.delegation.problems import missing_artifacts
-from agentwatch.delegation.rules import Limits, Rules
+from agentwatch.delegation.events import Event, Limits, Ran, Rules
+from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.place import state_directory
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Health, Problem
@@ -49,7 +48,7 @@ class Watched:
         settings: Settings,
         source: Source,
         clock: Callable[[], float],
-        tree: DelegationTree,
+        tree: Tree,
         *,
         remembers: bool,
         open_desk: Callable[[], OperatorDesk] | None,
@@ -207,7 +206,7 @@ class Watched:
 
         return Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
 
-    async def _remember(self, tree: DelegationTree) -> Sequence[Event]:
+    async def _remember(self, tree: Tree) -> Sequence[Event]:
         """Have the tree take in the history, and the source know the files that were known. Returns what is in it."""
         import asyncio
 

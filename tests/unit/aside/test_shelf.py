@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from agentwatch.aside import NAME
 from agentwatch.aside.records import Kind, read, written
 from agentwatch.aside.shelf import AsideError, Shelf
-from agentwatch.delegation.aside import Aside, Put
 from agentwatch.delegation.events import Event, Looked, Noted
+from agentwatch.delegation.task import Aside, Put
 from agentwatch.disk import Disk
 
 DAY = 86_400.0

@@ -12,7 +12,7 @@ import pytest
 from tests.app.scenes import Scene
 
 from agentwatch.delegation.events import Event
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 
 
 def lines_of(work: Callable[[], object]) -> int:
@@ -51,11 +51,11 @@ def test_a_chain_costs_as_much_a_task_however_long_it_is(
     order: Callable[[list[Event]], list[Event]],
 ) -> None:
     def load(depth: int) -> int:
-        tree, events = DelegationTree(), order(chain(depth))
+        tree, events = Tree(), order(chain(depth))
 
         def work() -> None:
             for event in events:
-                tree.take(event)
+                tree.add([event])
             tree.settle()
 
         count = lines_of(work)
@@ -65,32 +65,3 @@ def test_a_chain_costs_as_much_a_task_however_long_it_is(
         return count
 
     assert load(400) < 2.4 * load(200)
-
-
-def test_one_more_event_costs_a_few_lines_a_level() -> None:
-    def event(depth: int) -> int:
-        tree = DelegationTree()
-        *above, last = chain(depth)
-        for event in above:
-            tree.take(event)
-        tree.settle()
-        return lines_of(lambda: tree.apply(last))
-
-    assert event(600) - event(300) < 300 * 65
-
-
-def test_a_chain_that_moves_as_a_whole_counts_once_at_its_new_place() -> None:
-    scene = Scene()
-    scene.handoff("other")
-    for number in range(300):
-        scene.handoff(f"n{number}", parent=f"n{number - 1}" if number else "nobody")
-    tree = DelegationTree()
-    for event in scene.take():
-        tree.take(event)
-    tree.settle()
-    scene.handoff("n0", parent="other")
-    (moved,) = scene.take()
-    assert lines_of(lambda: tree.apply(moved)) < 2_000
-    assert tree.roots == ["other"]
-    assert tree.tasks["other"].below is not None
-    assert tree.tasks["other"].below.tasks == 300

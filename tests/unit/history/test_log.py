@@ -10,7 +10,7 @@ import pytest
 from agentwatch.delegation.events import Event, Gone, Ran, Tick
 from agentwatch.delegation.run import Doing, DoingKind, Run, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange, StateChanges, changes, document, line
 from agentwatch.history.story import story
 from tests.unit.delegation.events import Recorder, handoff, returned
@@ -56,7 +56,7 @@ def test_a_new_attempt_in_the_same_state_is_a_change() -> None:
 def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
     workspace = Workspace()
     seen = workspace.seen("x.handoff.json", packet("x"))
-    tree = DelegationTree()
+    tree = Tree()
     log = StateChanges(tree)
     assert [one.after for one in log.after(tree.apply(seen), 1.0)] == [State.SUBMITTED]
     gone = Gone(2, 7.0, "x.handoff.json")
@@ -66,7 +66,7 @@ def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
 
 
 def remembered(events: list[Event]) -> list[tuple[float, str, str | None, str | None]]:
-    tree = DelegationTree(remembers=True)
+    tree = Tree(remembers=True)
     found = changes(story(events, 0.0), tree)
     return [(one.at, one.task_id, one.before, one.after) for one in found]
 
@@ -128,7 +128,7 @@ def test_what_was_gone_at_a_start_makes_nothing_later_that_was_written_before() 
 
 def test_a_log_of_a_tree_that_stands_begins_with_what_changes_next() -> None:
     workspace = Workspace()
-    tree = DelegationTree()
+    tree = Tree()
     tree.apply(workspace.seen("x.handoff.json", packet("x")))
     log = StateChanges(tree)
     assert log.after({"x"}, 1.0) == []
@@ -199,7 +199,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         Ran(number, number * 10.0, "x:s", replace(run, doing=doing, updated_at=number * 10.0))
         for number, doing in enumerate(steps)
     ]
-    told = StateChanges(DelegationTree(), tells_activity=True).tell(events)
+    told = StateChanges(Tree(), tells_activity=True).tell(events)
     assert [line(change).partition("  s  ")[2] for change in told][1:] == [
         "· Bash make ␛[31m",
         "· Bash ×2 make ␛[31m",
@@ -207,7 +207,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         "· ✓ Test",
     ]
     assert len(list(changes(events))) == 1
-    (first,) = (one for one in StateChanges(DelegationTree(), tells_activity=True).tell(events[:2]) if one.at)
+    (first,) = (one for one in StateChanges(Tree(), tells_activity=True).tell(events[:2]) if one.at)
     assert document(first)["activity"]["about"] == make.about
     assert json.dumps(document(first))
 
@@ -215,7 +215,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
 def test_a_tree_that_is_made_anew_tells_what_is_different_and_no_more() -> None:
     see = Recorder().seen
     before = [see("a.json", handoff("a")), see("b.json", handoff("b")), see("c.json", handoff("c"))]
-    tree, anew = DelegationTree(), DelegationTree()
+    tree, anew = Tree(), Tree()
     changes = StateChanges(tree)
     list(changes.tell(before))
     for one in (*before[:2], see("b.md", returned("failed", task_id="b"))):

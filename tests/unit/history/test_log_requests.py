@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import RequestChange, StateChanges, document, line
 from agentwatch.history.story import story
 from agentwatch.report.account import account_of
@@ -23,7 +23,7 @@ HISTORY: list[Event] = [
 
 
 def test_the_log_tells_each_step_of_a_request_once_and_who_took_it() -> None:
-    told = StateChanges(DelegationTree()).tell(story([*HISTORY, ran(session(updated_at=1_115.0), 9)], 2_000.0))
+    told = StateChanges(Tree()).tell(story([*HISTORY, ran(session(updated_at=1_115.0), 9)], 2_000.0))
     lines = [line(one) for one in told if isinstance(one, RequestChange)]
     assert [one.split("  ", 2)[2] for one in lines] == [
         "allow? Bash  rm ␛[31m-r build: waits for you",
@@ -34,7 +34,7 @@ def test_the_log_tells_each_step_of_a_request_once_and_who_took_it() -> None:
 
 
 def test_the_log_for_programs_has_the_request_as_the_tree_has_it() -> None:
-    told = StateChanges(DelegationTree()).tell(HISTORY)
+    told = StateChanges(Tree()).tell(HISTORY)
     [first, *_] = [document(one) for one in told if isinstance(one, RequestChange)]
     assert first["task_id"] == "s1"
     assert (first["request"]["stage"], first["request"]["shown"]) == ("offered", ONE.shown)

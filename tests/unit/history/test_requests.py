@@ -15,7 +15,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history import recording
 from agentwatch.history.export import lines, read, write
 from agentwatch.history.keeper import Keeper
@@ -97,7 +97,7 @@ def test_each_end_is_recorded_once_as_the_tree_has_it(tmp_path: Path) -> None:
     recorded: list[Event] = []
 
     keeper = Keeper(tmp_path, lambda _: None)
-    keeper.start(DelegationTree()).result()
+    keeper.start(Tree()).result()
     keeper.keep = recorded.extend  # type: ignore[method-assign]
     keeper.keep_requests(tree.requests_of("s1"), 2_000.0)
     keeper.keep_requests(tree.requests_of("s1"), 2_001.0)
@@ -133,7 +133,7 @@ def test_the_past_is_told_to_whom_requests_are_told(tmp_path: Path, *, knows: bo
 
 def test_the_story_tells_when_it_was_asked_and_how_it_ended() -> None:
     run = session(permit(input_sha256=ALLOWED.input_sha256), updated_at=1_500.0)
-    told = StateChanges(DelegationTree()).tell(story([requested(ALLOWED), ran(run)], 2_000.0))
+    told = StateChanges(Tree()).tell(story([requested(ALLOWED), ran(run)], 2_000.0))
     words = [line(one) for one in told if isinstance(one, RequestChange)]
     assert words == [
         "1970-01-01T00:18:20Z  s1  allow? Bash  npm test: waits for you",
@@ -143,7 +143,7 @@ def test_the_story_tells_when_it_was_asked_and_how_it_ended() -> None:
 
 def test_a_question_is_remembered_in_its_words() -> None:
     asked = replace(question(), stage=RequestStage.GONE, ended_at=1_200.0).remembered
-    told = StateChanges(DelegationTree()).tell(story([ran(session()), requested(asked)], 2_000.0))
+    told = StateChanges(Tree()).tell(story([ran(session()), requested(asked)], 2_000.0))
     words = [line(one) for one in told if isinstance(one, RequestChange)]
     assert [one.split("  ")[2].split(":")[:2] for one in words] == [["answer", " Which store?"]] * 2
 
@@ -159,7 +159,7 @@ def test_a_recording_holds_it_and_plays_it_there_and_back(tmp_path: Path) -> Non
         asked.remembered,
     ]
     playback = Playback(story(read_again.events, 2_000.0), read_again.text)
-    tree, count = DelegationTree(), playback.position.count
+    tree, count = Tree(), playback.position.count
     stages = []
     for before, after in ((0, count), (count, 3), (3, count)):
         for one in playback._way(before, after):
@@ -185,12 +185,12 @@ def test_a_foreign_request_that_is_none_is_left_out_of_a_recording(
 
 
 def test_the_end_is_told_also_where_nothing_else_speaks_of_its_session() -> None:
-    told = list(StateChanges(DelegationTree()).tell(story([requested(ALLOWED)], 2_000.0)))
+    told = list(StateChanges(Tree()).tell(story([requested(ALLOWED)], 2_000.0)))
     assert [one.request.stage.value for one in told if isinstance(one, RequestChange)] == ["offered", "acted"]
 
 
 def test_what_comes_after_the_end_is_left_for_the_next_start(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path, lambda _: None)
-    keeper.start(DelegationTree()).result()
+    keeper.start(Tree()).result()
     keeper.stop()
     keeper.keep([])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from agentwatch.delegation.aside import Aside, Put
+from agentwatch.delegation.task import Aside, Put
 
 VERSION: Final = 1
 

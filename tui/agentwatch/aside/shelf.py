@@ -14,8 +14,8 @@ from typing import Final
 from agentwatch.aside import NAME
 from agentwatch.aside.records import Book, Kind, NoRecordError, Record, is_record, read, written
 from agentwatch.background import Background
-from agentwatch.delegation.aside import Put
 from agentwatch.delegation.events import Event, Looked, Noted
+from agentwatch.delegation.task import Put
 from agentwatch.disk import DISK, Directory, Disk
 from agentwatch.errors import AgentwatchError
 from agentwatch.private_directory import PrivateDirectory

@@ -16,7 +16,7 @@ from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import make_dot_directory
 from agentwatch.place import state_directory
@@ -91,7 +91,7 @@ class Asker:
         return self._book.claim(record.decision_id, by, since=record.created_at)
 
 
-def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Question:
+def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     """The question for what the operator can be looking at now.
 
     A decision about an attempt before, or about a return or handoff rewritten since, is none about this one; an abort

@@ -1,7 +1,7 @@
 """Which task a document speaks of: file names and contents to task ids. Pure functions.
 
 Order of the answers (DESIGN.md, "Linking"): the document's own `task_id`; the handoff the file belongs to
-(`ownership`); the task directory and the agent; the file itself.
+(`files`); the task directory and the agent; the file itself.
 """
 
 from __future__ import annotations

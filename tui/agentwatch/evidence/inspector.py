@@ -20,7 +20,7 @@ from agentwatch.sources.files.names import pruning, to_name
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
     from agentwatch.evidence.checker import Checker, Request
     from agentwatch.evidence.commands.log import Others, TranscriptOf
     from agentwatch.evidence.commands.proof import Proof
@@ -94,7 +94,7 @@ class Inspector(Background[Sequence[Checks]]):
         self._text_of = text_of
         self._transcript_of = transcript_of
         self._proofs: dict[str, tuple[Target, Proof]] = {}
-        self._tree: DelegationTree | None = None
+        self._tree: Tree | None = None
         self._others: Others | None = None
         self._wanted: dict[str, Target] = {}
         """The targets to check, those that were wanted last at the end."""
@@ -113,7 +113,7 @@ class Inspector(Background[Sequence[Checks]]):
         """Whether it is told when something happens to files, and something has since the last look at all."""
         self._given: dict[str, Target] = {}
 
-    def news_of(self, tree: DelegationTree, task_ids: Iterable[str]) -> list[Target]:
+    def news_of(self, tree: Tree, task_ids: Iterable[str]) -> list[Target]:
         """The returns of these tasks that were not given out here yet, with this handoff."""
         self._tree = tree
         targets = []
@@ -319,7 +319,7 @@ def _said(target: Target) -> tuple[object, ...]:
     return returned.path, returned.digest, handoff.digest if handoff else None, target.former
 
 
-def _runs_of(tree: DelegationTree, run: Run) -> Iterator[Run]:
+def _runs_of(tree: Tree, run: Run) -> Iterator[Run]:
     """A run, and of those that it asked for, or that these did, the ones that began while it lasted."""
     yield run
     for other in tree.runs_below(run):

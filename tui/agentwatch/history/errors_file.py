@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.problems import ARTIFACT_MISSING, DUPLICATE_RETURN
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
+from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.disk import Directory, NotRegularError, take_lock
 from agentwatch.dot_directory import NAME as DIRECTORY
 from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory

@@ -15,7 +15,7 @@ from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.database import last_written
 from agentwatch.history.errors_file import Failure, append, failures
 from agentwatch.history.store import History
@@ -81,7 +81,7 @@ class Keeper:
         """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
         return self._history.notice or self._trouble
 
-    def start(self, tree: DelegationTree) -> Future[Recalled]:
+    def start(self, tree: Tree) -> Future[Recalled]:
         """Open the history, soon, and have the tree take it in; nobody else looks at that meanwhile. Returns what is in
         it."""
         self._recalled = self._worker.submit(self._open, tree)
@@ -125,7 +125,7 @@ class Keeper:
         self._worker.submit(self._history.close)
         self._worker.shutdown(wait=self._recalled is None or self._recalled.done())
 
-    def _open(self, tree: DelegationTree) -> Recalled:
+    def _open(self, tree: Tree) -> Recalled:
         looked_at = last_written(state_directory(self._workspace))
         history = self._history
         history.begin()
@@ -133,8 +133,7 @@ class Keeper:
         asked = (one.request for one in events if isinstance(one, Requested))
         self._ended = {one.request_id: _end(one) for one in asked if one is not None}
         # Who leaves meanwhile does not wait for it.
-        tree.take_all(takewhile(lambda _: not self._stopped, events))
-        tree.settle()
+        tree.apply(*takewhile(lambda _: not self._stopped, events))
         return Recalled(events, history.files(), history.notice, looked_at)
 
     def _record(self) -> None:

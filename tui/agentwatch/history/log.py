@@ -10,7 +10,7 @@ from agentwatch.delegation.events import Event, Gone, Seen
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean, exact
 from agentwatch.view.pulse import activity_document
 from agentwatch.view.requests import document as request_document
@@ -66,7 +66,7 @@ Change = StateChange | Activity | RequestChange
 class StateChanges:
     """What changes in a tree, told in the order of what was observed; with `tells_activity` also what tasks do."""
 
-    def __init__(self, tree: DelegationTree, *, tells_activity: bool = False) -> None:
+    def __init__(self, tree: Tree, *, tells_activity: bool = False) -> None:
         self._tree = tree
         self._tells_activity = tells_activity
         self._did: dict[str, Doing] = {}
@@ -83,10 +83,10 @@ class StateChanges:
     def tell(self, events: Iterable[Event]) -> Iterator[Change]:
         """Apply observations to the tree, and give every state change in its order."""
         for together in self._moves(events):
-            changed = set[str]().union(*map(self._tree.apply, together))
+            changed = self._tree.apply(*together)
             yield from self.after(changed, max(one.at for one in together))
 
-    def turn(self, tree: DelegationTree, at: float) -> list[Change]:
+    def turn(self, tree: Tree, at: float) -> list[Change]:
         """Another tree of the same workspace takes the place of the one before. Returns the changes that this makes."""
         before, self._tree = self._tree, tree
         return self.after({*before.tasks, *tree.tasks}, at)
@@ -162,9 +162,9 @@ def _why(task: Task, *, lied: bool) -> str:
     return "no claim is false any more" if lied else task.why
 
 
-def changes(events: Iterable[Event], tree: DelegationTree | None = None) -> Iterator[StateChange]:
+def changes(events: Iterable[Event], tree: Tree | None = None) -> Iterator[StateChange]:
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
-    told = StateChanges(DelegationTree() if tree is None else tree).tell(events)
+    told = StateChanges(Tree() if tree is None else tree).tell(events)
     return (change for change in told if isinstance(change, StateChange))
 
 

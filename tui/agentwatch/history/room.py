@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Version
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 
 
 def superseded(versions: Sequence[Seen], sizes: Mapping[str, int], limit: int) -> list[str]:
@@ -34,9 +34,8 @@ def superseded(versions: Sequence[Seen], sizes: Mapping[str, int], limit: int) -
 
 
 def _kept(versions: Sequence[Seen]) -> set[str]:
-    tree = DelegationTree()
-    for seen in versions:
-        tree.take(seen)
+    tree = Tree()
+    tree.apply(*versions)
     latest: set[str] = set()
     earlier: set[tuple[str, str]] = set()
     for task in tree.tasks.values():
