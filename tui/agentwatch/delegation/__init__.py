@@ -9,8 +9,8 @@
    abort ends what is below, a fitter restores its station.
 3. Where tasks have come or gone, or say something else of their place, all are linked anew (`links`).
 4. From the bottom up, what follows from others and from the time is worked out for the tasks that were folded or moved
-   and, as far as that makes a difference, for those above: sums, state, stale, alarms, title, findings, ask. Then totals,
-   the queue and what is new.
+   and, as far as that makes a difference, for those above: sums, state, stale, alarms, title, findings, ask. Then
+   totals, the queue and what is new.
 
 Why it is so:
 

@@ -124,15 +124,6 @@ def dotted_prefixes(task_id: str) -> list[str]:
     return prefixes
 
 
-def directories_above(directory: str) -> list[str]:
-    """The directories around a directory, nearest first, the workspace ("") last."""
-    above = []
-    while directory:
-        directory = dirname(directory)
-        above.append(directory)
-    return above
-
-
 def place_of(versions: Sequence[Version]) -> str | None:
     """The task directory: where the task was first handed off, else where it was first returned."""
     for kind in (Handoff, Return):

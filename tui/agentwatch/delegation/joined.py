@@ -173,9 +173,6 @@ class JoinedTree(Tree):
     def holds_until(self) -> float:
         return min([tree.holds_until for tree in self._trees], default=math.inf)
 
-    def signs(self) -> Iterator[float]:
-        return chain.from_iterable(tree.signs() for tree in self._trees)
-
     def spent(self) -> Iterator[Spent]:
         for scope, branch in self._branches.items():
             yield from (one._replace(task_id=scope + one.task_id) for one in branch.tree.spent())

@@ -214,12 +214,8 @@ def path_of(versions: Sequence[Version]) -> tuple[str, ...]:
     return ids or ()
 
 
-class Link(NamedTuple):
-    """A task's parent, its basis, and what is wrong with what was claimed: the rule and the other party."""
-
-    parent: str | None = None
-    basis: Basis = Basis.NONE
-    problem: tuple[Rule, str] | None = None
+Link = tuple[str | None, Basis, tuple[Rule, str] | None]
+"""A task's parent, its basis, and what is wrong with what was claimed: the rule and the other party."""
 
 
 def link_tasks(
@@ -232,45 +228,44 @@ def link_tasks(
     for task_id, task in tasks.items():
         if (directory := task.facts.place.directory) is not None:
             alone[directory] = None if directory in alone else task_id
-    around: dict[str, str | None] = {}
     links: dict[str, Link] = {}
+    around: dict[str, str | None] = {}
     for task_id, task in tasks.items():
         place = task.facts.place
-        link = _named_parent(task_id, tasks, named, task_of)
-        if link.parent is None and place.directory and (link.problem is None or link.problem[0] is ORPHAN):
-            if place.directory not in around:
-                around[place.directory] = _nearest(place.directory, alone)
-            if (parent := around[place.directory]) is not None:
-                link = Link(parent, Basis.DIRECTORY, link.problem)
-        links[task_id] = link
+        stated = place.parent_task_id
+        if stated == task_id:
+            links[task_id] = None, Basis.NONE, (SELF_PARENT, task_id)
+        elif stated in tasks:
+            links[task_id] = stated, Basis.PACKET, None
+        else:
+            parent, basis = _named_parent(task, tasks, named, task_of)
+            if parent is None and (directory := place.directory):
+                if directory not in around:
+                    around[directory] = _nearest(directory, alone)
+                parent, basis = around[directory], Basis.DIRECTORY
+            problem = None if stated is None else (ORPHAN, stated)
+            if parent == task_id:
+                links[task_id] = None, Basis.NONE, (CYCLE, task_id)
+            else:
+                links[task_id] = parent, Basis.NONE if parent is None else basis, problem
     for task_id in _in_cycles(links):
-        links[task_id] = Link(problem=(CYCLE, links[task_id].parent or task_id))
+        links[task_id] = None, Basis.NONE, (CYCLE, links[task_id][0] or task_id)
     return links
 
 
-_NOWHERE: Final = Link()
-
-
 def _named_parent(
-    task_id: str, tasks: Mapping[str, Task], named: Mapping[str, Named], task_of: Callable[[Session], str | None]
-) -> Link:
-    stated = tasks[task_id].facts.place.parent_task_id
-    if stated == task_id:
-        return Link(problem=(SELF_PARENT, task_id))
-    if stated in tasks:
-        return Link(stated, Basis.PACKET)
-    problem = None if stated is None else (ORPHAN, stated)
-    _, asker, before = candidates(tasks[task_id], named, task_of)
-    if asker != task_id and asker in tasks:
-        return Link(asker, Basis.SESSION, problem)
-    if before == task_id:
-        return Link(problem=(CYCLE, task_id))
-    if before in tasks:
-        return Link(before, Basis.DELEGATION_PATH, problem)
-    for prefix in dotted_prefixes(task_id):
-        if prefix in tasks:
-            return Link(prefix, Basis.DOTTED_PREFIX, problem)
-    return Link(problem=problem) if problem else _NOWHERE
+    task: Task, tasks: Mapping[str, Task], named: Mapping[str, Named], task_of: Callable[[Session], str | None]
+) -> tuple[str | None, Basis]:
+    """The parent that a session, a delegation path or the id names; the task itself where a path says so."""
+    task_id = task.task_id
+    if task.facts.place.asked_by or task.facts.place.path or task_id in named:
+        _, asker, before = candidates(task, named, task_of)
+        if asker != task_id and asker in tasks:
+            return asker, Basis.SESSION
+        if before in tasks:
+            return before, Basis.DELEGATION_PATH
+    prefix = next((one for one in dotted_prefixes(task_id) if one in tasks), None) if "." in task_id else None
+    return prefix, Basis.DOTTED_PREFIX
 
 
 def candidates(
@@ -278,7 +273,7 @@ def candidates(
 ) -> tuple[str | None, str | None, str | None]:
     """The parents that a task has by its packet, by the session that asked for it, and by delegation paths."""
     stated, asked_by, path, *_ = task.facts.place
-    asker = next(filter(None, map(task_of, asked_by)), None) if asked_by else None
+    asker = next(filter(None, map(task_of, asked_by)), None)
     return stated, asker, path[-1] if path else named[task.task_id].above if task.task_id in named else None
 
 
@@ -299,10 +294,10 @@ def _in_cycles(links: Mapping[str, Link]) -> list[str]:
         one: str | None = start
         while one is not None and one not in walks:
             walks[one] = start
-            one = links[one].parent
+            one = links[one][0]
         if one is not None and walks[one] == start:
             first = one
             cycles.append(one)
-            while (one := links[one].parent) != first and one is not None:
+            while (one := links[one][0]) != first and one is not None:
                 cycles.append(one)
     return cycles

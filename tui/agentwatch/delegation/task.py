@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
+from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
@@ -332,8 +333,8 @@ class Place(NamedTuple):
     first_seq: int | None = None
     seq: int = 0
     """Of its first document."""
-    asked_seq: int | None = None
-    """The same as `first_seq`, by its requests."""
+    asked_at: float | None = None
+    """When its first request was asked."""
 
 
 @dataclass(slots=True)
@@ -343,7 +344,8 @@ class Facts:
     place: Place = Place()  # noqa: RUF009  it is immutable
     findings: Sequence[PlacedFinding] = ()
     """What its own documents and attempts break."""
-    link_problem: PlacedFinding | None = None
+    link: tuple[str | None, Basis, tuple[Rule, str] | None] = (None, Basis.NONE, None)
+    """Its parent, the basis, and what is wrong with what was claimed: the rule and the other party."""
     overrun: PlacedFinding | None = None
     """It was retried more often than the policy allows: its parent's fault."""
     expires_at: float = math.inf

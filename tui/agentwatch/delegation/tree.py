@@ -328,8 +328,7 @@ class Tree:
             place_of(versions),
             first_seq,
             versions[0].seq if versions else 0,
-            # As a session that a human began, which it may turn out to be.
-            -int(min(one.asked_at for one in task.requests) * 1e6) if task.requests else None,
+            min((one.asked_at for one in task.requests), default=None),
         )
         binding = task.binding
         aborted_at = binding.at if binding is not None and binding.action is Action.ABORT else None
@@ -454,37 +453,39 @@ class Tree:
         if self._dirty:
             self._is_moved = True
             return
-        found = links.link_tasks(tasks, self._named, self._runs.task_of)
-        for task_id, task in tasks.items():
-            link, facts = found[task_id], task.facts
-            first_seq = self._first_seq(task)
-            problem = None
-            if link.problem is not None:
-                versions = self._files.versions(task_id)
-                problem = PlacedFinding(links.finding_of(*link.problem), versions[0].path if versions else "")
-            place = link.parent, link.basis, first_seq, problem
-            if place != (task.parent_id, task.parent_basis, task.first_seq, facts.link_problem):
-                self._touched |= {task_id, *(one for one in (task.parent_id, link.parent) if one is not None)}
-                task.parent_id, task.parent_basis, task.first_seq, facts.link_problem = place
+        for task_id, link in links.link_tasks(tasks, self._named, self._runs.task_of).items():
+            task = tasks[task_id]
+            facts = task.facts
+            first_seq = facts.place.first_seq
+            if first_seq is None:
+                first_seq = self._first_seq(task)
+            if link != facts.link or first_seq != task.first_seq:
+                self._touched.update(one for one in (task_id, task.parent_id, link[0]) if one is not None)
+                task.parent_id, task.parent_basis, _ = facts.link = link
+                task.first_seq = first_seq
                 self.structure += 1
         self.structure += bool(self._removed)
         children: dict[str | None, list[str]] = {}
         for task in sorted(tasks.values(), key=attrgetter("first_seq", "task_id")):
             children.setdefault(task.parent_id, []).append(task.task_id)
-        self.roots = children.pop(None, [])
-        for task_id, task in tasks.items():
-            if (below := children.get(task_id, ())) != task.children:
+        self.roots, self._preorder = children.pop(None, []), []
+        pending = self.roots[::-1]
+        while pending:
+            task = tasks[pending.pop()]
+            task.facts.position = len(self._preorder)
+            self._preorder.append(task)
+            if (below := children.get(task.task_id, ())) != task.children:
                 task.children = below
-                self._touched.add(task_id)
-        self._preorder = [task for task, _ in self.preorder()]
-        for position, task in enumerate(self._preorder):
-            task.facts.position = position
+                self._touched.add(task.task_id)
+            pending += below[::-1]
         self._end_aborted()
 
     def _first_seq(self, task: Task) -> int:
-        place, named = task.facts.place, self._named.get(task.task_id)
-        known = (place.first_seq, None if named is None else named.seq, place.asked_seq)
-        return next((one for one in known if one is not None), task.first_seq)
+        """Of a task of which nothing speaks but paths and requests. Else it keeps its place until it goes."""
+        if (named := self._named.get(task.task_id)) is not None:
+            return named.seq
+        # As a session that a human began, which it may turn out to be.
+        return -int(min(one.asked_at for one in task.requests) * 1e6) if task.requests else task.first_seq
 
     def _end_aborted(self) -> None:
         """Find the tasks that stand below an abort; those for which that is new are to be folded."""
@@ -551,9 +552,12 @@ class Tree:
     def _findings(self, task: Task, children: list[Task]) -> tuple[PlacedFinding, ...]:
         facts = task.facts
         findings = [*facts.findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
+        if (problem := facts.link[2]) is not None:
+            versions = self._files.versions(task.task_id)
+            findings.append(PlacedFinding(links.finding_of(*problem), versions[0].path if versions else ""))
         # A root answers for itself.
         overruns = [facts.overrun if task.parent_id is None else None, *(child.facts.overrun for child in children)]
-        findings += [one for one in (facts.link_problem, *overruns) if one is not None]
+        findings += [one for one in overruns if one is not None]
         return (*findings, *self._files.problems(self._files.versions(task.task_id)))
 
     # What is left out
@@ -718,14 +722,6 @@ class Tree:
     def spent(self) -> Iterator[Spent]:
         """Who used tokens in the last minute, as far as was told what time it is."""
         return (one for one in self._spent if one.at > self.now - WINDOW)
-
-    def signs(self) -> Iterator[float]:
-        """The times by which it is judged what is past; epoch seconds."""
-        for task in self.tasks.values():
-            yield task.updated_at
-            yield task.alive_at or 0.0
-        yield from (one.at for decisions in self._decisions.values() for one in decisions.values())
-        yield from (one.at for one in self._files.unread)
 
 
 def _fitter(task: Task) -> _Fitter | None:
