@@ -260,3 +260,18 @@ async def test_no_palette_stands_over_a_decision(screen: Screen) -> None:
     await screen.press("ctrl+s", "ctrl+p")
     await screen.shows("recorded, delivered.")
     assert len(decisions(screen.workspace)) == 1
+
+
+@journey(FAILED)
+async def test_the_handoff_that_was_shown_is_handed_out_although_its_file_is_gone(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows(READY)
+    (screen.workspace / "api.handoff.json").unlink()
+    params = (await record(screen))["params"]
+    words = (sys.executable, "-m", "agentwatch", "wait", "shop.api", str(screen.workspace), "--timeout", "0")
+    output, _ = await (await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=PIPE)).communicate()
+    path = json.loads(output)["handoff_path"]
+    assert isinstance(params, dict)
+    assert (screen.workspace / path).read_text("utf-8") == params["handoff"]
+    assert '"objective": "Build the API."' in params["handoff"]

@@ -15,6 +15,7 @@ from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import Tree
 from agentwatch.place import state_directory
+from agentwatch.programs import watch_workspace
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Health, Problem
 from agentwatch.sources.source import Source
@@ -55,6 +56,8 @@ class Watched:
         host: str,
     ) -> None:
         self.workspace = workspace
+        if not host:
+            watch_workspace(workspace)
         self.directory = str(workspace)
         """Its path on the machine that it is on, as far as that is known."""
         self.written = str(workspace)

@@ -24,9 +24,8 @@ from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, quoted
-from agentwatch.view.plain import summary
 from agentwatch.view.times import ago
-from agentwatch.view.words import plural
+from agentwatch.view.words import name_of, plural
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -303,4 +302,4 @@ def undo_words(records: Sequence[Record], now: float) -> str:
 
 
 def _name(task: Task) -> str:
-    return quoted(summary(task.title), _NAME_LENGTH)
+    return quoted(name_of(task), _NAME_LENGTH)

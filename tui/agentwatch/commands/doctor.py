@@ -24,6 +24,7 @@ from agentwatch.evidence.repository import find_repository
 from agentwatch.history.database import kind_of
 from agentwatch.history.store import History
 from agentwatch.place import leads_through, state_directory
+from agentwatch.programs import find_program
 from agentwatch.sources.files.names import pruning
 from agentwatch.sources.files.scan import walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
@@ -208,7 +209,7 @@ def _terminal() -> Iterator[Result]:
 
 
 def _git(workspace: Path) -> Result:
-    if shutil.which("git") is None:
+    if find_program("git") is None:
         return note("git", "not found: claims about changed files cannot be checked against it")
     try:
         repository = find_repository(os.path.realpath(workspace))

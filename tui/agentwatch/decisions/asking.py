@@ -14,6 +14,7 @@ from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, 
 from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.events import Decided
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
@@ -47,6 +48,16 @@ class Asker:
     def reader(self) -> Reader:
         """Raises KeyProblemError where a public key that it was started with is none."""
         return Reader(self._workspace)
+
+    def tell(self, tree: DelegationTree, task_id: str) -> None:
+        """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
+        if records := self.reader.about(task_id):
+            from agentwatch.decisions.clerk import decision_of  # most is never decided about
+
+            receipts = self._book.read(records)
+            decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
+            tree.take_all(Decided(0, one.at, one.decision_id, one) for one in decisions)
+            tree.settle()
 
     def answer(self, found: Found) -> dict[str, Any]:
         """What is told to the agent, as `answer` has it; the amended handoff is handed out with it."""

@@ -83,7 +83,10 @@ class Attempts:
             attempt = self.numbered(document.attempt)
         else:
             attempt = self.latest()
-            if self._is_rival(attempt.handoff, version):
+            before = attempt.handoff
+            if before and self._is_rival(before, version) and self._decided(attempt, before, version):
+                attempt = self.following()
+            elif self._is_rival(before, version):
                 # Beside numbered files, the one without a number is the first.
                 attempt = self.numbered(1)
             elif attempt.handoff and attempt.handoff.digest == version.digest:
@@ -153,8 +156,10 @@ class Attempts:
     def _sent_on(self, attempt: Attempt, version: Version) -> Decision | None:
         """The decision because of which a return file was rewritten, None where that is not known."""
         before = attempt.returned
-        if before is None or self._is_rival(before, version) or attempt is not self.latest():
+        if before is None or attempt is not self.latest():
             return None
+        if self._is_rival(before, version):
+            return self._decided(attempt, before, version)
         is_same = before.digest == version.digest
         for one in self.decisions:
             about_it = one.attempt == attempt.number and one.return_sha256 == before.digest
@@ -162,6 +167,17 @@ class Attempts:
             if is_same and not one.sent_on(before.digest, before.at, version.at):
                 continue
             if one.action in SENDS_ON and about_it and one.is_read and _is_of_handoff(one, attempt):
+                return one
+        return None
+
+    def _decided(self, attempt: Attempt, before: Version, version: Version) -> Decision | None:
+        """The decision about an attempt after which a file with other words came than `before`: that is of the next."""
+        if before.digest == version.digest:
+            return None
+        amends = isinstance(version.document, Handoff)
+        for one in self.decisions:
+            is_about_it = one.attempt == attempt.number and one.request_id is None and one.at <= version.at
+            if is_about_it and (amends or one.action in SENDS_ON):
                 return one
         return None
 

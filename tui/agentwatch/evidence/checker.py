@@ -179,7 +179,7 @@ class Checker:
         if not missing:
             return
         gone = {path for _, path in missing}
-        by_git = renames(self._workspace, gone, self._history, seconds=self._git_seconds) if state.view else {}
+        by_git = renames(gone, self._history, seconds=self._git_seconds) if state.view else {}
         places: dict[tuple[int, str], list[str]] = {}
         for number, path in missing:
             request = prepared[number].request
@@ -196,7 +196,7 @@ class Checker:
             times = (at if at is not None and math.isfinite(at) else 0.0 for at in lost.values())
             gone = {path for _, path in lost}
             repository, seconds = state.view.repository, self._git_seconds
-            state.elsewhere = elsewhere(repository, self._workspace, gone, min(times), seconds=seconds)
+            state.elsewhere = elsewhere(repository, gone, min(times), seconds=seconds)
 
     def _prepare(self, request: Request) -> _Prepared:
         assertions = self._claims_of(request)

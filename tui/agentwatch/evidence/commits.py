@@ -58,7 +58,7 @@ class Commits:
         repository = find_repository(self._workspace)
         if repository.head is None:
             return {}
-        git = plumbing(repository, self._workspace, seconds=seconds)
+        git = plumbing(repository, seconds=seconds)
         # No file can be called so.
         mark = f"\1{secrets.token_hex(8)} "
         options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")

@@ -38,15 +38,13 @@ class Elsewhere(NamedTuple):
         return words if words and is_since else self.unasked
 
 
-def elsewhere(
-    repository: Repository, workspace: str, paths: Collection[str], since: float, *, seconds: float = SECONDS
-) -> Elsewhere:
+def elsewhere(repository: Repository, paths: Collection[str], since: float, *, seconds: float = SECONDS) -> Elsewhere:
     """Look for these paths of the workspace, which are missing there, in what was made `since` (epoch seconds)."""
     wanted = set(paths)
     try:
         found = dict(_in_work_trees(repository, wanted))
         unasked = ""
-        for path, place in _in_commits(repository, workspace, wanted - found.keys(), since, seconds=seconds):
+        for path, place in _in_commits(repository, wanted - found.keys(), since, seconds=seconds):
             found.setdefault(path, place)
     except NoRepositoryError as error:
         unasked = f"git could not be asked whether a commit has it ({error})"
@@ -62,7 +60,7 @@ def _in_work_trees(repository: Repository, paths: set[str]) -> Iterator[tuple[st
 
 
 def _in_commits(
-    repository: Repository, workspace: str, paths: set[str], since: float, *, seconds: float
+    repository: Repository, paths: set[str], since: float, *, seconds: float
 ) -> Iterator[tuple[str, tuple[float, str]]]:
     """Of each path the latest commit that has written it, or something below it."""
     commits = tips(repository)
@@ -83,7 +81,7 @@ def _in_commits(
         "--no-renames",
         "--no-ext-diff",
     )
-    git = plumbing(repository, workspace, seconds=seconds)
+    git = plumbing(repository, seconds=seconds)
     given = os.fsencode("".join(f"{line}\n" for line in (*commits, "--", *places)))
     output = git.ask("log", "--ignore-missing", "--stdin", *options, given=given)
     commit, at, prefix = "", 0.0, repository.prefix

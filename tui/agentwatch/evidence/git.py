@@ -140,7 +140,7 @@ def look(workspace: str, handoffs: Iterable[float], history: GitHistory, *, seco
     # What was made, or put there, after a handoff knows nothing of what was before.
     began = _began(repository)
     times = sorted({time for time in handoffs if math.isfinite(time) and began <= time})
-    git = plumbing(repository, workspace, seconds=seconds)
+    git = plumbing(repository, seconds=seconds)
     with meanwhile(lambda: _status(git)) as status:
         # That is the longest of the questions.
         if history.repository != repository:
@@ -163,7 +163,7 @@ def look(workspace: str, handoffs: Iterable[float], history: GitHistory, *, seco
         return GitView(repository, history, *status())
 
 
-def renames(workspace: str, paths: Iterable[str], history: GitHistory, *, seconds: float = SECONDS) -> dict[str, str]:
+def renames(paths: Iterable[str], history: GitHistory, *, seconds: float = SECONDS) -> dict[str, str]:
     """Where git moved these files, which are not there any more: by a commit, or in the index. Nothing where it fails.
 
     `history` is what `look` has filled a moment ago.
@@ -173,7 +173,7 @@ def renames(workspace: str, paths: Iterable[str], history: GitHistory, *, second
     if repository is None or repository.head is None:
         return targets
     with contextlib.suppress(NoRepositoryError):
-        git = plumbing(repository, workspace, seconds=seconds)
+        git = plumbing(repository, seconds=seconds)
         options = ("-M", "-z", "--name-status", "--diff-filter=R", "--no-ext-diff")
         staged = _moves(git, "diff-index", "--cached", *options, repository.head)
         asked = set(paths)

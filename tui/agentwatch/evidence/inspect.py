@@ -66,7 +66,7 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
         base = repository.head
         if base is None:
             return Inspection(problem="git has no commit to compare with.")
-        git = plumbing(repository, root, seconds=seconds)
+        git = plumbing(repository, seconds=seconds)
         if handed_off_at is not None and math.isfinite(handed_off_at):
             base = commit_before(git, base, handed_off_at)
         if base is None:

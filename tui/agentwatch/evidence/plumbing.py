@@ -10,7 +10,6 @@ written anywhere.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.evidence.process import Output, TooSlowError, run
 from agentwatch.evidence.repository import Repository
+from agentwatch.programs import find_program, trusted_path
 from agentwatch.sources.worktrees import NoRepositoryError
 
 SECONDS: Final = 10.0
@@ -102,14 +102,9 @@ class Plumbing(NamedTuple):
         return status, self.ask(*_STAGED, self.repository.head, "--", *paths)
 
 
-def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS) -> Plumbing:
+def plumbing(repository: Repository, *, seconds: float = SECONDS) -> Plumbing:
     """git on a repository; each question may take `seconds`. Raises GitFailedError."""
-    # Never a git in the workspace or elsewhere in its repository: an agent may have put it there.
-    places = (workspace, repository.top, os.path.dirname(repository.common_directory))  # noqa: PTH120
-    inside = tuple(os.path.realpath(place).rstrip("/") + "/" for place in places)
-    entries = (entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if entry.startswith("/"))
-    path = os.pathsep.join(entry for entry in entries if not f"{os.path.realpath(entry)}/".startswith(inside))
-    program = shutil.which("git", path=path)
+    program = find_program("git")
     if program is None:
         raise GitFailedError("git is not installed")
     index, shallow = f"{repository.git_directory}/index", f"{repository.common_directory}/shallow"
@@ -117,7 +112,7 @@ def plumbing(repository: Repository, workspace: str, *, seconds: float = SECONDS
         raise GitFailedError("the index of the git repository is not a regular file")
     empty = str(_EMPTY / ("sha256" if len(repository.head or "") == _SHA256 else "sha1"))
     environment = {
-        "PATH": path,
+        "PATH": trusted_path(),
         "HOME": empty,
         "XDG_CONFIG_HOME": empty,
         "LC_ALL": "C",

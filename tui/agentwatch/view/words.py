@@ -44,6 +44,11 @@ def whereabouts(workspace: str) -> str:
     return "" if workspace.startswith("/nats:") else workspace.removeprefix("/ssh:")
 
 
+def name_of(task: Task) -> str:
+    """What the screen calls a task: its id as it is, or words of an agent without the marks of Markdown."""
+    return shown(task.called) if task.title in task.own_id else summary(task.called)
+
+
 def plural(count: int, noun: str) -> str:
     """`1 task`, `2 tasks`, `1,024 tasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -186,6 +186,8 @@ def _shown(statement: Statement, hit: Hit) -> Held:
         return Held(_OPEN, f"it ended with exit code {hit.code}, but its output says {found.words}", ran.call)
     if why := _why_open(statement, hit):
         return Held(_OPEN, f"it ended with exit code {hit.code}, but {why}", ran.call)
+    if ran.forgiven and hit.code == 0:
+        return Held(_OPEN, "it ended with exit code 0, but its output shows that a failure may be ignored", ran.call)
     return Held(_YES, f"{ending(hit)}{UNCHANGED}", ran.call, ran.over_at)
 
 

@@ -14,7 +14,7 @@ from agentwatch.background import let_others_work
 from agentwatch.delegation.claims import Call
 from agentwatch.delegation.run import Run
 from agentwatch.evidence.commands.line import LONGEST, CommandLine, parse
-from agentwatch.evidence.commands.outcomes import Counts, counts_in, faults_in, shows_hook, was_cut
+from agentwatch.evidence.commands.outcomes import Counts, counts_in, faults_in, shows_hook, was_cut, was_forgiven
 from agentwatch.evidence.commands.programs import (
     Program,
     changes_nothing,
@@ -55,7 +55,7 @@ class Ran(NamedTuple):
 
     Times are epoch seconds; `over_at` is None where its end is not told. `code` is the exit code of the whole line,
     None where it is not told. `counts` and `faults` are what its output says at its end, `is_cut` that not all is kept.
-    `hooked`: its output shows that git ran a hook.
+    `hooked`: its output shows that git ran a hook, `forgiven` that a failure in it may have been ignored.
     """
 
     line: CommandLine
@@ -69,6 +69,7 @@ class Ran(NamedTuple):
     is_cut: bool
     call: Call
     hooked: bool = False
+    forgiven: bool = False
 
 
 class Done(NamedTuple):
@@ -244,4 +245,5 @@ def _ran(act: Act, call: Call, started: _Started, cwd: str) -> Ran:
         is_cut=ended is not None and (ended.is_cut or was_cut(output)),
         call=call,
         hooked=ended is not None and _HOOKED.search(line.text[:LONGEST]) is not None and shows_hook(ended.output),
+        forgiven=was_forgiven(output),
     )

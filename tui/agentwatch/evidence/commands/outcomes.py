@@ -204,6 +204,19 @@ def faults_in(output: str) -> bool | None:
     return False if any(word in folded for word in _OF_CLEAN) and _CLEAN.search(text) is not None else None
 
 
+_FORGIVING: Final = re.compile(
+    r"(?i)[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!|\bnpm error\b"
+    r"|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
+)
+"""What make, npm and others print of a step whose failure did not count, or of a line that hides one."""
+_OF_FORGIVING: Final = ("gnored", "ignoring", "ontinue-on-error", "npm ERR!", "npm error", "||", ";")
+
+
+def was_forgiven(output: str) -> bool:
+    """Whether an output says that a failure was ignored, or shows a command line that would hide one."""
+    return any(word in output for word in _OF_FORGIVING) and _FORGIVING.search(output) is not None
+
+
 _CUT: Final = re.compile(
     r"(?i)(?:\d[\d,.]*\s*(?:more )?(?:characters|chars|bytes|lines|tokens|[km]i?b)\b"
     r".{0,20}\b(?:truncated|omitted|hidden|cut)"
