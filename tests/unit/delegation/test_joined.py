@@ -100,6 +100,11 @@ def test_what_asks_no_more_and_what_is_dropped_leaves_nothing() -> None:
     assert joined.totals.tasks == 2
 
 
+OF_ONE = {"apply", "add", "take_over", "settle", "former_places", "run", "run_of", "runs", "runs_below", "leave_out"}
+OF_ONE |= {"answer_to", "decisions", "holds_until", "left_out", "over", "requests", "requests_of", "troubled"}
+"""Who watches or prints several workspaces asks each tree for these."""
+
+
 def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
     """Whatever faces ask of a tree is answered alike: a method that looks elsewhere has to be one of both."""
     tree, joined = shop("c", "d"), JoinedTree(MARK)
@@ -113,9 +118,7 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
     given |= {"since": 0.0, "request_id": request().request_id, "path": "a.b.handoff.md"}
     asked = 0
     for name, member in inspect.getmembers(Tree):
-        if name.startswith("_") or name in (
-            "apply", "add", "take_over", "settle", "former_places", "run_of", "runs_below", "leave_out",
-        ):  # fmt: skip
+        if name.startswith("_") or name in OF_ONE:
             continue
         if isinstance(member, property):
             shown, own = getattr(joined, name), getattr(tree, name)

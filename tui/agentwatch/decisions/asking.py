@@ -49,15 +49,14 @@ class Asker:
         """Raises KeyProblemError where a public key that it was started with is none."""
         return Reader(self._workspace)
 
-    def tell(self, tree: DelegationTree, task_id: str) -> None:
+    def tell(self, tree: Tree, task_id: str) -> None:
         """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
         if records := self.reader.about(task_id):
             from agentwatch.decisions.clerk import decision_of  # most is never decided about
 
             receipts = self._book.read(records)
             decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
-            tree.take_all(Decided(0, one.at, one.decision_id, one) for one in decisions)
-            tree.settle()
+            tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
     def answer(self, found: Found) -> dict[str, Any]:
         """What is told to the agent, as `answer` has it; the amended handoff is handed out with it."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.asks import changed_at, is_history, is_past, queue_rank
 from agentwatch.delegation.attempts import Unclaimed
-from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.events import Decided, Ran, Requested
 from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sum_up, sums_with_below
 from agentwatch.delegation.tree import Ids, Spent, Tree
@@ -122,6 +120,8 @@ class JoinedTree(Tree):
                 *(key for one in branches for key in sorted(one.scope + id_ for id_ in one.apart)),
             ]
         self.now = max([branch.tree.now for branch in branches], default=self.now)
+        lines = (branch.tree.history_before for branch in branches)
+        self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
         self.totals = sum_up(branch.tree.totals for branch in branches)
         asking, unseen = [], []
         for scope, tree in ((branch.scope, branch.tree) for branch in branches):
@@ -134,44 +134,12 @@ class JoinedTree(Tree):
     # What the trees are asked
 
     @property
-    def _trees(self) -> list[Tree]:
-        return [branch.tree for branch in self._branches.values()]
-
-    @property
-    def history_before(self) -> float:
-        return max([tree.history_before for tree in self._trees], default=-math.inf)
-
-    @property
-    def runs(self) -> list[Ran]:
-        return [ran for tree in self._trees for ran in tree.runs]
-
-    @property
-    def decisions(self) -> list[Decided]:
-        return [decided for tree in self._trees for decided in tree.decisions]
-
-    @property
-    def requests(self) -> list[Requested]:
-        return [requested for tree in self._trees for requested in tree.requests]
-
-    @property
     def notices(self) -> list[PlacedFinding]:
         return [
             placed._replace(path=f"{branch.top.title}: {placed.path}") if branch.top is not None else placed
             for branch in self._branches.values()
             for placed in branch.tree.notices
         ]
-
-    @property
-    def troubled(self) -> set[str]:
-        return {path for tree in self._trees for path in tree.troubled}
-
-    @property
-    def left_out(self) -> Set[str]:
-        return {scope + task_id for scope, branch in self._branches.items() for task_id in branch.tree.left_out}
-
-    @property
-    def holds_until(self) -> float:
-        return min([tree.holds_until for tree in self._trees], default=math.inf)
 
     def spent(self) -> Iterator[Spent]:
         for scope, branch in self._branches.items():
@@ -182,14 +150,6 @@ class JoinedTree(Tree):
             if (asked := branch.tree.request(request_id)) is not None:
                 return asked._replace(task_id=scope + asked.task_id)
         return None
-
-    def answer_to(self, request_id: str) -> Decision | None:
-        answers = (tree.answer_to(request_id) for tree in self._trees)
-        return next((one for one in answers if one is not None), None)
-
-    def over(self, task_id: str) -> frozenset[str]:
-        place = self.place(task_id)
-        return place.tree.over(place.task_id) if place is not None else frozenset()
 
     def unclaimed(self, task: Task) -> Unclaimed | None:
         place = self.place(task.task_id)

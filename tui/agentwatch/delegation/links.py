@@ -191,11 +191,11 @@ def named_in_paths(tasks: Mapping[str, Task]) -> dict[str, Named]:
     of one is not the `planner` of another."""
     named: dict[str, Named] = {}
     for task in tasks.values():
-        place = task.facts.place
-        for above, one in zip((None, *place.path), place.path, strict=False):
-            entry = Named(place.seq, task.task_id, above)
-            if one not in named or entry[:2] < named[one][:2]:
-                named[one] = entry
+        if path := task.facts.place.path:
+            for above, one in zip((None, *path), path, strict=False):
+                entry = Named(task.facts.place.seq, task.task_id, above)
+                if one not in named or entry[:2] < named[one][:2]:
+                    named[one] = entry
     return named
 
 
