@@ -217,13 +217,22 @@ class Tree:
                 return self.tasks
         return ()
 
-    def _tick(self, now: float) -> Iterable[str]:
+    def _tick(self, now: float) -> list[str]:
         before, self.now = self.now, now
+        tasks = self.tasks.items()
         if now >= before:
-            return [task_id for task_id, task in self.tasks.items() if task.facts.due <= now]
+            due = [task_id for task_id, task in tasks if task.facts.due <= now]
+            self._touched.update(due)
+            return [task_id for task_id in due if self.tasks[task_id].facts.expires_at <= now]
         # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
-        known = self._decisions.keys() | self.asides.known.keys()
-        return [one for one, task in self.tasks.items() if task.stale or task.alarms or task.requests or one in known]
+        aside = self.asides.known
+        self._touched.update(one for one, task in tasks if task.stale or task.alarms or one in aside)
+        return [task_id for task_id in self.tasks if any(now < at <= before for at in self._expiries(task_id))]
+
+    def _expiries(self, task_id: str) -> list[float]:
+        """When what was decided about a task, or about what it asks, expires (epoch seconds)."""
+        decided = (one.expires_at for one in self._decisions.get(task_id, {}).values())
+        return [*self._requests.expiring(task_id), *(at for at in decided if at is not None)]
 
     def _tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file, or a run, speak of."""
@@ -274,8 +283,8 @@ class Tree:
     def _fill(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
         """All that a task's own documents, runs and decisions say."""
         facts, decisions = task.facts, self._decisions_of(task.task_id)
-        expiries = [*self._requests.expiring(task.task_id), *(one.expires_at or 0.0 for one in decisions)]
-        facts.expires_at = facts.due = min((at for at in expiries if at > self.now), default=math.inf)
+        expiries = (at for at in self._expiries(task.task_id) if at > self.now)
+        facts.expires_at = facts.due = min(expiries, default=math.inf)
         versions = counting(versions, decisions)
         is_gone, began_in = self._files.is_gone, self._runs.began_in
         attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
