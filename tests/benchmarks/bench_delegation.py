@@ -10,14 +10,13 @@ from agentwatch.delegation.tree import Tree
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.workspaces import events
 
-SIZES = (200, 10_000, 100_000)
+SIZES = (200, 5_000, 20_000)
 
 
 def run() -> list[Row]:
     trees = {size: Tree() for size in SIZES}
     for size, tree in trees.items():
-        for event in events(size):
-            tree.apply(event)
+        tree.apply(*events(size))
     numbers = itertools.count(10**6)
 
     def add(tree: Tree, size: int) -> None:
@@ -33,9 +32,9 @@ def run() -> list[Row]:
     rows = []
     for name, action in (("add", add), ("update", update)):
         actions = [lambda tree=trees[size], size=size, action=action: action(tree, size) for size in SIZES]
-        smallest, *others = interleaved(actions, 2_000)
+        smallest, *others = interleaved(actions, 50)
         rows += [
-            Row(f"{name} a task, {size:,} tasks", f"{SIZES[0]} tasks", smallest, other, 1.3)
+            Row(f"{name} a task, {size:,} tasks", f"{SIZES[0]} tasks", smallest, other, size / SIZES[0])
             for size, other in zip(SIZES[1:], others, strict=True)
         ]
     return [*rows, *short()]
@@ -65,5 +64,5 @@ def load(*, deep: bool) -> None:
     for number in range(3_000):
         parent = f"t{number - 1}" if deep and number else None
         handoff = Handoff(f"t{number}", "Do it", parent_task_id=parent)
-        tree.take(Seen(number, 3_000.0, f"{number}.handoff.json", f"{number:064x}", handoff))
+        tree.add([Seen(number, 3_000.0, f"{number}.handoff.json", f"{number:064x}", handoff)])
     tree.settle()

@@ -27,10 +27,10 @@ def _tree(size: int) -> Tree:
         run, at = number - number % 10, _NOW - 60 * _DAY * (1 - number // 10 / (size // 10 - 1)) ** 3
         parent = f"t{run}" if number != run else None
         handoff = Handoff(f"t{number}", "Do it", parent_task_id=parent)
-        tree.take(Seen(number, at, f"t{number}.handoff.json", f"{number:064x}", handoff))
+        tree.add([Seen(number, at, f"t{number}.handoff.json", f"{number:064x}", handoff)])
         if number < size - 10:
             document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, f"t{number}")
-            tree.take(Seen(number, at, f"t{number}.return.md", f"{number + 10**9:064x}", document))
+            tree.add([Seen(number, at, f"t{number}.return.md", f"{number + 10**9:064x}", document)])
     tree.apply(Tick(size, _NOW))
     return tree
 
