@@ -27,10 +27,11 @@ from agentwatch.watched import Watched, rules_of
 if TYPE_CHECKING:
     import asyncio
 
-    # These take a while to load, and the first frame needs none of them.
-    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.face import OperatorDesk
     from agentwatch.evidence.one_look import OneLook
+
+    # These take a while to load, and the first frame needs none of them.
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
 
@@ -86,7 +87,7 @@ class Monitor(Watched):
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
-        open_shelf: Callable[[], Shelf] | None = None,
+        open_shelf: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = float("-inf"),
@@ -234,7 +235,7 @@ class Monitor(Watched):
         if self._keeper is not None:
             if self._has_recalled and (known := self._source.known()):
                 # Else the source knows nothing yet of what the history has.
-                self._keeper.keep_files(known)
+                self._keeper.record_files(known)
             self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
@@ -275,13 +276,13 @@ class Monitor(Watched):
             self.inbox = self._open_inbox()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
-            self._take_all(self.shelf.look())
+            self._take_all(self.shelf.read_changes())
         if self._remembers:
-            from agentwatch.history.keeper import recall
+            from agentwatch.history.store import recall
 
             recalled = recall(self.workspace)
             self._forgotten = recalled.notice
-            self._source.remember(recalled.files, recalled.looked_at)
+            self._source.remember(recalled.files, recalled.watched_at)
             # Who is not to know of requests is not told of those that were, either.
             is_told = self._open_inbox is not None
             self._take_all(one for one in recalled.events if is_told or not isinstance(one, Requested))

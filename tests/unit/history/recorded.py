@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Finding
@@ -77,6 +78,13 @@ def tree_of(events: list[Event]) -> Tree:
     for event in events:
         tree.apply(event)
     return tree
+
+
+def opened(state: Path, **more: int) -> History:
+    """A history for writing."""
+    history = History(state, **more)
+    history.begin()
+    return history
 
 
 def seen_in(history: History) -> list[Seen]:

@@ -18,11 +18,10 @@ from textual.widgets import Static
 from agentwatch.app.leaving import leave
 from agentwatch.app.messages import Missing
 from agentwatch.app.typeahead import Arming
-from agentwatch.aside.records import Record
-from agentwatch.aside.shelf import AsideError, Shelf, new_name
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
+from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
 from agentwatch.text import clean, quoted
 from agentwatch.view.times import ago
 from agentwatch.view.words import name_of, plural
@@ -187,7 +186,7 @@ class PuttingAside:
 
     async def undo(self) -> list[str]:
         """Take back what was put aside last. Returns the ids of the tasks that had been."""
-        undone: list[Record] = []
+        undone: list[Acknowledgement] = []
 
         def act() -> None:
             latest = [(last, shelf) for shelf in self._monitor.shelves if (last := shelf.last()) is not None]
@@ -206,9 +205,11 @@ class PuttingAside:
         own_ids = {own_id for record in undone for own_id in record.tasks}
         return [task_id for task_id, task in self._tree.tasks.items() if task.own_id in own_ids]
 
-    async def _put(self, marks: Mapping[str, str], put: Callable[[Shelf, dict[str, str]], None], said: str) -> None:
+    async def _put(
+        self, marks: Mapping[str, str], put: Callable[[Acknowledgements, dict[str, str]], None], said: str
+    ) -> None:
         """Put tasks aside, each by the id that its own workspace knows it by, and say so."""
-        by_shelf: dict[Shelf, dict[str, str]] = {}
+        by_shelf: dict[Acknowledgements, dict[str, str]] = {}
         for task_id, mark in marks.items():
             monitor, own_id = self._monitor.of(task_id)
             if monitor.shelf is not None:
@@ -226,7 +227,7 @@ class PuttingAside:
         """Act in a thread. Returns whether it could be done."""
         try:
             await asyncio.to_thread(act)
-        except AsideError as error:
+        except AcknowledgeError as error:
             self._say(clean(str(error), 300), warns=True)
             return False
         return True
@@ -295,7 +296,7 @@ def snoozes(now: float) -> list[tuple[str, float | None]]:
     ]
 
 
-def undo_words(records: Sequence[Record], now: float) -> str:
+def undo_words(records: Sequence[Acknowledgement], now: float) -> str:
     """What was taken back: one record, or several that belong together."""
     did, count = f"{records[0].did} {ago(records[0].at, now)}", sum(len(record.tasks) for record in records)
     return f"Undone: {plural(count, 'task')} {did} {'asks' if count == 1 else 'ask'} again."

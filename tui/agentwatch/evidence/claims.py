@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     # Each takes a while to load, and few workspaces hold all of them.
     from agentwatch.contracts.fields import Model
     from agentwatch.contracts.handoff import HandoffPacket
-    from agentwatch.contracts.report import Report
+    from agentwatch.contracts.json_returns import Report, ReturnMeta, SubagentReturn
     from agentwatch.contracts.return_format import ReturnFormat
-    from agentwatch.contracts.return_meta import ReturnMeta
-    from agentwatch.contracts.subagent_return import SubagentReturn
 
 MAX_ASSERTIONS: Final = 1_000
 """Assertions of one return that are checked; one more says that there were more."""
@@ -68,7 +66,7 @@ def told_by(opened: Opened | None, *, logged: bool = False) -> Told:
         is_cited = document.contract is Contract.RETURN_FORMAT
         cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None
         return Told(document, tuple(_stated(document, model, logged=logged)), cited)
-    is_packet = opened.contract is Contract.HANDOFF_PACKET
+    is_packet = document.contract is Contract.HANDOFF_PACKET
     return Told(demands=asked.demands_of(cast("HandoffPacket", model)) if is_packet else None)
 
 

@@ -157,7 +157,7 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
             mark = task.task_id, mark_of(task)
             monitor, own_id = self._monitor.of(task.task_id)
             if mark == self._looked_at and monitor.shelf is not None:
-                monitor.shelf.see({own_id: mark[1]})
+                monitor.shelf.mark_seen({own_id: mark[1]})
         self._looked_at = mark
 
     @property
