@@ -28,7 +28,7 @@ from agentwatch.sources.worktrees import NoRepositoryError, Worktrees, made_at
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
-    from agentwatch.evidence.one_look import OneLook
+    from agentwatch.evidence.claims import ParsedClaims
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
@@ -51,11 +51,11 @@ def source_of(
     sessions: Source | None = None,
     *,
     dates: bool = False,
-    one_look: OneLook | None = None,
+    parsed: ParsedClaims | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
 
-    With `dates`, what is there at first is as old as it says itself, or git. `one_look` reads the documents for one
+    With `dates`, what is there at first is as old as it says itself, or git. `parsed` reads the documents for one
     look.
     """
     files = FilesSource(
@@ -65,9 +65,9 @@ def source_of(
             max_bytes=settings.max_bytes,
             force_polling=settings.poll,
         ),
-        read_document=None if one_look is None else one_look.read,
+        read_document=None if parsed is None else parsed.read,
         committed=Commits(workspace).time_of if dates else None,
-        text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
+        text_bytes=MOST_TEXT_BYTES if parsed is None else ONE_LOOK_BYTES,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 
@@ -230,20 +230,20 @@ def scanned(
     nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
     unless it says `dates`.
     """
-    state, one_look = state_directory(workspace), None
+    state, parsed = state_directory(workspace), None
     has_acknowledgements = any(is_there(state / name) for name in (history.NAME, history.OLD_NAME))
     if inspects:
         # The models of the contracts take a while to load.
-        from agentwatch.evidence.one_look import OneLook
+        from agentwatch.evidence.claims import ParsedClaims
 
-        one_look = OneLook()
+        parsed = ParsedClaims()
     monitor = Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, selection, sessions, dates=inspects or dates, one_look=one_look),
+        source_of(workspace, settings, selection, sessions, dates=inspects or dates, parsed=parsed),
         time.time,
         inspects=inspects,
-        one_look=one_look,
+        parsed=parsed,
         # A database takes a while to load.
         remembers=is_there(state / history.NAME),
         open_desk=None if desk is None else lambda: desk,

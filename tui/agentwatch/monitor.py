@@ -16,8 +16,7 @@ from agentwatch.background import keys_first
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Requested, Tick
 from agentwatch.delegation.tree import Tree
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Checks
+from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from agentwatch.decisions.face import OperatorDesk
-    from agentwatch.evidence.one_look import OneLook
+    from agentwatch.evidence.claims import ParsedClaims
 
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.history.acknowledgements import Acknowledgements
@@ -65,7 +64,7 @@ class _Turn(Enum):
 class Monitor(Watched):
     """A workspace being watched: its tree, its health, the texts of its documents.
 
-    With `inspects`, the claims of the returns are held against the disk and git; `one_look` may know what files say.
+    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
     records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
@@ -83,7 +82,7 @@ class Monitor(Watched):
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        one_look: OneLook | None = None,
+        parsed: ParsedClaims | None = None,
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
@@ -114,9 +113,9 @@ class Monitor(Watched):
         waits for one slice instead of one of each."""
         self._inspector: Inspector | None = None
         if inspects:
-            asked = (self.content, one_look, self.transcript)
+            asked = (self.content, parsed, self.transcript)
             self._inspector = Inspector(workspace, *asked, pruned=settings.pruned, in_sight=self._seen)
-            source.hear(self._inspector.stir)
+            source.hear(self._inspector.wake)
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox
         self._open_codex = open_codex

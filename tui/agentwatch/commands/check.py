@@ -14,8 +14,7 @@ from agentwatch.decisions.rules import forged
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
-from agentwatch.evidence.disk import Disk, FileKind
-from agentwatch.evidence.paths import beside, place_of
+from agentwatch.evidence.disk import Disk, FileKind, beside, place_of
 from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
 from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
 from agentwatch.sources.files.rules import NOT_READABLE

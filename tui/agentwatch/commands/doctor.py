@@ -21,7 +21,7 @@ from agentwatch.config import Settings, where
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import VARIABLE, given
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
-from agentwatch.evidence.repository import find_repository
+from agentwatch.evidence.plumbing import find_repository
 from agentwatch.history.store import History
 from agentwatch.place import leads_through, state_directory
 from agentwatch.programs import find_program

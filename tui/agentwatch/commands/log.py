@@ -19,8 +19,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requested, Ruled, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import WorkspaceError
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Checks, Target
+from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.log import Change, StateChanges, log_document, log_line, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History

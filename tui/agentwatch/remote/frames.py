@@ -17,7 +17,7 @@ from agentwatch.remote.codec import decoder, encoder
 from agentwatch.remote.observed import Told
 from agentwatch.sources.health import Health
 
-PROTOCOL: Final = (2, 0)
+PROTOCOL: Final = (3, 0)
 """Major and minor. What a version knows that an older one does not makes it the next minor."""
 
 LARGEST: Final = 8 * 1024 * 1024
