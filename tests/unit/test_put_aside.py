@@ -15,7 +15,7 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.delegation.aside import mark_of
+from agentwatch.delegation.asks import mark_of
 from agentwatch.history import NAME
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor

@@ -287,8 +287,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     from agentwatch.evidence.inspector import Inspector
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
-    tree.take_all([one.observed(0, tree.now) for one in inspector.check(inspector.news_of(tree, task_ids))])
-    tree.settle()
+    tree.apply(*(one.observed(0, tree.now) for one in inspector.check(inspector.news_of(tree, task_ids))))
 
 
 def _since(selection: Selection | None) -> float | None:

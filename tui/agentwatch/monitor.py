@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
@@ -12,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.background import keys_first
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Ran, Requested, Tick
-from agentwatch.delegation.problems import missing_artifacts
-from agentwatch.delegation.rules import Limits, Rules
+from agentwatch.delegation.events import Event, Limits, Ran, Requested, Rules, Tick
+from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 50
 """Events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes."""
+_PASS_SHARE: Final = 5.0
+"""While events wait, a fifth of the time at most goes into the pass over all tasks."""
 _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
@@ -97,7 +99,7 @@ class Monitor:
         self.written = str(workspace)
         """By what a command line names it."""
         rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
-        self._new_tree = partial(DelegationTree, rules, remembers=keeps, host=host)
+        self._new_tree = partial(Tree, rules, remembers=keeps, host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
         self.in_sight: Callable[[], Collection[str]] = tuple
@@ -135,6 +137,8 @@ class Monitor:
         self._history_problem: str | None = None
         """Why `scan` could not read the history; else the keeper has it in its notice."""
         self._pending: deque[_News] = deque()
+        self._pass_at = 0.0
+        """When to pass over all tasks again, while events wait (monotonic seconds)."""
         self._latest_seq = 0
         self._unchecked: set[str] = set()
         """The tasks whose returns may have to be checked."""
@@ -442,7 +446,11 @@ class Monitor:
         for. Returns the tasks that have changed, with the others."""
         self._latest_seq = max([self._latest_seq, *(one.seq for one in events)])
         self._add(events)
+        began = time.monotonic()
+        if self._pending and not others and began < self._pass_at:
+            return frozenset()
         changed = others | self.tree.apply(Tick(self._latest_seq, self._clock()))
+        self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
         if self.health.mode != "starting" and not self._pending:
             changed |= self._leave_out()
             if not (events or others):
@@ -464,13 +472,13 @@ class Monitor:
             self.shelf.mark_over(over)
         return changed
 
-    def _add(self, events: Iterable[Event], tree: DelegationTree | None = None) -> None:
+    def _add(self, events: Iterable[Event], tree: Tree | None = None) -> None:
         events = tuple(events)
-        (tree or self.tree).take_all(events)
+        (tree or self.tree).add(events)
         for event in events:
             self.tap(event)
 
-    def _replace(self, tree: DelegationTree) -> Set[str]:
+    def _replace(self, tree: Tree) -> Set[str]:
         """Have a tree that was made anew take the place of the other. Returns the tasks that may be different then."""
         before, self.tree = self.tree, tree
         tree.take_over(before)

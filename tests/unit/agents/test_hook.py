@@ -22,11 +22,10 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Answer, Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Ran
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
@@ -265,7 +264,7 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
         prompt=message(prompt, 10.0, key=NAME),
         said=answered,
     )
-    tree = DelegationTree(Rules(strict=strict, demands=demands))
+    tree = Tree(Rules(strict=strict, demands=demands))
     tree.apply(Ran(1, 20.0, AGENT, run))
     (task,) = tree.tasks.values()
     is_bad = task.state in (State.INVALID, State.FAILED, State.BLOCKED)

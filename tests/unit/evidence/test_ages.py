@@ -15,7 +15,7 @@ from agentwatch.app.widgets.task_line import age_of
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.commits import Commits
 from agentwatch.history.store import HistoryWorker
 from agentwatch.sources.files.source import FilesSource
@@ -166,7 +166,7 @@ def watched(root: Path) -> None:
     """Somebody watched the workspace, and has ended."""
     source = FilesSource(root)
     keeper = HistoryWorker(root, source.content)
-    keeper.start(DelegationTree()).result()
+    keeper.start(Tree()).result()
     keeper.record(source.scan().events)
     keeper.record_files(source.known())
     keeper.stop()

@@ -12,8 +12,8 @@ from agentwatch.arguments import did_you_mean
 from agentwatch.commands.confirming import confirmed
 from agentwatch.composition import Load, known_desk, shelf_of
 from agentwatch.config import Settings
-from agentwatch.delegation.aside import mark_of
-from agentwatch.delegation.sums import below
+from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.acknowledgements import Acknowledgements

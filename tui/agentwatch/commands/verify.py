@@ -22,7 +22,7 @@ from agentwatch.decisions.record import Record
 from agentwatch.decisions.signed import read
 from agentwatch.decisions.statement import is_statement
 from agentwatch.delegation.decision import Stage
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.disk import DOT, TEMPORARY, Directory, open_dot_directory
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
@@ -34,7 +34,7 @@ _MOST: Final = 1_000
 """Files of the mirror that are told of."""
 
 
-def verify_file(path: str, tree: DelegationTree, desk: Desk) -> int:
+def verify_file(path: str, tree: Tree, desk: Desk) -> int:
     """Verify one file, against the ledger and the tree of this workspace. Prints; returns 0 or 1."""
     return say_checks(_of_file(path, tree, desk))
 
@@ -60,7 +60,7 @@ def _trust(desk: Desk) -> Trust:
     return desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
 
 
-def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Check]:
+def _of_file(path: str, tree: Tree, desk: Desk) -> Iterator[Check]:
     file = Path(path)
     try:
         with Directory.open(file.parent) as directory:
@@ -124,7 +124,7 @@ def _in_chain(record: Record, data: bytes, desk: Desk) -> Check:
     return good("ledger", f"number {record.seq}, byte for byte")
 
 
-def _of_return(record: Record, tree: DelegationTree, desk: Desk) -> Check:
+def _of_return(record: Record, tree: Tree, desk: Desk) -> Check:
     task = tree.tasks.get(record.task_id)
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
     if attempt is None or task is None:

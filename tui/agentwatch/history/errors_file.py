@@ -15,12 +15,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.problems import ARTIFACT_MISSING, DUPLICATE_RETURN
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
+from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.disk import DOT as DIRECTORY
-from agentwatch.disk import Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
+from agentwatch.disk import (
+    Directory,
+    NotADirectoryOfOursError,
+    NotRegularError,
+    open_dot_directory,
+    take_lock,
+)
 
 NAME: Final = "errors.json"
 LIMIT: Final = 1_000

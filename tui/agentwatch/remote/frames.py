@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.events import Rules
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.remote.observed import Told
 from agentwatch.sources import Health

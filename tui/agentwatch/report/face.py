@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
@@ -124,5 +124,5 @@ def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
     files = [one for one in reported.past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs, *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
-    told_changes = state_changes(story(told, now), DelegationTree(rules, remembers=True))
+    told_changes = state_changes(story(told, now), Tree(rules, remembers=True))
     return tuple(one for one in told_changes if one.task_id not in tree.left_out)
