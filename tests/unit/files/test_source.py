@@ -15,11 +15,11 @@ import pytest
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.errors import WorkspaceError
+from agentwatch.sources import Batch
 from agentwatch.sources.files import source as source_module
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.walk import FilesSettings
 from agentwatch.sources.files.watcher import Changes, Watcher
-from agentwatch.sources.health import Batch
 from tests.unit.files.watching import (
     EVERY_WAY,
     HALF,

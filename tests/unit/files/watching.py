@@ -14,9 +14,9 @@ import pytest
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.sources import Batch
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings, join, pruning, walk
-from agentwatch.sources.health import Batch
 
 PATIENCE = 20.0
 """Seconds a test waits for what must happen; far more than it takes."""

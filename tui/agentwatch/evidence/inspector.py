@@ -17,7 +17,7 @@ from agentwatch.delegation.task import Version
 from agentwatch.sources.files.walk import DEFAULT_PRUNED, pruning, to_name
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
     from agentwatch.evidence.checker import Checker, Request
     from agentwatch.evidence.claims import ParsedClaims
     from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
@@ -125,7 +125,7 @@ class Inspector(Background[Sequence[Checks]]):
         self._checker: Checker | None = None
         self._logs: WorkspaceLogs | None = None
         self._attempts: dict[str, tuple[Target, AttemptLog]] = {}
-        self._tree: DelegationTree | None = None
+        self._tree: Tree | None = None
         self._given: dict[str, Target] = {}
         self._wanted: dict[str, Target] = {}
         """The queue, those that were wanted last at the end."""
@@ -137,7 +137,7 @@ class Inspector(Background[Sequence[Checks]]):
         self._stirred = True
         """Whether it is told when something happens to files, and something has since the last look at all."""
 
-    def news_of(self, tree: DelegationTree, task_ids: Iterable[str]) -> list[Target]:
+    def news_of(self, tree: Tree, task_ids: Iterable[str]) -> list[Target]:
         """The returns of these tasks that were not given out here yet, with this handoff."""
         self._tree = tree
         targets = []
@@ -332,7 +332,7 @@ class Inspector(Background[Sequence[Checks]]):
         return [ran.run for ran in runs if ran.run is not None]
 
 
-def _runs_of(tree: DelegationTree, run: Run) -> Iterator[Run]:
+def _runs_of(tree: Tree, run: Run) -> Iterator[Run]:
     """A run, and of those that it asked for, or that these did, the ones that began while it lasted."""
     yield run
     for other in tree.runs_below(run):

@@ -18,11 +18,10 @@ from agentwatch.background import Pace, in_step
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.events import Event
 from agentwatch.errors import WorkspaceError
+from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, Stirred, health_of
 from agentwatch.sources.files.documents import ONE_LOOK_BYTES, Committed, Documents, KnownFile, Reader
 from agentwatch.sources.files.walk import FilesSettings, is_candidate, join, pruning, to_path, walk
 from agentwatch.sources.files.watcher import Changes, Watcher
-from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
-from agentwatch.sources.source import Source, Stirred
 from agentwatch.sources.worktrees import is_another
 from agentwatch.text import words_of
 
