@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.sources.files import watcher as watcher_module
 from agentwatch.sources.files.watcher import Changes, SharedWatcher, Watcher
 from tests.unit.files.watching import PATIENCE, descriptors, write
 
@@ -228,3 +229,26 @@ def test_where_the_system_tells_nothing_everybody_is_called_to_look(
         while shared.works:
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+def test_without_inotify_changes_in_watched_directories_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher_module, "HAS_INOTIFY", False)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "pruned").mkdir()
+    watcher = Watcher(str(tmp_path))
+    for directory in ("", "in"):
+        watcher.watch(directory)
+    paths, end = set[str](), time.monotonic() + PATIENCE
+    while "in/a.return.md" not in paths and time.monotonic() < end:
+        write(tmp_path / "pruned/b.return.md", "x")
+        write(tmp_path / "in/a.return.md", "x")
+        paths |= watcher.wait(0.2).paths
+    assert "in/a.return.md" in paths
+    assert "pruned/b.return.md" not in paths
+    (tmp_path / "new").mkdir()
+    while "new" not in paths and time.monotonic() < end:
+        paths |= watcher.wait(0.2).paths
+    assert "new" in paths
+    watcher.close()

@@ -1,9 +1,10 @@
-"""Waiting until something happens in a set of directories: by inotify, or else only by looking again."""
+"""Waiting until something happens in a set of directories: by inotify, by watchfiles where there is none, or not."""
 
 from __future__ import annotations
 
 import errno
 import os
+import queue
 import select
 import socket
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.sources.files.walk import is_candidate, join
+from agentwatch.text import words_of
 
 if TYPE_CHECKING:
     from inotify_simple import INotify
@@ -30,6 +32,7 @@ _MASK: Final = 0x0700_0C00
 _Q_OVERFLOW: Final = 0x0000_4000
 _ISDIR: Final = 0x4000_0000
 
+HAS_INOTIFY: Final = sys.platform == "linux"
 _LIMITS: Final = frozenset({errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _NOISE_SECONDS: Final = 0.005
 """Rest after events that concern nobody: a log file that grows next to the handoffs must not cost a core."""
@@ -58,7 +61,7 @@ class Watcher:
     def __init__(
         self, root: str, concerns: Callable[[str], bool] = is_candidate, events: int = CHANGES, polling: str = ""
     ) -> None:
-        self.polling = polling or ("" if sys.platform == "linux" else "Polling, because only Linux has inotify")
+        self.polling = polling
         self._prefix = root.rstrip("/") + "/"
         self._root = root
         self._concerns = concerns
@@ -66,6 +69,10 @@ class Watcher:
         self._inotify: INotify | None = None
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
+        self._stop: threading.Event | None = None
+        """Ends the recursive watch, where there is no inotify."""
+        self._recursive: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
+        """Absolute paths that it tells of."""
         self._has_lost = False
         self._woken, self._waker = socket.socketpair()
         self._poll = select.poll()
@@ -74,6 +81,12 @@ class Watcher:
     def watch(self, path: str) -> None:
         """Tell what happens right in this directory from now on; calling it again renews a watch that died."""
         if self.polling:
+            return
+        if not HAS_INOTIFY:
+            self._watches[path] = 0
+            if self._stop is None:
+                self._stop = threading.Event()
+                threading.Thread(target=self._watch_below, args=[self._stop], daemon=True).start()
             return
         limit = "fs.inotify.max_user_instances"
         try:
@@ -119,6 +132,8 @@ class Watcher:
         ready = [descriptor for descriptor, _ in self._poll.poll(timeout * 1_000)]
         if self._woken.fileno() in ready:
             self._woken.recv(4096)
+        if self._stop is not None:
+            return self._read_recursive()
         if self._inotify is None or self._inotify.fileno() not in ready:
             return Changes()
         paths, lost = set[str](), False
@@ -131,6 +146,32 @@ class Watcher:
             return Changes(frozenset(paths), lost)
         time.sleep(_NOISE_SECONDS)
         return Changes(others=True)
+
+    def _watch_below(self, stop: threading.Event) -> None:
+        """Tell of everything below the root, in a thread of its own; the directories that are watched count."""
+        import watchfiles
+
+        try:
+            below = watchfiles.watch(self._root, watch_filter=None, debounce=100, step=10, stop_event=stop)
+            for changes in below:
+                self._recursive.put({path for _, path in changes})
+                self.wake()
+        except (OSError, RuntimeError) as error:
+            self.polling = f"Polling, because the system tells of no changes ({words_of(error)})"
+            self._has_lost = True
+            self.wake()
+
+    def _read_recursive(self) -> Changes:
+        real, paths, others = os.path.realpath(self._root).rstrip("/") + "/", set[str](), False
+        while not self._recursive.empty():
+            for path in self._recursive.get():
+                name = path.removeprefix(self._prefix).removeprefix(real)
+                directory, _, last = name.rpartition("/")
+                is_watched = directory in self._watches and (self._concerns(last) or os.path.isdir(path))
+                if is_watched or name in self._watches:
+                    paths.add(name)
+                others = True
+        return Changes(frozenset(paths), others=others and not paths)
 
     def wake(self) -> None:
         """End the present wait, or the next one. Any thread may call it."""
@@ -145,6 +186,9 @@ class Watcher:
         self._unwatch_all()
 
     def _unwatch_all(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+            self._stop = None
         if self._inotify is not None:
             self._poll.unregister(self._inotify)
             self._inotify.close()
@@ -159,7 +203,7 @@ class SharedWatcher:
     """
 
     def __init__(self) -> None:
-        self.works = sys.platform == "linux"
+        self.works = HAS_INOTIFY
         self._lock = threading.Lock()
         self._wanted: dict[Callable[[], None], tuple[Path, ...]] = {}
         self._watcher: Watcher | None = None
