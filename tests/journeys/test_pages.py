@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.journeys.driver import Screen, journey, write
-from tests.journeys.made import FAILED, SHOP, session
+from tests.journeys.made import FAILED, SHOP, returned, session
 
 ZOOMS = ("plus", "minus", "z", "i", "0", "n", "left", "right", "h", "l", "=", "_")
 
@@ -187,3 +187,19 @@ async def test_ctrl_c_closes_the_palette_and_not_the_program(screen: Screen) -> 
     await screen.press("ctrl+c")
     await screen.hides("Search for commands")
     await screen.shows("NEEDS YOU")
+
+
+@journey({**FAILED, "~/.config/agentwatch/config.toml": "poll = true\n"})
+async def test_the_header_says_why_it_polls(screen: Screen) -> None:
+    await screen.shows("polling: Polling, as configured", "1 needs you")
+    screen.write("api.return.md", returned("SUCCESS", more=""))
+    await screen.hides("1 needs you")
+
+
+@journey({f"{name}@0.02": text for name, text in FAILED.items()})
+async def test_the_timeline_shows_the_wait_for_the_attempt_that_was_decided(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("◆ ctrl+s")
+    await screen.press("ctrl+s", "t")
+    await screen.shows("retrying", "waits since")

@@ -18,8 +18,8 @@ from textual.widgets import Static
 from agentwatch.app.leaving import leave
 from agentwatch.app.messages import Missing
 from agentwatch.app.typeahead import Arming
-from agentwatch.delegation.aside import mark_of
-from agentwatch.delegation.sums import below
+from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
 from agentwatch.text import clean, quoted

@@ -43,8 +43,7 @@ from agentwatch.app.typeahead import Typed, TypedOn, settle
 from agentwatch.app.updates import Updates
 from agentwatch.background import keys_first
 from agentwatch.config import config_directory, where
-from agentwatch.place import in_home
-from agentwatch.presence import come_back
+from agentwatch.state import attend_screens, in_home
 from agentwatch.text import clean, words_of
 
 if TYPE_CHECKING:
@@ -406,7 +405,7 @@ class AgentwatchApp(App[None]):
             self._complain(trouble)
 
     def _come_back(self, _app: App[object]) -> None:
-        come_back()
+        attend_screens(attended=True)
         self._focus(here=True)
         self.refresh(layout=True)
 

@@ -139,11 +139,11 @@ class ReplayApp(_PlayedApp):
         self._show_position()
 
     async def action_rewind(self) -> None:
-        self.playback.rewind()
+        self.playback.seek(1)
         await self._go()
 
     async def action_wind(self) -> None:
-        self.playback.wind()
+        self.playback.seek(self.playback.position.count)
         await self._go()
 
     async def _go(self) -> None:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.files.names import is_candidate
+from agentwatch.sources.files.walk import is_candidate
 
 SECONDS: Final = (6.0, 30.0, 120.0)
 """How long git may take for an answer, the first time and whenever it was too slow. No file is shown meanwhile; what
@@ -52,8 +52,7 @@ class Commits:
     def _ask(self, seconds: float) -> dict[str, float]:
         # Not before somebody asks: a screen appears sooner.
         from agentwatch.evidence.git import unchanged
-        from agentwatch.evidence.plumbing import plumbing
-        from agentwatch.evidence.repository import find_repository
+        from agentwatch.evidence.plumbing import find_repository, plumbing
 
         repository = find_repository(self._workspace)
         if repository.head is None:

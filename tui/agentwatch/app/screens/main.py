@@ -193,7 +193,7 @@ class MainScreen(DetailedScreen[None]):
     def is_useless(self, command_id: str) -> bool:
         return (
             (command_id == "focus.next" and not self.has_class("-wide"))
-            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.said))
+            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.messages))
             or (command_id == "views" and not self._views)
             or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
             or super().is_useless(command_id)
@@ -277,7 +277,7 @@ class MainScreen(DetailedScreen[None]):
         from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
 
         def read() -> tuple[list[PlacedFinding], list[str]]:
-            notices, said = [*self._monitor.tree.notices], [*self._monitor.said]
+            notices, said = [*self._monitor.tree.notices], [*self._monitor.messages]
             if not notices and not said and self._monitor.health.mode == "starting":
                 said = [STILL_READING]
             return notices, said

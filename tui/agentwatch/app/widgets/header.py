@@ -141,7 +141,7 @@ class Header(LineWidget):
                     tooltip = f"{plural(count, 'task')} with a false claim"
                 parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip))
                 parts.append(Part(f"{count:,}{word}{known if is_wide else ''}", tooltip=tooltip))
-            if notices := len(tree.notices) + len(self._monitor.said):
+            if notices := len(tree.notices) + len(self._monitor.messages):
                 tooltip = "Files that could not be read or belong to no task. Press ! for the list."
                 parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
         if "rate" in way and (used := sum(spent.tokens for spent in tree.spent())):

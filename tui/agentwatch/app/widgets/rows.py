@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.sums import below
+from agentwatch.delegation.links import below
 from agentwatch.view.chains import continued, end_of_chain
 from agentwatch.view.groups import GROUPS, Group, has_finished
 from agentwatch.view.order import Order
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 
 class Heading(NamedTuple):
@@ -52,7 +52,7 @@ class Outline:
     operator has touched. After `settle`, nothing folds or unfolds by itself.
     """
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         self.order = Order(tree)
         self.rows: list[Row] = []
         self.places: dict[RowId, int] = {}

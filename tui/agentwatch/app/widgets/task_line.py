@@ -16,10 +16,9 @@ from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
 from agentwatch.app.widgets.rows import Row
-from agentwatch.delegation.below import Below
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Below, State, Task
 from agentwatch.view.chains import chain_name
 from agentwatch.view.groups import ASKING, Group, Present
 from agentwatch.view.looks import LOOKS, STALE, look, worst_look

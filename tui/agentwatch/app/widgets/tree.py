@@ -44,7 +44,7 @@ from agentwatch.view.query import Query
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 _AT_WORK: Final = 60.0
 """Seconds after a key or a click for which the line under the cursor stays, whatever begins above it."""
@@ -89,7 +89,7 @@ class TaskTree(ScrollView, can_focus=True):
         """A task was marked for the review, or is so no more; or the operator has moved, and the cursor follows no
         more."""
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
         self.outline = Outline(tree, clock)
         self._tree = tree
