@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -39,9 +39,8 @@ from agentwatch.app.messages import (
 )
 from agentwatch.app.opening import Opening, OpeningScreen, leaves, opened
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
-from agentwatch.app.typeahead import Typed, TypedOn, settle
+from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
-from agentwatch.background import keys_first
 from agentwatch.config import config_directory, where
 from agentwatch.state import attend_screens, in_home
 from agentwatch.text import clean, words_of
@@ -52,12 +51,6 @@ if TYPE_CHECKING:
     from agentwatch.delegation.claims import Call
     from agentwatch.delegation.decision import Action
     from agentwatch.monitor import Monitor
-
-
-_OPENS: Final = 3.0
-"""Seconds in which a dialog opens."""
-_OPENERS: Final = ("decide", "aside")
-"""The groups of workers that open one."""
 
 
 class _Palette(CommandPalette):
@@ -126,10 +119,7 @@ class AgentwatchApp(App[None]):
         """Runs while there is something to tell."""
         self._ours: asyncio.AbstractEventLoop | None = None
         self._theme_failures: list[str] = []
-        self._typed = asyncio.Queue[Typed]()
-        self._typed_on = TypedOn()
-        self._has_said_so = False
-        """Whether the operator knows that some keys are not taken: it is said once."""
+        self._typeahead = Typeahead(self, super().on_event)
         self._is_here: bool | None = None
         """Whether the terminal's window has the focus, as far as it has told."""
         self._opening: Opening | None = None
@@ -216,6 +206,7 @@ class AgentwatchApp(App[None]):
             self.set_keymap(changes)
         if self._theme_failures:
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
+        self.screen_change_signal.subscribe(self, self._typeahead.take_screen)
         self.app_resume_signal.subscribe(self, self._come_back)
         self._telling = self.set_interval(1.0, self._tell, pause=True)
         self.call_after_refresh(self.when_shown)
@@ -288,52 +279,14 @@ class AgentwatchApp(App[None]):
         is_act = isinstance(event, events.Key | events.MouseDown) and not event.is_forwarded
         if is_act and self._updates is not None:
             self.notifier.queue.act(self.steady())
-        if not isinstance(event, Typed) or event.is_forwarded or not self.screen_stack:
-            await super().on_event(event)
-        elif self._opening is not None and leaves(event, self.screen, is_first=self._typed.empty()):
-            self.exit()
+        if isinstance(event, Typed) and not event.is_forwarded:
+            is_first = not self._typeahead.is_waiting
+            if self._opening is not None and self.screen_stack and leaves(event, self.screen, is_first=is_first):
+                self.exit()
+            else:
+                await self._typeahead.take(self._meant(event))
         else:
-            self._typed.put_nowait(self._meant(event))
-
-    @on(ScreenComplete)
-    @work(name="keys")
-    async def _take_keys(self) -> None:
-        """Have each key do its work before the next one is taken, from when all is there that keys may be for."""
-        self._opening = None
-        while True:
-            typed = await self._typed.get()
-            if self.screen_stack:
-                keys_first.begin()
-                await self._type(typed)
-                self.screen.call_after_refresh(keys_first.end)
-
-    async def _type(self, typed: Typed) -> None:
-        screen, target = self.screen, self.focused or self.screen
-        seen_at = getattr(screen, "seen_at", 0.0)
-        # A dialog hears nothing that was typed before it could be seen.
-        if seen_at is None or typed.time < seen_at or self._typed_on.is_for_nobody(typed):
-            if not self._has_said_so:
-                self._has_said_so = True
-                # At 80 columns it leaves room beside it for why nothing can be recorded yet.
-                self.notify("Keys typed before were not taken.", markup=False, timeout=4)
-            return
-        is_text = isinstance(typed, events.Paste) or target.check_consume_key(typed.key, typed.character)
-        # The text in front of a key must be in its field before a binding reads it.
-        if not is_text:
-            await settle(target)
-        await super().on_event(typed)
-        if is_text:
-            return
-        # A key goes up to the app, and then sets off more; in the end a dialog that it opens is there.
-        await settle(target)
-        await settle(target)
-        end = time.monotonic() + _OPENS
-        while self.screen_stack and self.screen is screen and not screen.is_modal and time.monotonic() < end:
-            if not any(one.is_running and one.group in _OPENERS for one in self.workers):
-                return
-            await asyncio.sleep(0.005)
-        if self.screen_stack:
-            await settle(self.screen)
+            await super().on_event(event)
 
     def _meant(self, typed: Typed) -> Typed:
         """Enter that was typed before the terminal was ours comes as ctrl+j, which the operator may use otherwise."""
@@ -342,6 +295,15 @@ class AgentwatchApp(App[None]):
         enter = events.Key("enter", "\r")
         enter.time = typed.time
         return enter
+
+    @on(ScreenComplete)
+    def _hear_what_was_typed(self) -> None:
+        self._opening = None
+        self._typeahead.begin()
+
+    @on(Answered)
+    async def _take_answer(self, answer: Answered) -> None:
+        await self._typeahead.take_answer(answer)
 
     def _settle(self) -> None:
         self.when_settled()
@@ -523,11 +485,13 @@ class AgentwatchApp(App[None]):
 
     @work(group="decide", exclusive=True)
     async def _open_each(self, task_ids: Sequence[str], action: Action | None, *, marked: bool) -> None:
-        # The dialogs need the models of the contracts: a tenth of a second when the first one opens.
-        await asyncio.to_thread(import_module, "agentwatch.app.dialogs.opening")
+        # The dialogs need the models of the contracts: a tenth of a second when the first one opens. What is typed
+        # meanwhile is not meant for the tree.
+        with self._typeahead.held():
+            await asyncio.to_thread(import_module, "agentwatch.app.dialogs.opening")
         from agentwatch.app.dialogs.opening import Opener  # imported on the line above
 
-        opener = Opener(self, self.monitor, self.clock, self.steady, self._refuse)
+        opener = Opener(self, self.monitor, self.clock, self.steady, self._typeahead.refuse)
         await opener.decide(task_ids, action, marked=marked)
 
     @work(group="file", exclusive=True)
@@ -557,13 +521,12 @@ class AgentwatchApp(App[None]):
             self.notify(in_home(words), title="Copied", markup=False, timeout=3)
 
     @on(Refused)
-    def _refuse(self) -> None:
-        """Something that a key was to open does not open."""
-        self._typed_on.refuse(time.monotonic())
+    def _take_refusal(self) -> None:
+        self._typeahead.refuse()
 
     def _miss(self, words: str, *, warns: bool = False) -> None:
         """No dialog opens."""
-        self._refuse()
+        self._typeahead.refuse()
         self._say_missing(Missing(words, warns))
 
     @on(Missing)

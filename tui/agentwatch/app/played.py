@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import actions, events
@@ -16,6 +15,7 @@ from textual.widgets import Input
 
 from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.once import once
 from agentwatch.app.widgets.play_bars import DemoBar, ReplayBar
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ class ReplayApp(_PlayedApp):
             if Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
         }
         """What a replay cannot do: what acts, and what has lost its keys to those of the replay."""
+        self._waiting: ExitStack | None = None
+        """What keeps keys waiting for the rows of another place."""
 
     def new_bar(self) -> ReplayBar:
         return ReplayBar(self.playback)
@@ -126,32 +128,42 @@ class ReplayApp(_PlayedApp):
             return True
         return await super().run_action(action, default_namespace, namespaces)
 
-    async def action_play(self) -> None:
+    def action_play(self) -> None:
         self.playback.play()
-        await self._go()
+        self._go()
 
-    async def action_step(self, by: int) -> None:
+    def action_step(self, by: int) -> None:
         self.playback.step(by)
-        await self._go()
+        self._go()
 
     def action_change_speed(self, factor: float) -> None:
         self.playback.change_speed(factor)
         self._show_position()
 
-    async def action_rewind(self) -> None:
+    def action_rewind(self) -> None:
         self.playback.seek(1)
-        await self._go()
+        self._go()
 
-    async def action_wind(self) -> None:
+    def action_wind(self) -> None:
         self.playback.seek(self.playback.position.count)
-        await self._go()
+        self._go()
 
-    async def _go(self) -> None:
-        """A key that is typed behind one that goes elsewhere is for the rows there, and waits for them."""
+    def _refresh_screens(self, changed: frozenset[str]) -> None:
+        super()._refresh_screens(changed)
+        if self._waiting is not None and self.monitor.health == self.playback.place and self.screen_stack:
+            # Behind the update that the screen has just been sent.
+            self.screen.call_after_refresh(self._waiting.close)
+
+    def _go(self) -> None:
+        """What is typed behind a key that goes elsewhere is for the rows there, and waits for them."""
         self._show_position()
-        end = time.monotonic() + _PATIENCE
-        while self.monitor.health != self.playback.place and time.monotonic() < end:  # noqa: ASYNC110 - the playback tells nobody
-            await asyncio.sleep(0.01)
+        if self._waiting is not None:
+            self._waiting.close()
+        self._waiting = None
+        if self.monitor.health != self.playback.place:
+            self._waiting = ExitStack()
+            self._waiting.enter_context(self._typeahead.held())
+            once(self, _PATIENCE, self._waiting.close)
 
     def _show_position(self) -> None:
         for bar in self.screen.query(ReplayBar):
