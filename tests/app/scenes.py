@@ -28,7 +28,7 @@ from agentwatch.sources.sessions.following import RunTranscript
 NOW = 1_800_000_000.0
 """The frozen present of every scene, in seconds since the epoch."""
 
-LIVE = Health("live", "", directories=3, files=12)
+LIVE = Health("live", "")
 
 
 class Scene:

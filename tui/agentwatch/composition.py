@@ -191,8 +191,7 @@ def watched(
 def _find_all(finds: Sequence[Callable[[], Places]]) -> Places:
     found = [find() for find in finds]
     places = [place for one in found for place in one.places]
-    # Where there are several, nobody tells of all that happens.
-    return Places(places, [text for one in found for text in one.complaints], found[0].heard if len(found) == 1 else ())
+    return Places(places, [text for one in found for text in one.complaints])
 
 
 # One look, for commands

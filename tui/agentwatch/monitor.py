@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.background import keys_first
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Limits, Ran, Requested, Rules, Tick
 from agentwatch.delegation.links import missing_artifacts
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 50
 """Events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes."""
+_REST_SECONDS: Final = 0.01
+"""Between two chunks at most."""
 _PASS_SHARE: Final = 5.0
 """While events wait, a fifth of the time at most goes into the pass over all tasks."""
 _TICK_SECONDS: Final = (1.0, 5.0)
@@ -416,17 +417,22 @@ class Monitor:
                         yield changed
             while self._pending:
                 async with self.turn:
+                    began = time.monotonic()
                     yield await self._apply_next()
-                    await keys_first.pass_by()
+                    if self._pending:
+                        # A key takes a dozen rounds of the event loop: half of the time is theirs.
+                        await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS))
 
     async def _apply_next(self) -> Set[str]:
         """Apply what waits, a chunk of it. Returns the tasks that have changed."""
+        import asyncio
+
         news = self._pending[0]
         if news.anew:
             tree = self._new_tree()
             for at in range(0, len(news.events), _CHUNK):
                 self._add(news.events[at : at + _CHUNK], tree)
-                await keys_first.pass_by()
+                await asyncio.sleep(0)
             self._pending.popleft()
             self.health = news.health or self.health
             return self._apply((), self._replace(tree))

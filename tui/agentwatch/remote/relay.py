@@ -102,7 +102,7 @@ class Relayed:
                 Problem("relay", "", f"{self.untold:,} observations cannot be told: update agentwatch there")
             )
         known = monitor.health
-        health = health_of(known.mode, known.detail, problems, known.directories, known.files)
+        health = health_of(known.mode, known.detail, problems)
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         health = health._replace(notices=tuple(monitor.notices))

@@ -180,7 +180,7 @@ class FilesSource(Source):
                 break
             time.sleep(_RECHECK_SECONDS)
             catalogue.mark_due(math.inf)
-        health = health_of("live", "Looked once", catalogue.problems, catalogue.directories, catalogue.files)
+        health = health_of("live", "Looked once", catalogue.problems)
         return Batch(tuple(events), health)
 
     def content(self, digest: str) -> str | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from agentwatch.background import Pace, in_step
+from agentwatch.background import Pace
 from agentwatch.delegation.events import Event
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Stirred, health_of
 from agentwatch.sources.files.catalogue import Catalogue
@@ -260,7 +260,7 @@ class Watcher:
     # The root
 
     def _check_root(self, now: float) -> None:
-        self._root_at = in_step(now, _ROOT_SECONDS[self._backend.exact])
+        self._root_at = now + _ROOT_SECONDS[self._backend.exact]
         try:
             status = os.lstat(self._root)
         except OSError as error:
@@ -333,4 +333,4 @@ class Watcher:
             mode, detail, problems = "degraded", self._trouble, [Problem(FILES, to_path(self._root), self._trouble)]
         elif self._starting:
             mode, detail = "starting", "Looking through the workspace"
-        return health_of(mode, detail, problems, self._catalogue.directories, self._catalogue.files)
+        return health_of(mode, detail, problems)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agentwatch.background import in_step, let_others_work
+from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run
 from agentwatch.sources import Batch, Health, Mode, Problem, Source, health_of
@@ -165,7 +165,7 @@ class SessionsSource(Source):
                     else:
                         pause = min(max(cost / _SHARE, least if self._at_work else _QUIET_SECONDS), most)
                     now = time.monotonic()
-                    until = in_step(now, pause) if pause >= _QUIET_SECONDS else now + pause
+                    until = now + pause
                     if not self._follow(until, emit):
                         return
         finally:
