@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentwatch.commands.log import log_document, log_line
 from agentwatch.contracts.shapes import Document, Reading
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Seen, Tick
@@ -22,8 +23,6 @@ from agentwatch.history.log import (
     RequestChange,
     StateChange,
     StateChanges,
-    log_document,
-    log_line,
     state_changes,
     story,
 )

@@ -20,23 +20,32 @@ from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requeste
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
-from agentwatch.history.log import Change, StateChanges, log_document, log_line, story
+from agentwatch.history.log import Activity, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
-from agentwatch.text import clean, complain, say
-from agentwatch.view.words import older_words
+from agentwatch.text import clean, complain, exact, say
+from agentwatch.view.pulse import activity_document
+from agentwatch.view.requests import document as request_document
+from agentwatch.view.requests import request_words, standing_words
+from agentwatch.view.times import iso
+from agentwatch.view.words import doing_words, older_words, state_words
 
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.selection import Selection
     from agentwatch.sources.sessions.source import SessionsSource
+    from agentwatch.view.documents import lists
 
 _NOTHING: Final = "no session of an agent, and no history of its files"
 _KEPT: Final = "it is kept while `agentwatch` watches the workspace"
+_ID: Final = 80
+_REASON: Final = 200
+_BY: Final = 60
+"""Characters of a task's id, of a reason and of who asks, in a line."""
 _LOOK_SECONDS: Final = 0.5
 """How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
 
@@ -331,3 +340,37 @@ def _is_read() -> bool:
 
 def _end(number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + number)
+
+
+def log_line(change: Change) -> str:
+    """One line, safe to print."""
+    match change:
+        case Activity():
+            text = f"· {clean(doing_words(change.doing), _REASON)}"
+        case RequestChange(request=request):
+            text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
+            text += f", {clean(request.by, _BY)}" if request.by else ""
+        case StateChange():
+            after = state_words(change.after or "gone", contradicted=change.contradicted)
+            text = f"{change.before or 'new'} → {after}"
+            text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
+            text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
+    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {text}"
+
+
+def log_document(change: Change) -> lists.Logged:
+    """The change for programs; the texts are as they were written. A time of no world is null."""
+    at = iso(change.at)
+    if isinstance(change, Activity):
+        return {"at": at, "task_id": change.task_id, "activity": activity_document(change.doing, change.at)}
+    if isinstance(change, RequestChange):
+        return {"at": at, "task_id": change.task_id, "request": request_document(change.request)}
+    return {
+        "at": at,
+        "task_id": change.task_id,
+        "before": change.before,
+        "after": change.after,
+        "attempt": change.attempt,
+        "reason": change.reason,
+        "contradicted": change.contradicted,
+    }

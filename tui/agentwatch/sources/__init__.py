@@ -107,10 +107,6 @@ class Source(Protocol):
         """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""
         return
 
-    def known(self) -> Mapping[str, KnownFile]:
-        """What to remember of the files for the next time, nothing where it cannot be told. Any thread may call it."""
-        return {}
-
     def hear(self, stirred: Stirred) -> None:  # noqa: ARG002
         """Called before `start`: `stirred` is called on the source's thread when something may have happened to any
         file below the workspace, with whether it is told of all that does. One that watches no files never calls."""
@@ -149,9 +145,6 @@ class CombinedSource(Source):
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         for source in self._sources:
             source.remember(files, looked_at)
-
-    def known(self) -> Mapping[str, KnownFile]:
-        return dict(chain.from_iterable(source.known().items() for source in self._sources))
 
     def hear(self, stirred: Stirred) -> None:
         for source in self._sources:

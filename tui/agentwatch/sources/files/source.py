@@ -19,7 +19,7 @@ from agentwatch.sources import Batch, Source, Stirred, health_of
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.dating import Committed, Dating
 from agentwatch.sources.files.documents import Documents, KnownFile, Reader
-from agentwatch.sources.files.names import to_name, to_path
+from agentwatch.sources.files.names import to_name
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watch import OpenBackend, open_backend
@@ -141,12 +141,6 @@ class FilesSource(Source):
             self._documents.files[name] = file
             if file.digest:
                 self._contents.put(file.digest, None, name)
-
-    def known(self) -> dict[str, KnownFile]:
-        if self._watcher is not None and self._watcher.is_stuck:
-            # What it has looked at and not told must be looked at again.
-            return {}
-        return {to_path(name): file for name, file in list(self._documents.files.items())}
 
     def hear(self, stirred: Stirred) -> None:
         self._stirred = stirred

@@ -153,11 +153,6 @@ class Watcher:
         self._stopping.set()
         self._backend.wake()
 
-    @property
-    def is_stuck(self) -> bool:
-        """Whether it was woken, and has not ended yet."""
-        return self._stopping.is_set() and not self._ended
-
     def run(self) -> None:
         """Watch until woken. Whatever fails is told in the health, and watching begins again."""
         while not self._stopping.is_set():
