@@ -229,7 +229,7 @@ def _wait(options: argparse.Namespace) -> int:
         from agentwatch.composition import connected
 
         with connected([target]) as far:
-            return wait_for_host(far.source(far.only(target)), target.written, *about, **wishes)
+            return wait_for_host(far.fleet.source(far.only(target)), target.written, *about, **wishes)
     return wait(target, settings, _FOR_AGENTS, *about, **wishes)
 
 

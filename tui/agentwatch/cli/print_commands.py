@@ -111,8 +111,8 @@ def _log(options: argparse.Namespace) -> int:
         with connected([target]) as far:
             place = far.only(target)
             if options.export is not None:
-                return export_log_of_host(far.source(place), far.names[place], options.export)
-            return print_log_of_host(far.source(place), load(), since, **wishes)
+                return export_log_of_host(far.fleet.source(place), far.names[place], options.export)
+            return print_log_of_host(far.fleet.source(place), load(), since, **wishes)
     if options.export is not None:
         return export_log(target, load(), selection_of(options), options.export)
     return print_log(target, load(), selection_of(options), **wishes)
@@ -137,7 +137,7 @@ def _report(options: argparse.Namespace) -> int:
     with connected(addresses) as far:
         for place in far.places:
             monitor = far.scanned(place, load(), selection_of(options, addresses))
-            reported.append(Reported(monitor, far.source(place).scan().events))
+            reported.append(Reported(monitor, far.fleet.source(place).scan().events))
     return write_report(reported, options.format, options.output, now=time.time())
 
 

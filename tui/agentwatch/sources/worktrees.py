@@ -122,11 +122,7 @@ def is_another(workspace: str, directory: str) -> bool:
 
 def lies_in_another(workspace: str, directory: str) -> bool:
     """Whether a directory of the workspace, a real path, lies in another work tree of its repository."""
-    while len(directory) > len(workspace):
-        if is_another(workspace, directory):
-            return True
-        directory = os.path.dirname(directory)  # noqa: PTH120
-    return False
+    return any(f"{directory}/".startswith(f"{place}/") for place in worktrees_below(workspace))
 
 
 def _others(workspace: str) -> dict[str, str]:
