@@ -222,9 +222,9 @@ class Monitor:
             return text
         if self._keeper is not None:
             return self._keeper.text(version.digest)
-        from agentwatch.history.store import recall_text
+        from agentwatch.history.store import History
 
-        return recall_text(self.workspace, version.digest)
+        return History(state_directory(self.workspace)).text(version.digest)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""

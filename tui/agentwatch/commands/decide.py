@@ -21,9 +21,8 @@ from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import NAME as LEDGER
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Record
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.task import State, Task
 from agentwatch.errors import ExitCode, UsageError
-from agentwatch.history.store import recall_text
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
@@ -72,7 +71,7 @@ def decide(
     warnings = list(policy.options(task, mitigation=wish.mitigation)[wish.action].warnings)
     failed = list(monitor.tree.failed_below(task))
     operator = operator_name()
-    params = params_of(wish, task, subject, operator, partial(_text, monitor), failed=failed, beware=warnings)
+    params = params_of(wish, task, subject, operator, monitor.text, failed=failed, beware=warnings)
     places = [f"{clean(str(desk.state / LEDGER))}  (the ledger, signed)"]
     if monitor.host:
         places = [f"the ledger of {clean(monitor.host)}, once it has checked your signature"]
@@ -176,9 +175,3 @@ def _look_around(desk: OperatorDesk) -> None:
 
 def _by(record: Record) -> str:
     return f"{clean(record.operator, 60)} said {record.action} at {record.created_at}"
-
-
-def _text(monitor: Monitor, version: Version) -> str | None:
-    """The text that a version had, from the history where the file is not that any more."""
-    now = monitor.text(version)
-    return now if now is not None else recall_text(monitor.workspace, version.digest)

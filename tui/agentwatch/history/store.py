@@ -305,11 +305,6 @@ def recall(workspace: Path) -> Recalled:
     return Recalled(history.events(), history.files(), history.notice, history.watched_at())
 
 
-def recall_text(workspace: Path, digest: str) -> str | None:
-    """The text of a version that lies on the disk no more, None where it is not kept. Blocks, and writes nothing."""
-    return History(state_directory(workspace)).text(digest)
-
-
 class HistoryWorker:
     """Records a workspace while it is watched, in a thread of its own, from `start` to `stop`.
 
