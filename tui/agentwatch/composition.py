@@ -259,18 +259,18 @@ Load = Callable[..., Monitor]
 Blocks, and writes nothing."""
 
 
-class Repeated:
+def repeated_load() -> Load:
     """`scanned` for a server, which looks each time that it is asked: of the agents' sessions it reads what is new.
 
     Any thread may call it.
     """
+    sessions: dict[Path, KeptSessions] = {}
 
-    def __init__(self) -> None:
-        self._sessions: dict[Path, KeptSessions] = {}
+    def load(workspace: Path, settings: Settings, **more: Any) -> Monitor:
+        kept = sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
+        return scanned(workspace, settings, sessions=kept, **more)
 
-    def __call__(self, workspace: Path, settings: Settings, **more: Any) -> Monitor:
-        sessions = self._sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
-        return scanned(workspace, settings, sessions=sessions, **more)
+    return load
 
 
 def find_task(

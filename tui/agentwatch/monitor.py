@@ -126,10 +126,14 @@ class Monitor:
         self._has_left_out = since is None
         self._inspector: Inspector | None = None
         if inspects:
-            look_at = (self.content, parsed, self.transcript)
-            # What tells that is another one later.
-            seen: Callable[[], Collection[str]] = lambda: self.in_sight()  # noqa: PLW0108, E731
-            self._inspector = Inspector(workspace, *look_at, pruned=settings.pruned, in_sight=seen)
+            self._inspector = Inspector(
+                workspace,
+                self.content,
+                parsed,
+                self.transcript,
+                pruned=settings.pruned,
+                in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
+            )
             source.hear(self._inspector.wake)
         self._keeper: HistoryWorker | None = None
         self._codex: CodexClient | None = None
@@ -192,9 +196,9 @@ class Monitor:
     @property
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
-        is_checked = self._inspector is None or (self._inspector.idle and not self._unchecked)
-        is_done = is_checked and not self._pending and self.health.mode != "starting"
-        return is_done and all(worker is None or worker.idle for worker in (self.clerk, self.inbox))
+        workers = (self.clerk, self.inbox, self._inspector)
+        is_done = not (self._pending or (self._inspector and self._unchecked)) and self.health.mode != "starting"
+        return is_done and all(worker is None or worker.idle for worker in workers)
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""

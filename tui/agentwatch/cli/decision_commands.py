@@ -275,14 +275,14 @@ def _init(options: argparse.Namespace) -> int:
 def _mcp(options: argparse.Namespace) -> int:
     """Serve handoffs, returns and the operator's decisions to agents: an MCP server over standard input and output."""
     workspace = workspace_at(options.path)
-    from agentwatch.composition import Repeated
+    from agentwatch.composition import repeated_load
 
     settings = load()
     from agentwatch.shell import needing
 
     with needing("mcp", "the MCP server needs the MCP SDK, version 2", _SDK):
         from agentwatch.agents.server.server import serve
-    return serve(workspace, settings, Repeated())
+    return serve(workspace, settings, repeated_load())
 
 
 @_AGENTS(
