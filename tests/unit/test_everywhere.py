@@ -14,7 +14,7 @@ from agentwatch.cli import run
 from agentwatch.composition import watched
 from agentwatch.everywhere import Everywhere
 from agentwatch.sources.sessions.alive import Alive, AliveSessions, workspaces_in
-from agentwatch.sources.sessions.projects import holds
+from agentwatch.sources.sessions.store import holds
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.conformance import Store
 from tests.unit.sessions.stores.claude_code import claude_code

@@ -9,7 +9,7 @@ from typing import Final
 from agentwatch.place import user_home
 from agentwatch.places import Place, Places, names_of
 from agentwatch.sources.sessions.alive import AliveSessions, workspaces_in
-from agentwatch.sources.sessions.projects import holds
+from agentwatch.sources.sessions.store import holds
 from agentwatch.view.words import plural
 
 _MOST: Final = 40

@@ -1,27 +1,34 @@
-"""What one record of a transcript says, and what the agent does by it, also where the record was not parsed."""
+"""What one record of a transcript says, and the frames that the program puts around an agent's words."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
-from agentwatch.delegation.run import Doing
-from agentwatch.sources.claude_code.frames import handed_back, texts, typed
-from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, Pulse, call_of, digest_of_call
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, read_notification, text
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    first_line,
+    inner,
+    listed,
+    mapping,
+    moment,
+    read_notification,
+    text,
+    whole,
+)
 
-_DECODER: Final = json.JSONDecoder()
-_INTERRUPTED: Final = "[Request interrupted by user"
-_REFUSED: Final = ("The user doesn't want to", "Permission to use ", _INTERRUPTED)
+INTERRUPTED: Final = "[Request interrupted by user"
+ERROR_TAG: Final = re.compile("</?tool_use_error>")
+_REFUSED: Final = ("The user doesn't want to", "Permission to use ", INTERRUPTED)
 """How the results of tools begin that nobody allowed; of late the record says so itself."""
 _FRAMES: Final = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)
 """Lines of the program's in what an agent hands back."""
 _REMINDER: Final = "<system-reminder>"
 _LOCAL: Final = ("<local-command-", "<bash-")
 _LOCAL_TAG: Final = re.compile(r"</?(?:local-command|bash)-\w+>")
-_ERROR_TAG: Final = re.compile("</?tool_use_error>")
 _EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED: Final = re.compile(
     r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
@@ -33,6 +40,15 @@ _ENDS: Final = 2_000
 _NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
 _STORED: Final = ("persistedOutputPath", "persistedOutputSize")
 _LEVELS: Final = ("error", "warning")
+
+_FRAME: Final = "[Subagent hand-back]"
+_INDENT: Final = "  "
+_TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
+_COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
+_NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
+_WORDLESS: Final = ("thinking", "tool_use", "tool_result")
+"""How the types of blocks end that are no part of what is said: `redacted_thinking`, `server_tool_use`."""
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
@@ -73,7 +89,7 @@ def _told(record: Fields, at: float) -> Iterator[Entry]:
                 failed = block.get("is_error") is True
                 refused = failed and (text(record, "toolDenialKind") is not None or words.startswith(_REFUSED))
                 call = text(block, "tool_use_id") or ""
-                words = _ERROR_TAG.sub("", words)
+                words = ERROR_TAG.sub("", words)
                 ended = None if refused else _ended(words, result, failed=failed)
                 yield Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
@@ -100,7 +116,7 @@ def _came_back(blocks: list[str], result: Fields) -> str:
 
 def _prompt(record: Fields, words: str, at: float) -> Entry:
     """What the agent was told, or what the program wrote as if somebody had told it."""
-    if words.startswith(_INTERRUPTED):
+    if words.startswith(INTERRUPTED):
         return Entry(at, EntryKind.NOTE, words.strip("[]"), failed=True)
     if (told := read_notification(words)) is not None:
         return Entry(at, EntryKind.NOTE, told.told)
@@ -116,55 +132,69 @@ def _blocks(record: Fields) -> Iterator[Fields]:
     return map(mapping, listed(message, "content") if whole is None else [{"type": "text", "text": whole}])
 
 
-class ClaudePulse(Pulse):
-    """That of an agent of which most records are only seen at a glance."""
+def handed_back(blocks: list[str], result: Fields) -> str | None:
+    """An agent's words out of the parent's copy, None where it has none.
 
-    def __init__(self, places: Sequence[str] = ()) -> None:
-        super().__init__(places)
-        self._glimpse: bytes | None = None
-        """The last call, if it was not parsed: from the name of the tool on."""
-        self._written = b""
-        """When that was made, as long as it is what the agent does, and nobody has asked."""
-
-    @property
-    def doing(self) -> Doing | None:
-        if self._written:
-            tool, given = call_in(self._glimpse or b"")
-            entry = Entry(moment(self._written.decode()) or 0.0, EntryKind.CALL, tool=tool, given=given)
-            self._does(call_of(entry, self._places, self._repeats)._replace(over=True))
-        return super().doing
-
-    def take(self, entry: Entry) -> None:
-        super().take(entry)
-        if entry.kind is EntryKind.PROMPT:
-            self._glimpse = None
-
-    def glimpsed(self, call: bytes, written: bytes) -> None:
-        """A call whose result is there, too: from the name of the tool on, and when it was made, in ISO 8601."""
-        before = self._glimpse
-        if call == before:
-            self._repeats += 1
-        elif before is not None and (len(call) != len(before) or sum(call) != sum(before)):
-            self._repeats = 1
-        else:
-            # The same arguments may stand in another order.
-            self._count(digest_of_call(*call_in(call)))
-        self._glimpse, self._written = call, written
-
-    def _does(self, doing: Doing | None, call: str = "") -> None:
-        self._written = b""
-        super()._does(doing, call)
-
-    def _count(self, digest: bytes) -> None:
-        if self._glimpse is not None:
-            self._last, self._glimpse = digest_of_call(*call_in(self._glimpse)), None
-        super()._count(digest)
+    `blocks` are the texts of the tool result, `result` its structured form, which nested agents' parents do not have.
+    """
+    if isinstance(result.get("content"), list):
+        parts = texts(result.get("content"))
+        behind = len(parts) - (whole(result, "harnessTailCount") or 0)
+        report = "\n".join(parts[(whole(result, "harnessNoteCount") or 0) : behind])
+    else:
+        report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
+    return report if report.strip() not in _NOTHING else None
 
 
-def call_in(call: bytes) -> tuple[str, Fields]:
-    """The tool and its arguments, in what follows `"name":"` in a transcript."""
-    try:
-        block = mapping(_DECODER.raw_decode('{"name":"' + call.decode("utf-8", "replace"))[0])
-    except (ValueError, RecursionError):
-        return "", {}
-    return text(block, "name") or "", inner(block, "input")
+def cut_short(blocks: list[str], result: Fields) -> str:
+    """What the program notes above an agent's words where it did not let it finish, "" where it did."""
+    if isinstance(result.get("content"), list):
+        notes = "\n".join(texts(result.get("content"))[: whole(result, "harnessNoteCount") or 0])
+    else:
+        notes, framed, _ = "\n".join(blocks).partition(_FRAME)
+        notes = notes if framed else ""
+    match = _LIMIT.search(notes)
+    return match[1] if match is not None else ""
+
+
+def named_agent(blocks: list[str]) -> str | None:
+    """The agent that a tool result names in the program's own line, which is never indented."""
+    return next(reversed(_TRAILER.findall(blocks[-1])), None) if blocks else None
+
+
+def typed(prompt: str) -> str:
+    """One line of what a human typed: a slash command is written into the transcript as tags."""
+    if prompt.startswith("<command-"):
+        parts = dict(_COMMAND.findall(prompt))
+        return first_line(f"{parts.get('name', '')} {first_line(parts.get('args', ''))}")
+    return first_line(prompt)
+
+
+def _unframed(text: str) -> str:
+    lines = text.split("\n")
+    start = next((index for index, line in enumerate(lines, 1) if line.startswith(_FRAME)), None)
+    if start is None:
+        return text
+    framed = takewhile(lambda line: not line or line.startswith(_INDENT), lines[start:])
+    return "\n".join(line.removeprefix(_INDENT) for line in framed)
+
+
+def texts(content: object) -> list[str]:
+    """The text blocks of a message's or a tool result's content, which may be one string."""
+    if isinstance(content, str):
+        return [content]
+    blocks = [mapping(block) for block in content] if isinstance(content, Sequence) else []
+    return [said for block in blocks if block.get("type") == "text" and isinstance(said := block.get("text"), str)]
+
+
+def is_understood(content: object) -> bool:
+    """Whether the content of a message is written as is known, so that there are no other words in it than `texts`."""
+    if isinstance(content, str):
+        return True
+    if not isinstance(content, list):
+        return False
+    return all(
+        isinstance(block.get("text"), str) if kind == "text" else (kind or "").endswith(_WORDLESS)
+        for block in map(mapping, content)
+        for kind in [text(block, "type")]
+    )

@@ -24,7 +24,7 @@ from agentwatch.sources.opencode.family import Family
 from agentwatch.sources.opencode.runs import Made, Maker, PartsPlace
 from agentwatch.sources.opencode.tables import TableColumns, Tables, columns_of
 from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, several, spellings
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
 from agentwatch.sources.worktrees import worktrees_below
 
 _RACY_SECONDS: Final = 2.0
@@ -41,7 +41,8 @@ class OpenCodeReader(StoreReader):
     def __init__(
         self, workspace: Path, database: Path, name: str = "opencode", clock: Callable[[], float] = time.time
     ) -> None:
-        super().__init__(name, Texts(self._texts_in))
+        super().__init__(self._texts_in)
+        self.name = name
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._directories = spellings(workspace)
@@ -164,7 +165,7 @@ class OpenCodeReader(StoreReader):
         for _ in self._family.load(tables):
             if time.monotonic() >= end:
                 break
-        maker = Maker(self.name, str(self._path), tables, self._texts, self._made)
+        maker = Maker(self.name, str(self._path), tables, self.texts, self._made)
         self._family.judge(maker, self._clock())
 
     def _vanish(self, signature: Signature) -> None:

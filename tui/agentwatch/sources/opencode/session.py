@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Doing, todo_moved
+from agentwatch.delegation.run import LONGEST_DOING, Doing, DoingKind, todo_moved
 from agentwatch.sources.opencode import records
 from agentwatch.sources.opencode.entries import entries
 from agentwatch.sources.opencode.permits import Permits
 from agentwatch.sources.opencode.records import Notice, ToolCall, Turn
 from agentwatch.sources.opencode.tables import RecordKind, RecordRow, SessionRow
-from agentwatch.sources.sessions.doing import EntryKind, call_of, digest_of_call, words_of
-from agentwatch.sources.sessions.fields import todos_of
+from agentwatch.sources.sessions.doing import EntryKind, about
+from agentwatch.sources.sessions.fields import digest_of, first_line, todos_of
 from agentwatch.sources.sessions.runs import Rising
 
 _KEPT_STEPS: Final = 100
@@ -36,7 +37,7 @@ class Step(NamedTuple):
 
     message: str
     doing: Doing | None
-    digest: bytes = b""
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -184,15 +185,18 @@ class Dialogue:
     def _put_step(self, name: str, record: RecordRow) -> None:
         """Take in what a part says that the agent does."""
         self.steps.pop(name, None)
-        said = list(entries(record.data or {}, record.created / 1000))
-        if record.message_id is None or not said:
+        parts = list(entries(record.data or {}, record.created / 1000))
+        if record.message_id is None or not parts:
             return
-        first, is_over = said[0], len(said) > 1
+        first, is_over = parts[0], len(parts) > 1
         if first.kind is EntryKind.CALL:
-            doing = call_of(first, self.places)._replace(over=is_over)
-            self.steps[name] = Step(record.message_id, doing, digest_of_call(first.tool, first.given))
+            words = about(first.tool, first.given, self.places)
+            doing = Doing(first.at, DoingKind.TOOL, first.tool, words, is_over)
+            digest = digest_of(f"{first.tool}\n{json.dumps(first.given, sort_keys=True)}")
+            self.steps[name] = Step(record.message_id, doing, digest)
         elif first.kind is EntryKind.WORDS:
-            self.steps[name] = Step(record.message_id, words_of(first))
+            said = Doing(first.at, DoingKind.WORDS, about=first_line(first.text, LONGEST_DOING))
+            self.steps[name] = Step(record.message_id, said)
         if len(self.steps) > 2 * _KEPT_STEPS:
             self.steps = dict(sorted(self.steps.items())[-_KEPT_STEPS:])
 

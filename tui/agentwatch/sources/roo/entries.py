@@ -11,7 +11,7 @@ from typing import Final
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Doing
 from agentwatch.sources.roo.talk import CANCELED, inside
-from agentwatch.sources.sessions.doing import Entry, EntryKind, Pulse
+from agentwatch.sources.sessions.doing import Activity, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, todos_in
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.steps import Steps
@@ -88,14 +88,14 @@ def _entry(message: Fields, *, is_first: bool) -> Entry | None:
 def doing_of(value: object) -> Doing | None:
     """What a task does, by the list of messages in a document."""
     messages = list(map(mapping, value[-_LATEST:])) if isinstance(value, list) else []
-    pulse = Pulse()
+    pulse = Activity()
     todos: tuple[Todo, ...] | None = None
     for _, said in entries(messages):
         for entry in said:
-            pulse.take(entry)
+            pulse.add(entry)
             if entry.kind is EntryKind.CALL and entry.tool == "updateTodoList":
                 before, todos = todos, todos_in(listed(entry.given, "todos"), "content") or todos
-                pulse.listed(before, todos, entry.at)
+                pulse.list(before, todos, entry.at)
     return pulse.doing
 
 

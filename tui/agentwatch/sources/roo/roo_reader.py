@@ -18,8 +18,7 @@ from agentwatch.sources.roo.entries import TalkTranscript, doing_of
 from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.roo.talk import CANCELED, Item, Talk, item_of, talk_of, texts_in
 from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.sources.sessions.listing import Listings
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, Workspace, several
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Workspace, several
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
 
 NAME: Final = "roo"
@@ -134,12 +133,14 @@ class _Task:
 class RooReader(StoreReader):
     """Implements SessionReader. `storage` is a directory with `tasks/` in it; without one all editors are looked at."""
 
+    name = NAME
+
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
-        super().__init__(NAME, Texts(lambda path: texts_in(document(path, _MOST_BYTES))))
+        super().__init__(lambda path: texts_in(document(path, _MOST_BYTES)))
         self._workspace = Workspace(workspace)
         self._storage = storage
         self._storages: list[Path] = []
-        self._listings = Listings()
+        self._refused: dict[str, str] = {}
         self._search_at = 0.0
         self._tasks: dict[Path, _Task] = {}
         self._done = 0
@@ -151,7 +152,7 @@ class RooReader(StoreReader):
     @property
     def trouble(self) -> str | None:
         """The first storage or file that cannot be read."""
-        refused = {Path(path): why for path, why in self._listings.refused.items()} | self._closed | self._unread
+        refused = {Path(path): why for path, why in self._refused.items()} | self._closed | self._unread
         more = f" Neither can {len(refused) - 1} more." if len(refused) > 1 else ""
         return next((f"{path} cannot be read: {reason}.{more}" for path, reason in refused.items()), None)
 
@@ -169,7 +170,7 @@ class RooReader(StoreReader):
             self._read_talk(task)
             if time.monotonic() > deadline:
                 break
-        return self._give({run.session_id: run for run in self._runs()})
+        return self.give({run.session_id: run for run in self._runs()})
 
     def transcript(self, run: Run) -> RunTranscript:
         """What stands in the messages of a task."""
@@ -183,8 +184,9 @@ class RooReader(StoreReader):
             unknown = sum(task.item is None and os.path.exists(task.directory / _MESSAGES) for task in tasks)
             skipped = f"{several(unknown, 'task')} of an unknown workspace: not read." if unknown else ""
             if unknown or self.trouble or any(task.item is not None for task in tasks):
-                runs = [run for task in tasks if (run := self._given.get(task.directory.name)) is not None]
-                rows.append(self._found(storage, self.trouble or skipped, runs))
+                runs = [run for task in tasks if (run := self.given.get(task.directory.name)) is not None]
+                children = sum(run.parent_session is not None for run in runs)
+                rows.append(Found(NAME, str(storage), len(runs) - children, self.trouble or skipped, children))
         return rows
 
     def _look(self) -> None:
@@ -194,9 +196,7 @@ class RooReader(StoreReader):
             self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
         present: dict[Path, _Task] = {}
         for storage in self._storages:
-            listing = self._listings.of(os.fspath(storage / "tasks"))
-            for name in listing.directories if listing is not None else ():
-                directory = storage / "tasks" / name
+            for directory in self._directories(storage / "tasks"):
                 present[directory] = self._tasks.get(directory) or _Task(directory)
         self._tasks = present
         self._unread = {path: why for path, why in self._unread.items() if path.parent in present}
@@ -204,6 +204,17 @@ class RooReader(StoreReader):
             # A task stays in its workspace.
             if task.item is None or self._is_ours(task):
                 self._look_at(task)
+
+    def _directories(self, place: Path) -> list[Path]:
+        self._refused.pop(str(place), None)
+        try:
+            with os.scandir(place) as entries:
+                return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self._refused[str(place)] = os.strerror(error.errno or 0)
+            return [path for path in self._tasks if path.parent == place]
 
     def _look_at(self, task: _Task) -> None:
         """Read the history item of a task if it has changed, and see whether its messages have."""
@@ -253,7 +264,7 @@ class RooReader(StoreReader):
         return None
 
     def _told(self, path: Path, text: str, at: float) -> Message:
-        return self._texts.message(text, at, path, key=path.parent.name)
+        return self.texts.message(text, at, path, key=path.parent.name)
 
     def _runs(self) -> Iterator[Run]:
         tasks = {task.directory: (task.item, task.talk) for task in self._ours() if task.item is not None}

@@ -8,8 +8,17 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
-from agentwatch.sources.sessions.reader import digest_of
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    digest_of,
+    listed,
+    mapping,
+    number,
+    object_in,
+    text,
+    todos_in,
+    whole,
+)
 from agentwatch.sources.sessions.runs import KEPT_ROUNDS, Rising
 
 CANCELED: Final = "user_cancelled"

@@ -15,8 +15,8 @@ from typing import Final, NoReturn, TypeVar
 from agentwatch.delegation.run import Run
 from agentwatch.sources.sessions.checked import run_of
 from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.following import HasTranscripts, Look, RunTranscript, WholeStep
-from agentwatch.sources.sessions.reader import Change, Found, Progress, ReaderError, SessionReader
+from agentwatch.sources.sessions.following import Look, RunTranscript, WholeStep
+from agentwatch.sources.sessions.reader import Change, Found, HasTranscripts, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.steps import Step
 from agentwatch.sources.sessions.unheard import unheard
 from agentwatch.text import words_of

@@ -17,9 +17,17 @@ from agentwatch.delegation.run import Run
 from agentwatch.sources.files.bell import BELL
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.at_work import AtWork
-from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
+from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.outliving import Outliving
-from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, ReaderError, SessionReader
+from agentwatch.sources.sessions.reader import (
+    Broken,
+    Change,
+    Found,
+    HasTranscripts,
+    Progress,
+    ReaderError,
+    SessionReader,
+)
 from agentwatch.sources.sessions.selection import Selection
 from agentwatch.sources.source import Source
 from agentwatch.text import words_of

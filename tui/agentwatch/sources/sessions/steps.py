@@ -12,8 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
 from agentwatch.sources.sessions.doing import Entry, EntryKind, about
-from agentwatch.sources.sessions.fields import Fields, listed, text, todos_in
-from agentwatch.sources.sessions.reader import digest_of
+from agentwatch.sources.sessions.fields import Fields, digest_of, listed, text, todos_in
 
 Place = tuple[int, int]
 """Where a record stands, and which entry of it this is."""
