@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import Final
 
@@ -12,8 +12,6 @@ from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
     inner,
-    listed,
-    mapping,
     moment,
     read_notification,
     text,
@@ -56,7 +54,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
     at = moment(record.get("timestamp")) or at
     match record.get("type"):
         case "assistant":
-            yield from _answered(record, at)
+            yield from answer_entries(record, at)
         case "user":
             yield from _told(record, at)
         case "system" if words := text(record, "content"):
@@ -65,17 +63,20 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
                 yield Entry(at, EntryKind.NOTE, words, failed=level == "error")
 
 
-def _answered(record: Fields, at: float) -> Iterator[Entry]:
+def answer_entries(record: Fields, at: float) -> list[Entry]:
+    """What a record of the model says."""
+    said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
     for block in _blocks(record):
         match block.get("type"):
             case "text" if words := text(block, "text"):
-                yield Entry(at, EntryKind.WORDS, words, failed=failed)
+                said.append(Entry(at, EntryKind.WORDS, words, failed=failed))
             case "thinking" if words := text(block, "thinking"):
-                yield Entry(at, EntryKind.THOUGHT, words)
+                said.append(Entry(at, EntryKind.THOUGHT, words))
             case "tool_use" if tool := text(block, "name"):
                 call, cwd = text(block, "id") or "", text(record, "cwd") or ""
-                yield Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd)
+                said.append(Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd))
+    return said
 
 
 def _told(record: Fields, at: float) -> Iterator[Entry]:
@@ -126,10 +127,11 @@ def _prompt(record: Fields, words: str, at: float) -> Entry:
     return Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT, _LOCAL_TAG.sub("", words))
 
 
-def _blocks(record: Fields) -> Iterator[Fields]:
-    message = inner(record, "message")
-    whole = text(message, "content")
-    return map(mapping, listed(message, "content") if whole is None else [{"type": "text", "text": whole}])
+def _blocks(record: Fields) -> list[Fields]:
+    content = inner(record, "message").get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def handed_back(blocks: list[str], result: Fields) -> str | None:
@@ -183,18 +185,25 @@ def texts(content: object) -> list[str]:
     """The text blocks of a message's or a tool result's content, which may be one string."""
     if isinstance(content, str):
         return [content]
-    blocks = [mapping(block) for block in content] if isinstance(content, Sequence) else []
-    return [said for block in blocks if block.get("type") == "text" and isinstance(said := block.get("text"), str)]
-
-
-def is_understood(content: object) -> bool:
-    """Whether the content of a message is written as is known, so that there are no other words in it than `texts`."""
-    if isinstance(content, str):
-        return True
     if not isinstance(content, list):
-        return False
-    return all(
-        isinstance(block.get("text"), str) if kind == "text" else (kind or "").endswith(_WORDLESS)
-        for block in map(mapping, content)
-        for kind in [text(block, "type")]
-    )
+        return []
+    blocks = [block for block in content if isinstance(block, dict) and block.get("type") == "text"]
+    return [said for block in blocks if isinstance(said := block.get("text"), str)]
+
+
+def read_content(content: object) -> tuple[str, set[str | None], bool]:
+    """The words of a message, the types of its blocks, and whether it is written as is known: there are no other words
+    in it."""
+    if isinstance(content, str):
+        return content, set(), True
+    words: list[str] = []
+    kinds: set[str | None] = set()
+    is_understood = isinstance(content, list)
+    for block in content if isinstance(content, list) else ():
+        kind = text(block, "type") if isinstance(block, dict) else None
+        kinds.add(kind)
+        if kind == "text" and isinstance(said := block.get("text"), str):
+            words.append(said)
+        elif kind == "text" or not (kind or "").endswith(_WORDLESS):
+            is_understood = False
+    return "\n".join(words), kinds, is_understood

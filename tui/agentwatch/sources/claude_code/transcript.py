@@ -13,11 +13,11 @@ from agentwatch.delegation.run import Asker, Message, Permit, Permitter, Round, 
 from agentwatch.sources.claude_code.entries import (
     ERROR_TAG,
     INTERRUPTED,
+    answer_entries,
     cut_short,
-    entries,
     handed_back,
-    is_understood,
     named_agent,
+    read_content,
     texts,
     typed,
 )
@@ -29,7 +29,6 @@ from agentwatch.sources.sessions.fields import (
     first_line,
     inner,
     listed,
-    mapping,
     moment,
     question_in,
     read_notification,
@@ -147,11 +146,10 @@ class Conversation(Account):
         if self.state is not RunState.ENDED:
             self.end(RunState.CANCELED, at, first_line(words))
 
-    def answered(self, record: Fields, told: Sequence[Entry], at: float, offset: int) -> None:
-        """One record of a message of the model, as a rule one block of it, and what it says."""
+    def answered(self, record: Fields, told: Sequence[Entry], at: float, offset: int) -> bool:
+        """A record of a message of the model, as a rule one block of it; whether all that it says is understood."""
         message = inner(record, "message")
-        content = message.get("content")
-        types = {text(mapping(block), "type") for block in listed(message, "content")}
+        said, types, is_understood = read_content(message.get("content"))
         message_id = text(message, "id") or text(record, "uuid")
         goes_on = message_id is not None and message_id == self._message_id
         if self.state is not RunState.WORKING and not goes_on:
@@ -163,8 +161,11 @@ class Conversation(Account):
         model = text(message, "model")
         self.model = model if model is not None and model != "<synthetic>" else self.model
         # What came from the cache is not counted again.
-        used = inner(message, "usage")
-        tokens = max(sum((whole(used, key) or 0) for key in _COUNTED), self._usage)
+        used, tokens = inner(message, "usage"), 0
+        for key in _COUNTED:
+            if isinstance(count := used.get(key), int):
+                tokens += count
+        tokens = max(tokens, self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in types:
             self._uses_tools = True
@@ -172,10 +173,9 @@ class Conversation(Account):
                 self.go_on(at)
         for entry in told:
             self.activity.add(entry)
-        said = "\n".join(texts(content))
         if said.strip() not in NOTHING:
             self._text = self.later(said, at, offset)
-        self._is_strange = self._is_strange or not is_understood(content)
+        self._is_strange = self._is_strange or not is_understood
         reason = message.get("stop_reason")
         if record.get("isApiErrorMessage") is True:
             self.end(RunState.FAILED, at, _api_error(record, said))
@@ -183,6 +183,7 @@ class Conversation(Account):
             self.end(RunState.FAILED, at, "the model refused to answer")
         elif reason in _ENDS and not (types and types <= _THOUGHTS):
             self.end_turn(at)
+        return is_understood
 
     def end_turn(self, at: float) -> None:
         """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
@@ -376,8 +377,8 @@ class Transcript:
 
     def _user(self, fields: Fields, conversation: Conversation, at: float, offset: int) -> None:
         content = inner(fields, "message").get("content")
-        results = [mapping(block) for block in content] if isinstance(content, list) else []
-        results = [block for block in results if block.get("type") == "tool_result"]
+        blocks = content if isinstance(content, list) else []
+        results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
         result = inner(fields, "toolUseResult") if len(results) == 1 else {}
         for block in results:
             call = self._returned(block, result, conversation, at, offset)
@@ -397,10 +398,8 @@ class Transcript:
             self.titles.setdefault("prompt", typed(said))
 
     def _assistant(self, fields: Fields, by: str | None, conversation: Conversation, at: float, offset: int) -> None:
-        told = list(entries(fields, at))
-        conversation.answered(fields, told, at, offset)
-        content = inner(fields, "message").get("content")
-        self.not_understood += not is_understood(content)
+        told = answer_entries(fields, at)
+        self.not_understood += not conversation.answered(fields, told, at, offset)
         if self._version.startswith("1."):
             conversation.end_turn(at)
         if fields.get("forkedFrom") is not None:

@@ -145,7 +145,7 @@ class CodexReader(FilesReader[Rollout]):
         kind = LinesTranscript if path.suffix == ".jsonl" else _CompressedTranscript
         return kind(path, entries, own_entries=OwnEntries)
 
-    def find(self) -> Iterator[FoundFile]:
+    def find(self) -> list[FoundFile]:
         """The rollouts that were begun in the workspace, and those of all their agents, wherever they work."""
         plain: dict[str, os.DirEntry[str]] = {}
         compressed: dict[str, os.DirEntry[str]] = {}
@@ -177,9 +177,12 @@ class CodexReader(FilesReader[Rollout]):
         threads = self._threads()
         self._parents = {header.thread: header.parent for _, header in sorted(self._headers.items(), reverse=True)}
         self._database.refresh(list(threads))
+        found: list[FoundFile] = []
         for name, header in self._headers.items():
             if header.thread in threads and not header.own_work and (status := self.status(present[name])) is not None:
-                yield FoundFile(present[name].path, NAME, self._root(header.thread), name, False, status)
+                root = self._root(header.thread)
+                found.append(FoundFile(present[name].path, NAME, root, name, False, status))
+        return found
 
     def _rollouts(self) -> Iterator[os.DirEntry[str]]:
         pending = [(os.fspath(self.home / root), _DEPTH) for root in _ROOTS]

@@ -247,7 +247,7 @@ class Tables:
         rows = self._connection.execute(
             f"SELECT part.{_ROW}, {columns[-2]}, {columns[-1]}, {_CUT.format(data=data)}, {role} FROM part "  # noqa: S608
             f"WHERE session_id = ? AND part.{_ROW} < ? AND {changed} ORDER BY part.{_ROW} DESC LIMIT ?",
-            (session, before, after, since, most),
+            (_sound(session), before, after, since, most),
         ).fetchall()
         return [
             SaidPart(row, _time(created), _time(updated), _object(data) or {}, role == "user")
@@ -259,7 +259,7 @@ class Tables:
         if _ROW not in self.columns.tables["part"]:
             return []
         query = f"SELECT {_ROW} FROM part WHERE session_id = ? ORDER BY {_ROW}"  # noqa: S608
-        return [row for (row,) in self._connection.execute(query, (session,))]
+        return [row for (row,) in self._connection.execute(query, (_sound(session),))]
 
     def todos(self, session: str) -> list[tuple[str, str]]:
         """(text, status) of the checklist of a session, in its order."""

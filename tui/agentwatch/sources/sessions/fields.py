@@ -59,7 +59,8 @@ def mapping(value: object) -> Fields:
 def inner(fields: Fields, *keys: str) -> Fields:
     """The object at the end of a path of keys, an empty one where the path ends before."""
     for key in keys:
-        fields = mapping(fields.get(key))
+        value = fields.get(key)
+        fields = value if isinstance(value, dict) else _NOTHING
     return fields
 
 

@@ -152,6 +152,7 @@ class Session(Generic[F]):
     runs: Mapping[str, Run] = field(default_factory=dict)
     newest: float = 0.0
     """When a file of it last changed, in seconds since the epoch."""
+    has_unread: bool = True
     is_changed: bool = False
     is_sketched: bool = False
     is_whole: bool = False
@@ -181,7 +182,10 @@ class Session(Generic[F]):
 
     def unread(self) -> list[StoredFile[F]]:
         """What is to be read now, the newest first: only its own file until that says whether the others matter."""
+        if not self.has_unread:
+            return []
         files = [file for file in self.files.values() if file.unread]
+        self.has_unread = bool(files)
         if self.belongs is None and any(file.agent == SESSION for file in self.files.values()):
             files = [file for file in files if file.agent == SESSION]
         return sorted(files, key=_newest) if self.belongs is not False else []
@@ -239,6 +243,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         self._owners: dict[tuple[str, int], str] = {}
         self._sweep = self._listed = 0
         self._walk_at = 0.0
+        self._slug = slug(self.workspace)
+        self._slugs_below = self._slug[:_CUT] if self._slug.endswith("-") else f"{self._slug[:_CUT]}-"
         self._projects: list[str] = []
 
     # A program says all this of itself.
@@ -262,10 +268,10 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def projects(self) -> list[str]:
         """Directories that may be those of the workspace or of a directory below it."""
-        whole = slug(self.workspace)
-        start = whole[:_CUT] if whole.endswith("-") else f"{whole[:_CUT]}-"
-        named = ((os.path.basename(path), path) for path in self.directories())  # noqa: PTH119
-        return [path for name, path in named if name == whole or name.startswith(start)]
+        found = [
+            one for one in self.scan(self.root) if one.name == self._slug or one.name.startswith(self._slugs_below)
+        ]
+        return sorted(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
 
     def is_skipped(self, data: bytes) -> bool:  # noqa: ARG002
         """Whether a line says nothing, by a look at its bytes."""
@@ -352,24 +358,25 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             self.refused.add(directory)
             return []
 
-    def find(self) -> Iterator[FoundFile]:
+    def find(self) -> list[FoundFile]:
         """The files that are there now and may be of the workspace."""
+        found: list[FoundFile] = []
         self._projects = self.projects()
-        for project in self._projects:
-            pending: list[tuple[str, str, str | None]] = [(project, "", None)]
-            while pending:
-                directory, within, session = pending.pop()
-                for entry in self.scan(directory):
-                    name = within + entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        if (match := self._is_directory(name)) is not None:
-                            pending.append((entry.path, f"{name}/", session or match["session"]))
-                    elif (match := self._is_file(name)) is not None and (status := self.status(entry)) is not None:
-                        its = match.groupdict()
-                        owner = its.get("own") or its.get("session") or session or self._owner(entry.path, status)
-                        if owner is not None:
-                            agent = its.get("agent") or SESSION
-                            yield FoundFile(entry.path, project, owner, agent, bool(its.get("meta")), status)
+        pending: list[tuple[str, str, str, str | None]] = [(project, project, "", None) for project in self._projects]
+        while pending:
+            directory, project, within, session = pending.pop()
+            for entry in self.scan(directory):
+                name = within + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if (match := self._is_directory(name)) is not None:
+                        pending.append((entry.path, project, f"{name}/", session or match["session"]))
+                elif (match := self._is_file(name)) is not None and (status := self.status(entry)) is not None:
+                    its = match.groupdict()
+                    owner = its.get("own") or its.get("session") or session or self._owner(entry.path, status)
+                    if owner is not None:
+                        agent, is_meta = its.get("agent") or SESSION, bool(its.get("meta"))
+                        found.append(FoundFile(entry.path, project, owner, agent, is_meta, status))
+        return found
 
     def status(self, entry: os.DirEntry[str]) -> os.stat_result | None:
         """That of a regular file, None for anything else."""
@@ -432,6 +439,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             fold = self.begin(partial(self.keep, path), found.agent, path)
             session.files[path] = StoredFile(found.agent, self.open_tail(path), fold, status, self._sweep)
             session.newest, session.is_changed = max(session.newest, status.st_mtime), True
+            session.has_unread = True
             return True
         file.sweep = self._sweep
         return self._notice(session, file, status)
@@ -443,8 +451,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             return False
         if session.belongs is False and status.st_ino != before.st_ino:
             session.belongs = None
-        file.unread, file.refusal = True, None
-        session.newest = max(one.status.st_mtime for one in session.files.values())
+        file.unread, file.refusal, session.has_unread = True, None, True
+        session.newest = max([one.status.st_mtime for one in session.files.values()])
         return True
 
     def _describe(self, session: Session[F], found: FoundFile) -> bool:
@@ -551,17 +559,22 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         return True
 
     def _take_stock(self) -> None:
+        total = left = unreadable = 0
         wanted = self._wanted()
-        files = [(session, file) for session in wanted for file in session.files.values()]
-        total = sum(file.status.st_size for _, file in files)
-        self.progress = Progress(total - sum(file.left for one in wanted for file in one.unread()), total)
-        mine = [session for session in wanted if session.belongs is not False]
+        for session in wanted:
+            left += sum([file.left for file in session.unread()])
+            for file in session.files.values():
+                total += file.status.st_size
+                unreadable += file.refusal is not None and session.belongs is not False
+        self.progress = Progress(total - left, total)
         refused = sorted(self.refused)
         parts = [f"{place} cannot be read" for place in refused[:1]]
-        unreadable = sum(file.refusal is not None for session, file in files if session.belongs is not False)
         if count := unreadable + len(refused[1:]):
             parts.append(f"{several(count, 'file')} cannot be read")
-        self.trouble = " and ".join([*parts, *_left_out(mine, "not understood and left out")]) or None
+        parts += _left_out(
+            [session for session in wanted if session.belongs is not False], "not understood and left out"
+        )
+        self.trouble = " and ".join(parts) or None
 
     def _texts_at(self, path: str, offset: int) -> Iterator[str]:
         for fields in records(self.line_at(path, offset) or b""):
@@ -569,8 +582,11 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
 
 def _left_out(sessions: Iterable[Session[F]], why: str) -> list[str]:
-    files = [file for session in sessions for file in session.files.values()]
-    lines = sum(file.fold.not_understood + file.tail.passed_over for file in files)
-    metas = sum(meta.is_bad for session in sessions for meta in session.metas.values())
+    lines = metas = 0
+    for session in sessions:
+        for file in session.files.values():
+            lines += file.fold.not_understood + file.tail.passed_over
+        for meta in session.metas.values():
+            metas += meta.is_bad
     said = [f"{several(lines, 'line')} {why}"] if lines else []
     return said + ([f"{several(metas, 'description')} of agents not understood"] if metas else [])

@@ -85,7 +85,7 @@ class Tail:
         status = os.stat(self._name, follow_symlinks=False)  # noqa: PTH116  asked of hundreds of files at a time
         if stamp_of(status) == self._seen and not self.behind:
             return _NO_LINES
-        descriptor = open_regular(self.path)
+        descriptor = open_regular(self._name)
         try:
             status = os.fstat(descriptor)
             restarted = self._is_another(descriptor, status)
@@ -136,7 +136,7 @@ class Tail:
         return data
 
 
-def open_regular(path: Path) -> int:
+def open_regular(path: Path | str) -> int:
     """A descriptor to read a regular file with; raises OSError for anything else, symbolic links included."""
     descriptor = os.open(path, _OPEN)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -186,9 +186,12 @@ def record(data: bytes) -> Record | None:
 def records(data: bytes) -> list[Record]:
     """The JSON objects of a line, usually one. Behind half an object, of a program that was killed while it wrote it,
     the next one writes a whole one; nothing in it can pass for that, as it does not end with the line."""
-    whole = record(data)
-    if whole is not None:
-        return [whole]
+    try:
+        value = from_json(data)
+    except ValueError:
+        value = record(data)
+    if isinstance(value, dict):
+        return [value]
     words = data.decode("utf-8", "replace").rstrip()
     found, end = _objects(words, 0)
     start = len(words)
