@@ -119,7 +119,7 @@ class OpenCodeReader(StoreReader):
 
     def transcript(self, run: Run) -> RunTranscript:
         """The parts of a session."""
-        return PartsTranscript(run.session_id, self._path, self._tables)
+        return PartsTranscript(run.session_id, self._path, self._tables, self._database.signature)
 
     def close(self) -> None:
         with self._lock:

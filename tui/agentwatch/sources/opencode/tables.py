@@ -19,7 +19,6 @@ RecordKind = Literal["message", "part"]
 
 LATEST: Final = 1 << 43
 """Milliseconds, in the year 2248. No program has written anything later."""
-MAX_ROW: Final = (1 << 63) - 1
 LARGEST_RECORD: Final = 4 * 1024 * 1024
 """Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
 
@@ -104,16 +103,6 @@ class RecordRow(NamedTuple):
     is_lost: bool = False
     is_cut: bool = False
     row: int = 0
-
-
-class SaidPart(NamedTuple):
-    """A part with what it says. `row` rises in the order in which parts were first written; times are milliseconds."""
-
-    row: int
-    created: int
-    updated: int
-    data: Fields
-    is_asked: bool
 
 
 def columns_of(connection: sqlite3.Connection) -> TableColumns:
@@ -218,7 +207,7 @@ class Tables:
         rows = self._connection.execute(
             f"SELECT {', '.join(columns)}, {_CUT.format(data=data)}, length({data}) > {LARGEST_RECORD}, {place} "  # noqa: S608
             f"FROM {kind} WHERE {where}",
-            (name,),
+            (_sound(name),),
         )
         found: list[RecordRow] = []
         for row in rows:
@@ -229,37 +218,6 @@ class Tables:
                 times, is_lost = (_time(updated), _time(created)), fields is None
                 found.append(RecordRow(row[0], message_id, *times, fields or {}, is_lost, bool(is_cut), number))
         return found
-
-    def said(
-        self, session: str, *, before: int = MAX_ROW, after: int = 0, since: int = 0, most: int = -1
-    ) -> list[SaidPart]:
-        """The last parts of a session before a row, in their order; those behind another row, or changed since then
-        (milliseconds). Nothing where rows have no numbers."""
-        there = self.columns.tables["part"]
-        if _ROW not in there or not self.columns.has("part"):
-            return []
-        *columns, data = self.columns.of("part")
-        role = "NULL"
-        if self.columns.has("message"):
-            sound = "CASE WHEN json_valid(data) THEN json_extract(data, '$.role') END"
-            role = f"(SELECT {sound} FROM message WHERE id = part.message_id)"  # noqa: S608
-        changed = f"(part.{_ROW} > ? OR {columns[-1]} >= ?)"
-        rows = self._connection.execute(
-            f"SELECT part.{_ROW}, {columns[-2]}, {columns[-1]}, {_CUT.format(data=data)}, {role} FROM part "  # noqa: S608
-            f"WHERE session_id = ? AND part.{_ROW} < ? AND {changed} ORDER BY part.{_ROW} DESC LIMIT ?",
-            (_sound(session), before, after, since, most),
-        ).fetchall()
-        return [
-            SaidPart(row, _time(created), _time(updated), _object(data) or {}, role == "user")
-            for row, created, updated, data, role in reversed(rows)
-        ]
-
-    def said_rows(self, session: str) -> list[int]:
-        """The rows of all parts of a session."""
-        if _ROW not in self.columns.tables["part"]:
-            return []
-        query = f"SELECT {_ROW} FROM part WHERE session_id = ? ORDER BY {_ROW}"  # noqa: S608
-        return [row for (row,) in self._connection.execute(query, (_sound(session),))]
 
     def todos(self, session: str) -> list[tuple[str, str]]:
         """(text, status) of the checklist of a session, in its order."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
@@ -23,9 +21,8 @@ from agentwatch.sources.sessions.fields import (
     todos_in,
     whole,
 )
-from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.following import WholeTranscript
 from agentwatch.sources.sessions.runs import KEPT_ROUNDS, Rising
-from agentwatch.sources.sessions.steps import Steps
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
 
 CANCELED: Final = "user_cancelled"
@@ -273,42 +270,11 @@ def _entry(message: Fields, *, is_first: bool) -> Entry | None:
     return None
 
 
-class TalkTranscript(RunTranscript):
-    """The messages of a task, a file that is replaced as a whole."""
+class TalkTranscript(WholeTranscript):
+    """The messages of a task, a file that is replaced as a whole; half of it is no document yet."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._stamp: Stamp | None = None
-        self._next_at = 0.0
+    def stamp(self) -> Stamp:
+        return stamp_of(self._path.stat(follow_symlinks=False))
 
-    def entries(self) -> Iterator[Entry]:
-        for _, said in self._said():
-            yield from said
-
-    def _read(self) -> bool | None:
-        began = time.monotonic()
-        if began < self._next_at:
-            return None
-        stamp = stamp_of(self._path.stat(follow_symlinks=False))
-        if stamp == self._stamp and not self._trouble:
-            return False
-        try:
-            messages = _messages(document(self._path, MOST_BYTES))
-        except ValueError:
-            # Half a file, in an editor that does not replace it at once.
-            return None
-        now = time.monotonic()
-        self._next_at = now + (now - began) * SHARE if stamp[2] > LONG else 0.0
-        self._stamp, self._steps = stamp, Steps()
-        for place, said in entries(messages):
-            self._steps.add(place, said)
-        return True
-
-    def _entries_at(self, place: int) -> Sequence[Entry]:
-        return next((said for number, said in self._said() if number == place), ())
-
-    def _said(self) -> Iterator[tuple[int, list[Entry]]]:
-        try:
-            return entries(_messages(document(self._path, MOST_BYTES)))
-        except (OSError, ValueError):
-            return iter(())
+    def load(self) -> Iterator[tuple[int, list[Entry]]]:
+        return entries(_messages(document(self._path, MOST_BYTES)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -30,6 +31,9 @@ _BLOCK: Final = 256 * 1024
 _FIRST_LOOK: Final = 16 * 1024 * 1024
 _ONE_LOOK: Final = 4 * 1024 * 1024
 """Bytes that are read for them at most, so that a screen need not wait; a look at older ones may be repeated."""
+_SHARE: Final = 10.0
+_LONG: Final = 0.02
+"""Seconds that reading a transcript as a whole may take without a rest of some times as long."""
 _LONGEST_RECORD: Final = 4 * 1024 * 1024
 """Bytes. A longer one is only said to be there: parsing it would keep the screen waiting."""
 
@@ -131,6 +135,52 @@ class RunTranscript(ABC):
 
     def _look(self) -> Look:
         return Look(self._steps.snapshot(), trouble=self._trouble)
+
+
+class WholeTranscript(RunTranscript):
+    """One that is read as a whole whenever it has changed: `stamp` tells that, `load` gives (place, entries) of all its
+    records. Both raise OSError; `load` raises ValueError where nothing can be told just now."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._stamp: object = None
+        self._next_at = 0.0
+
+    @abstractmethod
+    def stamp(self) -> object: ...
+
+    @abstractmethod
+    def load(self) -> Iterable[tuple[int, Sequence[Entry]]]: ...
+
+    def entries(self) -> Iterator[Entry]:
+        with suppress(OSError, ValueError):
+            for _, said in self.load():
+                yield from said
+
+    def _read(self) -> bool | None:
+        began = time.monotonic()
+        if began < self._next_at:
+            return None
+        stamp = self.stamp()
+        if stamp == self._stamp and not self._trouble:
+            return False
+        steps = Steps()
+        try:
+            for place, said in self.load():
+                steps.add(place, said)
+        except ValueError:
+            return None
+        # One that works is written anew all the time: reading a long one may take a tenth of it.
+        now = time.monotonic()
+        self._next_at = now + (now - began) * _SHARE if now - began > _LONG else 0.0
+        is_new = self._stamp is None or bool(self._trouble) or steps.snapshot() != self._steps.snapshot()
+        self._stamp, self._steps = stamp, steps
+        return is_new
+
+    def _entries_at(self, place: int) -> Sequence[Entry]:
+        with suppress(OSError, ValueError):
+            return next((said for number, said in self.load() if number == place), ())
+        return ()
 
 
 class LinesTranscript(RunTranscript):

@@ -98,15 +98,6 @@ class Steps:
         self._most = min(max(self._most, len(self._steps)), _MOST)
         return len(before)
 
-    def put(self, records: Iterable[tuple[int, Iterable[Entry]]]) -> None:
-        """Take in records that say of their calls what came of them, wherever they belong, or what they say now."""
-        known = {step.place: step for step in self._steps}
-        for place, entries in records:
-            alone = Steps()
-            alone.add(place, entries)
-            known |= {step.place: step for step in alone.snapshot()}
-        self._steps = [known[place] for place in sorted(known)][-_MOST:]
-
     def _made(self, place: int, entries: Iterable[Entry], before: list[Step]) -> list[Step]:
         """The steps of a record that stands behind those `before`."""
         made: list[Step] = []
