@@ -14,7 +14,7 @@ from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.commands.rules import every_rule
 from agentwatch.config import Settings, field_of
 from agentwatch.config_rows import ROWS, Setting
-from agentwatch.contracts.rules import CONTRACTS_IN_JSON, schema_of
+from agentwatch.contracts.rules import CONTRACTS_IN_JSON, module_of
 from tests.schemas import SCHEMAS
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
@@ -99,7 +99,7 @@ def schema() -> str:
 
 
 def contract_schema(contract: str) -> str:
-    return json.dumps(schema_of(contract), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(module_of(contract).TABLES[contract].schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def document_schema(name: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 
-from agentwatch.aside.shelf import Shelf
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import (
     Contract,
@@ -21,6 +20,7 @@ from agentwatch.contracts.shapes import (
 from agentwatch.delegation.claims import Change, Claim, Deed
 from agentwatch.delegation.events import Checked, Event, Gone, Ran, Seen, Unreadable
 from agentwatch.delegation.run import Doing, DoingKind, Message, Run, RunState
+from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.sessions.following import RunTranscript
@@ -189,7 +189,7 @@ def monitor_of(
     settings: Settings | None = None,
     workspace: str = "/home/kim/shop",
     clock: Callable[[], float] = lambda: NOW,
-    open_shelf: Callable[[], Shelf] | None = None,
+    open_shelf: Callable[[], Acknowledgements] | None = None,
 ) -> tuple[Monitor, ToldSource]:
     """A monitor that has these observations to begin with, and its source. What is put aside is kept by nobody."""
     source = ToldSource(events, health)
@@ -198,7 +198,7 @@ def monitor_of(
         settings or Settings(),
         source,
         clock,
-        open_shelf=open_shelf or (lambda: Shelf(None, clock=clock)),
+        open_shelf=open_shelf or (lambda: Acknowledgements(None, clock=clock)),
     )
     return monitor, source
 

@@ -15,9 +15,9 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.app.widgets.task_tree import TaskTree
-from agentwatch.aside.shelf import Shelf
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event
+from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.sources.health import Health
 
 _DEADLINE = 90.0
@@ -143,7 +143,7 @@ async def stage(
     workspace: str = "/home/kim/shop",
     steady: Callable[[], float] = time.monotonic,
     settled: bool = True,
-    open_shelf: Callable[[], Shelf] | None = None,
+    open_shelf: Callable[[], Acknowledgements] | None = None,
 ) -> AsyncIterator[Stage]:
     """The app on the sketch's session, or on other observations: all of them are in the tree and in its rows.
 

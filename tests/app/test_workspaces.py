@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import AsyncIterator
@@ -16,12 +15,12 @@ from tests.unit.requests.asked import request
 from tests.unit.test_worktrees import git
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.aside import NAME
 from agentwatch.composition import watched
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.delegation.task import State
+from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.place import workspace_id
 from agentwatch.requests.box import Box
 from agentwatch.view.groups import FALSE, SILENT
@@ -155,9 +154,9 @@ async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_a
         await stage.until(lambda: stage.main.sought.text == "is:asks")
         await stage.choose("A")
         await stage.until(lambda: not tree.asking())
-        files = [home / ".local/state/agentwatch" / workspace_id(place) / NAME for place in (one, two)]
-        told = [json.loads(file.read_text().splitlines()[-1]) for file in files]
-        assert [set(record["tasks"]) for record in told] == [{"shop.api"}, {"shop.api", "shop.form"}]
+        states = [home / ".local/state/agentwatch" / workspace_id(place) for place in (one, two)]
+        asides = [{event.path for event in Acknowledgements(state).read_changes()} - {""} for state in states]
+        assert asides == [{"shop.api"}, {"shop.api", "shop.form"}]
         await stage.press("Z")
         await stage.until(lambda: len(tree.asking()) == 3)
         await stage.press("Z")

@@ -35,20 +35,18 @@ def walk_and_load(root: Path) -> None:
 def _start(root: Path, state: Path) -> None:
     """What a warm start does until all that was known, and all that has changed since, is observed."""
     files = FilesSource(root)
-    history = History.open(root, state)
+    history = History(state)
     files.remember(history.files())
     history.events()
     files.scan()
-    history.close()
 
 
 def _keep(root: Path, state: Path) -> None:
     time.sleep(0.1)  # a file that has just been written is not trusted to show its next change
     files = FilesSource(root)
-    history = History.open(root, state)
+    history = History(state)
     history.record(files.scan().events, files.content)
-    history.keep_files(files.known())
-    history.close()
+    history.record_files(files.known())
 
 
 def run() -> list[Row]:

@@ -136,12 +136,14 @@ def start(monkeypatch: pytest.MonkeyPatch, arguments: list[str], show: Callable[
 
 
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str]) -> tuple[Path, Path]:
-    """A home and a workspace with these files: those of the home with `~/` in front, old ones with `@DAYS` behind."""
+    """A home and a workspace with these files: those of the home with `~/` in front, old ones with `@DAYS` behind.
+    What is in `~/bin` can be run."""
     home, workspace = tmp_path / "home", tmp_path / "shop"
     workspace.mkdir()
     live_in(home, monkeypatch)
     for name, value in {"TERM": "xterm-256color", "COLORTERM": "truecolor", "TZ": "UTC"}.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", f"{home / 'bin'}:{os.environ['PATH']}")
     for name in ("NO_COLOR", "EDITOR", "VISUAL", "PAGER", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
         monkeypatch.delenv(name, raising=False)
     for named, text in files.items():
@@ -149,6 +151,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str,
         path = home / name[2:] if name.startswith("~/") else workspace / name
         write(path, text)
         os.utime(path, (time.time() - float(days or 0) * 86_400,) * 2)
+        path.chmod(0o755 if path.parent == home / "bin" else 0o644)
     return home, workspace
 
 

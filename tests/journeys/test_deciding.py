@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from asyncio.subprocess import PIPE
 
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILED, SHOP, blocked, decisions, handoff, returned
 
 READY = "◆ ctrl+s records this decision"
+EARLY = "read it first: ctrl+s counts in a moment"
 PARTIAL = {**FAILED, "api.return.md": returned("PARTIAL", summary="Half is done.", more="")}
 BLOCKED = {"auth.handoff.json": handoff("shop.auth"), "auth.return.json": blocked("shop.auth", "Which flow?")}
 MODES = {"~/.config/agentwatch/config.toml": '[modes]\ndebug = "finds the cause"\n'}
@@ -45,7 +47,7 @@ async def test_a_retry_hands_on_the_hint_and_the_note(screen: Screen) -> None:
 async def test_the_key_counts_after_a_moment_in_sight(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")
-    await screen.shows("read it first: ctrl+s counts in a moment")
+    await screen.shows(EARLY)
     await screen.press("ctrl+s")
     await screen.shows("Retry", READY)
     assert not decisions(screen.workspace)
@@ -260,3 +262,33 @@ async def test_no_palette_stands_over_a_decision(screen: Screen) -> None:
     await screen.press("ctrl+s", "ctrl+p")
     await screen.shows("recorded, delivered.")
     assert len(decisions(screen.workspace)) == 1
+
+
+@journey(FAILED)
+async def test_the_handoff_that_was_shown_is_handed_out_although_its_file_is_gone(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows(READY)
+    (screen.workspace / "api.handoff.json").unlink()
+    params = (await record(screen))["params"]
+    words = (sys.executable, "-m", "agentwatch", "wait", "shop.api", str(screen.workspace), "--timeout", "0")
+    output, _ = await (await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=PIPE)).communicate()
+    path = json.loads(output)["handoff_path"]
+    assert isinstance(params, dict)
+    assert (screen.workspace / path).read_text("utf-8") == params["handoff"]
+    assert '"objective": "Build the API."' in params["handoff"]
+
+
+@journey(FAILED)
+async def test_a_key_that_is_held_down_records_nothing(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows(EARLY)
+    begun = last = time.monotonic()
+    gaps = list[float]()
+    while last < begun + 1.5 and EARLY in screen.words():
+        await screen.press("ctrl+s")
+        gaps.append(time.monotonic() - last)
+        last += gaps[-1]
+    # On a machine that is busy elsewhere the keys may have been far apart.
+    assert max(gaps) > 0.5 or (EARLY in screen.words() and not decisions(screen.workspace))

@@ -162,3 +162,23 @@ async def test_foreign_text_is_only_text(screen: Screen) -> None:
     await screen.press("8")
     await screen.shows("api.handoff.json")
     assert screen.text().replace("\n", "").isprintable()
+
+
+@journey({})
+async def test_the_live_tab_finds_words_of_results_and_of_those_who_were_called(screen: Screen) -> None:
+    await screen.shows("● live")
+    report = returned("SUCCESS", "shop.totals", "All tests pass.", "")
+    for path, text in child(screen.workspace, handoff("shop.totals"), "pytest", FAILS, report):
+        write(path, text)
+    await screen.until(lambda: screen.row("shop.totals"))
+    await screen.press("G", "2")
+    await screen.shows("✗ Bash pytest", "Status state: SUCCESS")
+    await screen.press("tab")
+    await screen.type("/test_cents", "enter")
+    await screen.hides("Status state: SUCCESS")
+    await screen.shows("✗ Bash pytest")
+    await screen.press("escape", "shift+tab", "g", "tab")
+    await screen.shows("npm test", "I read the totals first.")
+    await screen.type("/shop.totals", "enter")
+    await screen.hides("npm test", "I read the totals first.")
+    await screen.shows("◐ Agent ▸ shop.totals")

@@ -18,6 +18,8 @@ QUERIES = {
     "mode:design": {"ui"},
     "is:needs-you since:1h": {"api", "docs", "auth"},
     "path:auth.return": {"auth"},
+    "host:here is:open": {"ui", "auth"},
+    "source:files is:ended": {"plan", "api", "docs"},
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.journeys.driver import Screen, journey, write
-from tests.journeys.made import FAILED, SHOP, session
+from tests.journeys.made import FAILED, SHOP, returned, session
 
 ZOOMS = ("plus", "minus", "z", "i", "0", "n", "left", "right", "h", "l", "=", "_")
 
@@ -114,6 +114,17 @@ async def test_a_file_that_cannot_be_read_is_a_problem(screen: Screen) -> None:
     await screen.hides("Problems")
 
 
+@journey({"broken.handoff.json": "{"})
+async def test_problems_that_are_found_later_come_to_the_page(screen: Screen) -> None:
+    await screen.press("!")
+    await screen.shows("Problems", "broken.handoff.json")
+    screen.write("later.handoff.json", "[")
+    await screen.shows("broken.handoff.json", "later.handoff.json")
+    (screen.workspace / "broken.handoff.json").unlink()
+    (screen.workspace / "later.handoff.json").unlink()
+    await screen.shows("Every file that looks like a handoff or a return could be read")
+
+
 @journey({**FAILED, "~/.config/agentwatch/config.toml": '[keys]\ntimeline = "f9"\nopen = "f9"\n'})
 async def test_keys_that_clash_stay_as_they_were(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
@@ -176,3 +187,19 @@ async def test_ctrl_c_closes_the_palette_and_not_the_program(screen: Screen) -> 
     await screen.press("ctrl+c")
     await screen.hides("Search for commands")
     await screen.shows("NEEDS YOU")
+
+
+@journey({**FAILED, "~/.config/agentwatch/config.toml": "poll = true\n"})
+async def test_the_header_says_why_it_polls(screen: Screen) -> None:
+    await screen.shows("polling: Polling, as configured", "1 needs you")
+    screen.write("api.return.md", returned("SUCCESS", more=""))
+    await screen.hides("1 needs you")
+
+
+@journey({f"{name}@0.02": text for name, text in FAILED.items()})
+async def test_the_timeline_shows_the_wait_for_the_attempt_that_was_decided(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("◆ ctrl+s")
+    await screen.press("ctrl+s", "t")
+    await screen.shows("retrying", "waits since")

@@ -79,3 +79,17 @@ async def test_what_was_there_before_is_history(screen: Screen) -> None:
     await screen.hides("old0")
     await screen.press("H")
     await screen.shows("old0", "old1", "old2")
+
+
+BOTH = {**FAILED, "../cart/pay.handoff.json": handoff("pay"), "../cart/pay.return.md": returned(task_id="pay")}
+
+
+@journey(BOTH, "{shop}", "{shop}/../cart")
+async def test_what_was_put_aside_in_two_workspaces_is_taken_back_in_both(screen: Screen) -> None:
+    await screen.shows("2 need you")
+    await screen.type("/state:failed", "enter", "A")
+    await screen.shows("2 tasks")
+    await choose(screen, "enter")
+    await screen.hides("need you", "needs you")
+    await screen.press("Z")
+    await screen.shows("2 need you")

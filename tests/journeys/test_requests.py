@@ -132,3 +132,32 @@ async def test_a_request_comes_first_in_a_review(screen: Screen) -> None:
     await screen.shows("allow? Bash make seeds")
     hook.kill()
     await hook.wait()
+
+
+@journey({})
+async def test_a_long_call_is_read_to_its_end_before_it_is_allowed(screen: Screen) -> None:
+    await screen.shows("● live")
+    rules = [{"toolName": "Bash", "ruleContent": "make:*"}]
+    suggested = {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "session"}
+    hook = await ask(screen, "Bash", {"command": "make seeds\n" * 90}, permission_suggestions=[suggested])
+    await screen.shows("allow? Bash make seeds")
+    await screen.press("a")
+    for keys, answer in ((["space"], "● allow once"), (["right", "right"], "● allow by the rule")):
+        await screen.shows("○ allow by the rule")
+        await screen.press(*keys)
+        await screen.shows(answer, "more lines below: read to the end first (pagedown)")
+        await screen.press("ctrl+s")
+        await screen.shows("read to the end first (pagedown)")
+    await screen.press(*["pagedown"] * 12)
+    await screen.shows("◆ ctrl+s allows it, and what the rule covers")
+    await screen.press("ctrl+s")
+    assert (await answered(hook))["behavior"] == "allow"
+
+
+@journey({"~/.config/agentwatch/config.toml": '[hook]\nwhen = "never"\n'})
+async def test_nothing_is_held_where_the_settings_say_never(screen: Screen) -> None:
+    await screen.shows("● live")
+    hook = await ask(screen, "Bash", BASH)
+    await screen.until(lambda: hook.returncode is not None or "allow?" in screen.text())
+    assert "allow?" not in screen.text()
+    assert await hook.communicate() == (b"", None)

@@ -186,3 +186,8 @@ async def test_what_is_done_starts_folded_where_it_does_not_fit(screen: Screen) 
     await screen.shows("NEEDS YOU")
     await screen.until(lambda: "▸" in screen.row("plan"))
     assert "30/30" in screen.row("plan")
+
+
+@journey({"a.handoff.json": handoff("`web`"), "b.handoff.json": handoff("web"), "c.handoff.json": handoff("*x* # y")})
+async def test_a_row_has_the_id_as_it_is(screen: Screen) -> None:
+    await screen.until(lambda: screen.row("`web`") and screen.row("web") and screen.row("*x* # y"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.history.store import History
-from tests.unit.history.recorded import META, Workspace, facts, meta, packet, seen_in
+from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "20"))
 
@@ -20,34 +20,29 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A history of some pages, closed."""
     state = tmp_path_factory.mktemp("sound") / "state"
     workspace = Workspace()
-    history = History.open(state.parent, state)
+    history = opened(state)
     for number in range(40):
         seen = [
             workspace.seen(META, meta("partial", f"sess_{number}", "words " * 40)),
             workspace.seen(f"{number}.handoff.json", packet(f"task.{number}")),
         ]
         assert history.record(seen, workspace.text_of)
-    history.close()
     return state
 
 
 def check(state: Path) -> None:
-    reading = History.open_read_only(state.parent, state)
-    if reading is not None:
-        seen_in(reading)
-        reading.close()
-    history = History.open(state.parent, state)
+    reading = History(state)
+    seen_in(reading)
+    history = opened(state)
     seen_in(history)
     history.events()
     history.files()
     workspace = Workspace()
     last = workspace.seen("after.json", meta("blocked", "sess_after"))
     assert history.record([last], workspace.text_of), history.notice
-    history.close()
-    again = History.open(state.parent, state)
+    again = opened(state)
     assert facts(seen_in(again))[-1] == ("after.json", last.digest)
     assert again.text(last.digest) == workspace.text_of(last.digest)
-    again.close()
 
 
 def test_bytes_broken_at_many_offsets(sound: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from agentwatch.history.store import History
-from tests.unit.history.recorded import seen_in
+from tests.unit.history.recorded import opened, seen_in
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "20"))
 _ROUNDS_EACH = 4
@@ -44,13 +44,12 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
             acknowledged: list[str] = []
         writer = start(state, f"w{number}", dice.choice((1, 3, 20)))
         acknowledged += acknowledged_until_killed(writer, dice.randrange(1, 25))
-        history = History.open(tmp_path, state)
+        history = opened(state)
         assert history.notice is None
         kept = [version.digest for version in seen_in(history)]
         # They come back in the order in which they were recorded.
         heard = set(acknowledged)
         assert [digest for digest in kept if digest in heard] == acknowledged
-        history.close()
 
 
 def test_two_writers_at_once_both_killed(tmp_path: Path) -> None:
@@ -59,13 +58,10 @@ def test_two_writers_at_once_both_killed(tmp_path: Path) -> None:
         state = tmp_path / f"state-{number // _ROUNDS_EACH}"
         writers = [start(state, f"{side}{number}", 3) for side in "ab"]
         heard = [acknowledged_until_killed(writer, dice.randrange(1, 20)) for writer in writers]
-        history = History.open(tmp_path, state)
+        history = opened(state)
         assert history.notice is None
         kept = [version.digest for version in seen_in(history)]
         for acknowledged in map(dict.fromkeys, heard):
             assert [digest for digest in kept if digest in acknowledged] == list(acknowledged)
-        reading = History.open_read_only(tmp_path, state)
-        assert reading is not None
+        reading = History(state)
         assert [version.digest for version in seen_in(reading)] == kept
-        reading.close()
-        history.close()

@@ -168,9 +168,8 @@ def test_what_a_file_and_a_session_tell_is_told_once(run: Run, tmp_path: Path, w
     (workspace / "page.handoff.json").write_text(handed, "utf-8")
     (workspace / "page.return.md").write_text(report(), "utf-8")
     source = FilesSource(workspace)
-    history = History.open(workspace, state_directory(workspace, {"XDG_STATE_HOME": str(tmp_path / "state")}))
+    history = History(state_directory(workspace, {"XDG_STATE_HOME": str(tmp_path / "state")}))
     assert history.record(source.scan().events, source.content)
-    history.close()
     assert log(run, workspace) == alone
 
 

@@ -17,8 +17,8 @@ from agentwatch.view.document import tree_document
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 from tests.generate import MANUAL, PAGES
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos, tree_of
-from tests.unit.history.test_story import ROOT as SESSION
-from tests.unit.history.test_story import ran
+from tests.unit.history.test_log import ROOT as SESSION
+from tests.unit.history.test_log import ran
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(MANUAL.glob("*.md"))]

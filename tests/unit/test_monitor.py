@@ -13,8 +13,8 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
-from agentwatch.delegation.aside import Aside
 from agentwatch.delegation.events import Event
+from agentwatch.delegation.task import Aside
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.health import Batch, Health
@@ -170,7 +170,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
     source.emit(batch(see("a.json", handoff("a")), see("b.json", handoff("b"))))
     await next_update(updates)
     before = monitor.tree
-    before.asides.note("b", Aside(seen="as it was"))
+    before.asides.known["b"] = Aside(seen="as it was")
     taken: list[Event] = []
     monitor.tap = taken.append
     seen = see("b.json", handoff("b")), *(see(f"{number}.json", handoff(f"t{number}")) for number in range(2_000))
@@ -181,7 +181,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
         update = await next_update(updates)
     assert update == Update(frozenset({"a", *monitor.tree.tasks}), structure=True)
     assert list(monitor.tree.tasks) == ["b", *(f"t{number}" for number in range(2_000))]
-    assert monitor.tree.asides.of("b") == Aside(seen="as it was")
+    assert monitor.tree.asides.known["b"] == Aside(seen="as it was")
     assert taken == list(seen)
     await updates.aclose()  # type: ignore[attr-defined]
 

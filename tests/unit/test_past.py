@@ -194,7 +194,7 @@ def test_while_the_first_screen_starts_the_files_are_as_old_as_git_says(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     note_first_watch(state_directory(clone), time.time())
-    History.open(clone).close()
+    History(state_directory(clone)).begin()
     assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
     assert asked(capsys, "tree", "--fail", str(clone))[0] == 0
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.events import Event, Gone, Ran, Rules, Seen, Tick
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
 from agentwatch.view.document import tree_document
@@ -160,7 +159,7 @@ class Screen:
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.playback, self.time = playback_of(events)
-        self.tree = DelegationTree(Rules(stale_after=STALE_AFTER), remembers=True)
+        self.tree = Tree(Rules(stale_after=STALE_AFTER), remembers=True)
         self.batches: SimpleQueue[Batch] = SimpleQueue()
         self.playback.play()
         self.playback.start(self.batches.put)
@@ -181,8 +180,8 @@ class Screen:
         return batch.health
 
 
-def tree_at(events: Sequence[Event], at: float) -> DelegationTree:
-    tree = DelegationTree(Rules(stale_after=STALE_AFTER), remembers=True)
+def tree_at(events: Sequence[Event], at: float) -> Tree:
+    tree = Tree(Rules(stale_after=STALE_AFTER), remembers=True)
     for event in [*events, Tick(0, at)]:
         tree.apply(event)
     return tree

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from agentwatch.aside import NAME
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.delegation.aside import mark_of
+from agentwatch.delegation.asks import mark_of
+from agentwatch.history import NAME
+from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import note_first_watch
@@ -155,19 +156,17 @@ def test_read_only_refuses(workspace: Path, capsys: pytest.CaptureFixture[str]) 
     assert (code, "read_only" in err) == (2, True)
 
 
-def test_a_damaged_line_is_told_with_its_place_and_loses_nothing(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_file_is_told_and_kept(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked(capsys, "ack", "friday", str(workspace))
     path = state_directory(workspace) / NAME
-    path.write_text(path.read_text() + "oops\n")
+    path.write_bytes(b"oops" * 1_000)
     code, _, err = asked(capsys, "pending", str(workspace))
     assert code == 1
-    assert f"{path}, line 3: it is no JSON" in err
-    assert asking(capsys, workspace) == {"new"}
+    assert f"what you have put aside cannot be read: the history cannot be read: {path}" in err
+    assert path.read_bytes() == b"oops" * 1_000
     asked(capsys, "ack", "new", str(workspace))
-    assert asking(capsys, workspace) == set()
-    assert "oops" in path.read_text()
+    assert asking(capsys, workspace) == {"friday"}
+    assert path.with_name("history.corrupt-1.db").read_bytes() == b"oops" * 1_000
 
 
 def test_a_look_writes_nothing(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +198,7 @@ async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_wat
         assert list(monitor.tree.unseen) == ["later"]
     assert monitor.shelf is not None
     shelf = monitor.shelf
-    shelf.see({"later": mark_of(monitor.tree.tasks["later"])})
+    shelf.mark_seen({"later": mark_of(monitor.tree.tasks["later"])})
     shelf._stopped = False
     shelf.start(lambda _: None)
     shelf.stop()
@@ -212,7 +211,7 @@ async def test_a_read_only_screen_writes_nothing(workspace: Path) -> None:
     monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=True))
     assert monitor.shelf is not None
     monitor.shelf.acknowledge({"new": mark_of(monitor.tree.tasks["new"])})
-    assert not (state_directory(workspace) / NAME).exists()
+    assert Acknowledgements(state_directory(workspace)).read_changes() == []
 
 
 async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_asks_for_it_at_the_next_start(

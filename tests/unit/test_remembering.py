@@ -17,7 +17,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.events import Event, Seen
-from agentwatch.history.keeper import Keeper, recall
+from agentwatch.history.store import HistoryWorker, recall
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.source import FilesSource
@@ -304,19 +304,19 @@ async def test_what_the_source_tells_last_is_recorded_before_it_counts_as_known_
 ) -> None:
     source, order = Parting(workspace), list[str]()
     source.loop = asyncio.get_running_loop()
-    keep, keep_files = Keeper.keep, Keeper.keep_files
+    record, record_files = HistoryWorker.record, HistoryWorker.record_files
 
-    def kept(keeper: Keeper, events: Sequence[Event]) -> None:
+    def kept(keeper: HistoryWorker, events: Sequence[Event]) -> None:
         order.extend(one.path for one in events if isinstance(one, Seen))
-        keep(keeper, events)
+        record(keeper, events)
 
-    def known(keeper: Keeper, files: Mapping[str, KnownFile]) -> None:
+    def known(keeper: HistoryWorker, files: Mapping[str, KnownFile]) -> None:
         order.append("known")
-        keep_files(keeper, files)
+        record_files(keeper, files)
         source.free.set()
 
-    monkeypatch.setattr(Keeper, "keep", kept)
-    monkeypatch.setattr(Keeper, "keep_files", known)
+    monkeypatch.setattr(HistoryWorker, "record", kept)
+    monkeypatch.setattr(HistoryWorker, "record_files", known)
     monitor = Monitor(workspace, Settings(), source, time.time, remembers=True)
     await watch(monitor, lambda: True)
     assert order == ["late.return.json", "known"]

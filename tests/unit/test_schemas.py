@@ -19,9 +19,9 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Player
 from agentwatch.history import errors_file
-from agentwatch.history.export import lines
 from agentwatch.history.log import StateChanges
-from agentwatch.history.log import document as logged
+from agentwatch.history.log import log_document as logged
+from agentwatch.history.recording import recording_lines
 from agentwatch.manual import page, schemas, topics
 from agentwatch.report.document import document as report_document
 from agentwatch.report.document import documents as report_documents
@@ -35,8 +35,8 @@ from tests.unit.delegation.events import Recorder, handoff, tree_of
 from tests.unit.delegation.events import returned as result
 from tests.unit.history.recorded import Workspace
 from tests.unit.history.recorded import packet as handed
-from tests.unit.history.test_story import ROOT as SESSION
-from tests.unit.history.test_story import ran
+from tests.unit.history.test_log import ROOT as SESSION
+from tests.unit.history.test_log import ran
 from tests.unit.report.sessions import large_account, small
 from tests.unit.requests.asked import question, request
 from tests.unit.sessions.conformance import Store
@@ -183,11 +183,11 @@ def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]
 def test_lines_of_the_log_and_of_a_recording_are_too(shop: Path) -> None:
     kept = Workspace()
     events = [kept.seen("a.handoff.json", handed("a")), kept.gone("a.handoff.json"), *ran(SESSION)]
-    changes = [*StateChanges(tree_of([]), tells_activity=True).tell(events)]
+    changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]
     assert len(changes) >= 3
     for change in changes:
         check("log", logged(change))
-    recorded = [*lines("shop", events, kept.text_of)]
+    recorded = [*recording_lines("shop", events, kept.text_of)]
     assert len(recorded) == len(events) + 1
     for line in recorded:
         check("recording", json.loads(line))

@@ -111,6 +111,8 @@ def workspace_at(path: str) -> Path:
     """The real path of a directory. Raises WorkspaceError."""
     from pathlib import Path  # not needed for --help
 
+    from agentwatch.programs import watch_workspace
+
     if "://" in path:
         raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
     try:
@@ -124,4 +126,6 @@ def workspace_at(path: str) -> Path:
         raise WorkspaceError(f"{path}: {error}; give the directory that the agents work in") from error
     except OSError as error:
         raise WorkspaceError(f"{path}: {error.strerror}; give a directory that you can read and enter") from error
-    return Path(os.path.realpath(path))
+    workspace = Path(os.path.realpath(path))
+    watch_workspace(workspace)
+    return workspace

@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from agentwatch.aside import NAME as PUT_ASIDE
+from agentwatch import history
 from agentwatch.config import Settings
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.evidence.commits import Commits
 from agentwatch.far import far_monitor, fleet_of
-from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.monitors import Monitors, has_row
 from agentwatch.place import is_there, state_directory, user_home
@@ -27,10 +26,10 @@ from agentwatch.sources.source import CombinedSource, Source
 from agentwatch.sources.worktrees import NoRepositoryError, Worktrees, made_at
 
 if TYPE_CHECKING:
-    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
-    from agentwatch.evidence.one_look import OneLook
+    from agentwatch.evidence.claims import ParsedClaims
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
@@ -52,11 +51,11 @@ def source_of(
     sessions: Source | None = None,
     *,
     dates: bool = False,
-    one_look: OneLook | None = None,
+    parsed: ParsedClaims | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
 
-    With `dates`, what is there at first is as old as it says itself, or git. `one_look` reads the documents for one
+    With `dates`, what is there at first is as old as it says itself, or git. `parsed` reads the documents for one
     look.
     """
     files = FilesSource(
@@ -66,9 +65,9 @@ def source_of(
             max_bytes=settings.max_bytes,
             force_polling=settings.poll,
         ),
-        read_document=None if one_look is None else one_look.read,
+        read_document=None if parsed is None else parsed.read,
         committed=Commits(workspace).time_of if dates else None,
-        text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
+        text_bytes=MOST_TEXT_BYTES if parsed is None else ONE_LOOK_BYTES,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 
@@ -106,7 +105,7 @@ def monitor_of(
     """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet."""
     first = _first_watched(workspace)
 
-    def open_shelf() -> Shelf:
+    def open_shelf() -> Acknowledgements:
         if remembers and not settings.read_only:
             note_first_watch(state_directory(workspace), first)
         return shelf_of(workspace if remembers else None, settings)
@@ -231,23 +230,24 @@ def scanned(
     nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
     unless it says `dates`.
     """
-    state, one_look = state_directory(workspace), None
+    state, parsed = state_directory(workspace), None
+    has_acknowledgements = any(is_there(state / name) for name in (history.NAME, history.OLD_NAME))
     if inspects:
         # The models of the contracts take a while to load.
-        from agentwatch.evidence.one_look import OneLook
+        from agentwatch.evidence.claims import ParsedClaims
 
-        one_look = OneLook()
+        parsed = ParsedClaims()
     monitor = Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, selection, sessions, dates=inspects or dates, one_look=one_look),
+        source_of(workspace, settings, selection, sessions, dates=inspects or dates, parsed=parsed),
         time.time,
         inspects=inspects,
-        one_look=one_look,
+        parsed=parsed,
         # A database takes a while to load.
-        remembers=is_there(state / schema.NAME),
+        remembers=is_there(state / history.NAME),
         open_desk=None if desk is None else lambda: desk,
-        open_shelf=(lambda: shelf_of(workspace, settings)) if is_there(state / PUT_ASIDE) else None,
+        open_shelf=(lambda: shelf_of(workspace, settings)) if has_acknowledgements else None,
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
         since=selection.since if selection else None,
@@ -272,8 +272,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
     checks = inspector.check(inspector.news_of(tree, task_ids))
-    tree.take_all([one.observed(0, tree.now) for one in checks])
-    tree.settle()
+    tree.apply(*(one.observed(0, tree.now) for one in checks))
 
 
 def _first_watched(workspace: Path) -> float:
@@ -339,13 +338,13 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
 
-def shelf_of(workspace: Path | None, settings: Settings) -> Shelf:
+def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
     """What the operator has put aside in a workspace; without one, only what is put aside from now on, and kept by
     nobody."""
-    # It needs the library of JSON.
-    from agentwatch.aside.shelf import Shelf
+    # A database takes a while to load.
+    from agentwatch.history.acknowledgements import Acknowledgements
 
-    return Shelf(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
+    return Acknowledgements(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
 
 
 def inbox_of(workspace: Path) -> Inbox:

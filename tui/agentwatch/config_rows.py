@@ -185,7 +185,8 @@ ROWS: Final[Mapping[str, Setting]] = {
     "editor": Setting(
         _TEXT,
         "The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `core.editor` of your"
-        " own or the machine's git configuration, never of a repository's; then `vi`.",
+        " own or the machine's git configuration, never of a repository's; then `vi`. A name is looked up in"
+        " PATH, but not in workspaces and git work trees.",
         '"nano"',
     ),
     "remote.always": Setting(_FLAG, "`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."),

@@ -18,7 +18,7 @@ from agentwatch.places import Place
 from agentwatch.text import clean, complain
 
 if TYPE_CHECKING:
-    from agentwatch.aside.shelf import Shelf
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
     from agentwatch.remote.fleet import Fleet
@@ -49,11 +49,10 @@ def far_monitor(
     """A monitor of a workspace on another machine; it has not looked yet. What is put aside is kept on this one."""
     source = fleet.source(place.workspace)
 
-    def open_shelf() -> Shelf:
-        # It needs the library of JSON.
-        from agentwatch.aside.shelf import Shelf
+    def open_shelf() -> Acknowledgements:
+        from agentwatch.history.acknowledgements import Acknowledgements
 
-        return Shelf(state_directory(place.workspace), writes=not settings.read_only)
+        return Acknowledgements(state_directory(place.workspace), writes=not settings.read_only)
 
     return Monitor(
         place.workspace,

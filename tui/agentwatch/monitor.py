@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from agentwatch.background import keys_first
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Requested, Tick
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Checks
+from agentwatch.delegation.tree import Tree
+from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
@@ -27,10 +26,11 @@ from agentwatch.watched import Watched, rules_of
 if TYPE_CHECKING:
     import asyncio
 
-    # These take a while to load, and the first frame needs none of them.
-    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.face import OperatorDesk
-    from agentwatch.evidence.one_look import OneLook
+    from agentwatch.evidence.claims import ParsedClaims
+
+    # These take a while to load, and the first frame needs none of them.
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
 
@@ -39,6 +39,8 @@ T = TypeVar("T")
 SLICE_SECONDS: Final = 0.006
 """How long observations are applied at a stretch: a key pressed meanwhile waits no longer than this."""
 
+_SETTLE_SHARE: Final = 5.0
+"""While events wait, a fifth of the time at most goes into what follows from them for all tasks."""
 _FEW: Final = 20
 """Observations that are taken in together: a task whose handoff and return are among them is made once."""
 _TICK_SECONDS: Final = (1.0, 5.0)
@@ -62,7 +64,7 @@ class _Turn(Enum):
 class Monitor(Watched):
     """A workspace being watched: its tree, its health, the texts of its documents.
 
-    With `inspects`, the claims of the returns are held against the disk and git; `one_look` may know what files say.
+    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
     records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
@@ -80,11 +82,11 @@ class Monitor(Watched):
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        one_look: OneLook | None = None,
+        parsed: ParsedClaims | None = None,
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
-        open_shelf: Callable[[], Shelf] | None = None,
+        open_shelf: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = float("-inf"),
@@ -92,7 +94,7 @@ class Monitor(Watched):
         host: str = "",
     ) -> None:
         rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
-        self._new_tree = partial(DelegationTree, rules, remembers=keeps, host=host)
+        self._new_tree = partial(Tree, rules, remembers=keeps, host=host)
         super().__init__(
             workspace,
             settings,
@@ -111,18 +113,20 @@ class Monitor(Watched):
         waits for one slice instead of one of each."""
         self._inspector: Inspector | None = None
         if inspects:
-            asked = (self.content, one_look, self.transcript)
+            asked = (self.content, parsed, self.transcript)
             self._inspector = Inspector(workspace, *asked, pruned=settings.pruned, in_sight=self._seen)
-            source.hear(self._inspector.stir)
+            source.hear(self._inspector.wake)
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox
         self._open_codex = open_codex
         self._since = self._left_out_since = since
         """None once that is done, and where nothing is left out."""
         self._pending: deque[Sequence[Event] | _Turn | Health] = deque()
-        self._next: DelegationTree | None = None
+        self._next: Tree | None = None
         """The tree that is being made anew, to take the place of the other."""
         self._latest_seq = 0
+        self._settle_at = 0.0
+        """When what follows for all tasks is worked out again, while events wait (monotonic seconds)."""
         self._unchecked: set[str] = set()
         """The tasks whose returns may have to be checked."""
 
@@ -230,7 +234,7 @@ class Monitor(Watched):
         if self._keeper is not None:
             if self._has_recalled and (known := self._source.known()):
                 # Else the source knows nothing yet of what the history has.
-                self._keeper.keep_files(known)
+                self._keeper.record_files(known)
             self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
@@ -271,13 +275,13 @@ class Monitor(Watched):
             self.inbox = self._open_inbox()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
-            self._take_all(self.shelf.look())
+            self._take_all(self.shelf.read_changes())
         if self._remembers:
-            from agentwatch.history.keeper import recall
+            from agentwatch.history.store import recall
 
             recalled = recall(self.workspace)
             self._forgotten = recalled.notice
-            self._source.remember(recalled.files, recalled.looked_at)
+            self._source.remember(recalled.files, recalled.watched_at)
             # Who is not to know of requests is not told of those that were, either.
             is_told = self._open_inbox is not None
             self._take_all(one for one in recalled.events if is_told or not isinstance(one, Requested))
@@ -296,7 +300,7 @@ class Monitor(Watched):
 
     def _take_all(self, events: Iterable[Event]) -> None:
         events = tuple(events)
-        (self._next or self.tree).take_all(events)
+        (self._next or self.tree).add(events)
         if self.tap is not None:
             for event in events:
                 self.tap(event)
@@ -335,7 +339,11 @@ class Monitor(Watched):
                 self._take_all(given)
             if time.monotonic() >= end:
                 break
+        began = time.monotonic()
+        if self._pending and began < self._settle_at and not other:
+            return Update(frozenset(), structure=False)
         changed = other | self.tree.apply(Tick(self._latest_seq, self._clock()))
+        self._settle_at = began + _SETTLE_SHARE * (time.monotonic() - began)
         if self.health.mode != "starting" and not self._pending:
             changed |= self._leave_out()
         self._have_checked(changed)

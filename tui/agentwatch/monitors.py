@@ -27,7 +27,7 @@ from agentwatch.view.words import plural
 if TYPE_CHECKING:
     import asyncio
 
-    from agentwatch.aside.shelf import Shelf
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.sources.sessions.following import RunTranscript
 
 _TURN_SECONDS: Final = 0.5
@@ -111,7 +111,7 @@ class Monitors(Monitor):
         return tuple(problem for part in self._parts.values() for problem in part.monitor.problems)
 
     @property
-    def shelves(self) -> list[Shelf]:
+    def shelves(self) -> list[Acknowledgements]:
         return [shelf for part in self._parts.values() for shelf in part.monitor.shelves]
 
     @property

@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Ran
-from agentwatch.delegation.problems import missing_artifacts
-from agentwatch.delegation.rules import Limits, Rules
+from agentwatch.delegation.events import Event, Limits, Ran, Rules
+from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.place import state_directory
+from agentwatch.programs import watch_workspace
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Health, Problem
 from agentwatch.sources.source import Source
 
 if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
-    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.clerk import Clerk
     from agentwatch.decisions.face import OperatorDesk
     from agentwatch.decisions.herald import Herald
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
-    from agentwatch.history.keeper import Keeper
+    from agentwatch.history.acknowledgements import Acknowledgements
+    from agentwatch.history.store import HistoryWorker
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.following import RunTranscript
@@ -49,13 +49,15 @@ class Watched:
         settings: Settings,
         source: Source,
         clock: Callable[[], float],
-        tree: DelegationTree,
+        tree: Tree,
         *,
         remembers: bool,
         open_desk: Callable[[], OperatorDesk] | None,
         host: str,
     ) -> None:
         self.workspace = workspace
+        if not host:
+            watch_workspace(workspace)
         self.directory = str(workspace)
         """Its path on the machine that it is on, as far as that is known."""
         self.written = str(workspace)
@@ -68,7 +70,7 @@ class Watched:
         """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each."""
-        self.shelf: Shelf | None = None
+        self.shelf: Acknowledgements | None = None
         """What the operator has put aside, once `updates` runs; None where nothing can be."""
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
@@ -78,7 +80,7 @@ class Watched:
         self._clock = clock
         self._open_desk = open_desk
         self._remembers = remembers
-        self._keeper: Keeper | None = None
+        self._keeper: HistoryWorker | None = None
         self._has_recalled = False
         self._codex: CodexClient | None = None
         self._herald: Herald | None = None
@@ -108,7 +110,7 @@ class Watched:
         return (*self.health.problems, *(Problem(kind, place, notice) for kind, notice in own.items() if notice))
 
     @property
-    def shelves(self) -> list[Shelf]:
+    def shelves(self) -> list[Acknowledgements]:
         """All in which something can be put aside."""
         return [] if self.shelf is None else [self.shelf]
 
@@ -146,7 +148,7 @@ class Watched:
             return text
         if self._keeper is not None:
             return self._keeper.text(version.digest)
-        from agentwatch.history.keeper import recall_text
+        from agentwatch.history.store import recall_text
 
         return recall_text(self.workspace, version.digest)
 
@@ -202,18 +204,18 @@ class Watched:
 
     # What is kept of it
 
-    def _make_keeper(self) -> Keeper:
-        from agentwatch.history.keeper import Keeper
+    def _make_keeper(self) -> HistoryWorker:
+        from agentwatch.history.store import HistoryWorker
 
-        return Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
+        return HistoryWorker(self.workspace, self._source.content, read_only=self.settings.read_only)
 
-    async def _remember(self, tree: DelegationTree) -> Sequence[Event]:
+    async def _remember(self, tree: Tree) -> Sequence[Event]:
         """Have the tree take in the history, and the source know the files that were known. Returns what is in it."""
         import asyncio
 
         self._keeper = await asyncio.to_thread(self._make_keeper)
         recalled = await asyncio.wrap_future(self._keeper.start(tree))
-        self._source.remember(recalled.files, recalled.looked_at)
+        self._source.remember(recalled.files, recalled.watched_at)
         self._has_recalled = True
         return recalled.events
 
@@ -230,7 +232,7 @@ class Watched:
             return
         kept = [one for one in events if not isinstance(one, Ran)]
         if kept or (events and self._keeper.notice):
-            self._keeper.keep(kept)
+            self._keeper.record(kept)
 
     def _note(self, changed: Set[str]) -> None:
         """Tell those that keep something of these tasks that they have changed."""
@@ -243,7 +245,7 @@ class Watched:
             self._keeper.report(task for task in tasks if _has_new_fault(task))
             # A task that only a request spoke of has gone with its end.
             asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
-            self._keeper.keep_requests(asked, self.tree.now)
+            self._keeper.record_requests(asked, self.tree.now)
         self._put_back()
 
     def _seen(self) -> Collection[str]:
@@ -253,7 +255,7 @@ class Watched:
         """Have written down what is aside no more."""
         over, self.tree.asides.over = self.tree.asides.over, {}
         if over and self.shelf is not None:
-            self.shelf.end(over)
+            self.shelf.mark_over(over)
 
 
 def rules_of(settings: Settings, history_before: float = float("-inf")) -> Rules:

@@ -262,7 +262,41 @@ def amended_and_failed(scene: Scene) -> None:
     rewritten_return(scene)
 
 
-CHANGES = [rewritten_return, second_attempt, second_failure, amended_handoff, amended_and_failed]
+def amended_handoff_without_number(scene: Scene) -> None:
+    packet = json.loads((scene.shop / "api.handoff.json").read_text())
+    (scene.shop / "api-b.handoff.json").write_text(json.dumps(packet | {"objective": "Build another API."}))
+
+
+def second_return_without_number(scene: Scene) -> None:
+    text = (scene.shop / "api.return.md").read_text().replace("timed out", "failed otherwise")
+    (scene.shop / "api-b.return.md").write_text(text.replace("state:", "task_id: shop.api\nstate:"))
+
+
+def second_failure_without_number(scene: Scene) -> None:
+    amended_handoff_without_number(scene)
+    second_return_without_number(scene)
+
+
+def amended_in_place(scene: Scene) -> None:
+    packet = json.loads((scene.shop / "api.handoff.json").read_text())
+    (scene.shop / "api.handoff.json").write_text(json.dumps(packet | {"objective": "Build another API."}))
+
+
+def amended_in_place_and_failed(scene: Scene) -> None:
+    amended_in_place(scene)
+    rewritten_return(scene)
+
+
+CHANGES = [
+    *(rewritten_return, second_attempt, second_failure, amended_handoff, amended_and_failed, amended_in_place),
+    *(amended_handoff_without_number, second_return_without_number, second_failure_without_number),
+    amended_in_place_and_failed,
+]
+
+
+def document(scene: Scene, command: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(scene.world.run(command, "--json", cwd=scene.shop).out)
+    return found
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -275,12 +309,37 @@ def test_an_old_decision_does_not_answer_wait(
     scene.world.wait(minutes=1)
     change(scene)
     scene.world.date_files()
+    (task,) = [one for one in document(scene, "tree")["tasks"] if one["task_id"] == "shop.api"]
+    asks = "shop.api" in [one["task_id"] for one in document(scene, "pending")["tasks"]]
+    assert (task["state"], asks) in (("failed", True), ("submitted", False))
     for _ in range(2):
         code, said = scene.wait("shop.api")
         assert (code, said["pending"], said.get("action")) == (3, True, None)
-    if said["state"] == "failed":
+    assert said["state"] == task["state"]
+    if asks:
         assert scene.decide("shop.api", "--abort") == 0
         assert scene.wait("shop.api")[1]["action"] == "abort"
+
+
+def test_a_copy_of_the_handoff_is_no_new_one(scene: Scene) -> None:
+    scene.world.wait(minutes=1)
+    shutil.copy(scene.shop / "api.handoff.json", scene.shop / "copy.handoff.json")
+    scene.world.date_files()
+    assert scene.wait("shop.api")[1]["action"] == "retry"
+
+
+@pytest.mark.parametrize("change", [amended_handoff_without_number, second_failure_without_number])
+def test_in_a_sandbox_an_old_decision_does_not_answer_either(
+    scene: Scene, change: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", OPERATOR.text)
+    shutil.rmtree(scene.world.home / ".local")
+    shutil.rmtree(scene.world.config / "keys")
+    assert scene.wait("shop.api")[1]["action"] == "retry"
+    scene.world.wait(minutes=1)
+    change(scene)
+    scene.world.date_files()
+    assert scene.wait("shop.api")[0] == 3
 
 
 def test_an_old_decision_does_not_answer_a_hook(session: Scene) -> None:
@@ -327,7 +386,9 @@ def asked_over_mcp(scene: Scene, times: int, between: Callable[[], None]) -> lis
     return found
 
 
-@pytest.mark.parametrize("change", [second_failure, amended_and_failed], ids=lambda change: change.__name__)
+@pytest.mark.parametrize(
+    "change", [second_failure, amended_and_failed, second_failure_without_number], ids=lambda change: change.__name__
+)
 def test_an_old_decision_does_not_answer_over_mcp(live: Scene, change: Callable[[Scene], None]) -> None:
     process = start(live, "decide", "shop.api", "--retry", "--yes")
     assert process.communicate()[1] == ""

@@ -39,6 +39,9 @@ PLACES = {
     "roo": "home/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline",
 }
 
+ROOT_LENGTH = 150
+"""Characters of the directory of a case: Claude Code cuts names that it makes of long paths."""
+
 # A command ends with its process, which takes its copies of databases with it.
 pytestmark = pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
 
@@ -90,9 +93,11 @@ def build(machine: Machine, path: str, rows: str, schema: str | None) -> None:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.program}-{case.topic}-{case.name[:60]}")
 def test_sessions(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    machine = Machine(tmp_path, monkeypatch, case.head.get("now", NOW[case.program]))
+    root = tmp_path / "r".ljust(ROOT_LENGTH - len(str(tmp_path)) - 1, "r")
+    root.mkdir()
+    machine = Machine(root, monkeypatch, case.head.get("now", NOW[case.program]))
     workspace = case.head["workspace"]
-    (tmp_path / workspace).mkdir(parents=True)
+    (root / workspace).mkdir(parents=True)
     shown = []
     for step in case.steps:
         change(machine, case, step)

@@ -22,11 +22,10 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Answer, Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Ran
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import come_back, is_shown, shown, step_away
@@ -266,7 +265,7 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
         prompt=message(prompt, 10.0, key=NAME),
         said=answered,
     )
-    tree = DelegationTree(Rules(strict=strict, demands=demands))
+    tree = Tree(Rules(strict=strict, demands=demands))
     tree.apply(Ran(1, 20.0, AGENT, run))
     (task,) = tree.tasks.values()
     is_bad = task.state in (State.INVALID, State.FAILED, State.BLOCKED)

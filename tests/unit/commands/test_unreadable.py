@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from agentwatch import history
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
-from agentwatch.history import schema
 from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
@@ -80,7 +80,7 @@ def closed_file(workspace: Path) -> Iterator[None]:
 def corrupt_history(workspace: Path) -> Iterator[None]:
     state = state_directory(workspace)
     state.mkdir(parents=True)
-    (state / schema.NAME).write_bytes(b"broken" * 1000)
+    (state / history.NAME).write_bytes(b"broken" * 1000)
     yield
 
 
@@ -195,8 +195,7 @@ def test_log_and_sources_say_what_they_could_not_see(
 def remember(workspace: Path) -> None:
     """What somebody who watched would have kept."""
     source = FilesSource(workspace)
-    with closing(History.open(workspace)) as history:
-        history.record(source.scan().events, source.content)
+    assert History(state_directory(workspace)).record(source.scan().events, source.content)
 
 
 @named(OF_OURS[:2])

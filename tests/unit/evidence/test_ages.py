@@ -15,9 +15,9 @@ from agentwatch.app.widgets.task_line import age_of
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.commits import Commits
-from agentwatch.history.keeper import Keeper
+from agentwatch.history.store import HistoryWorker
 from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.evidence import repository as repositories
@@ -165,10 +165,10 @@ def test_without_git_a_file_is_as_old_as_its_own_time(plain: Repository) -> None
 def watched(root: Path) -> None:
     """Somebody watched the workspace, and has ended."""
     source = FilesSource(root)
-    keeper = Keeper(root, source.content)
-    keeper.start(DelegationTree()).result()
-    keeper.keep(source.scan().events)
-    keeper.keep_files(source.known())
+    keeper = HistoryWorker(root, source.content)
+    keeper.start(Tree()).result()
+    keeper.record(source.scan().events)
+    keeper.record_files(source.known())
     keeper.stop()
 
 

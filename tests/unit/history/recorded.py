@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.events import Event, Gone, Seen
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.store import History
 
 META = "specs/7_api/.return-meta.json"
@@ -72,11 +73,18 @@ def packet(task_id: str, objective: str = "build it", attempt: int | None = None
     return json.dumps(fields)
 
 
-def tree_of(events: list[Event]) -> DelegationTree:
-    tree = DelegationTree()
+def tree_of(events: list[Event]) -> Tree:
+    tree = Tree()
     for event in events:
         tree.apply(event)
     return tree
+
+
+def opened(state: Path, **more: int) -> History:
+    """A history for writing."""
+    history = History(state, **more)
+    history.begin()
+    return history
 
 
 def seen_in(history: History) -> list[Seen]:

@@ -17,7 +17,7 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.events import Checked
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Disk
 from agentwatch.history import errors_file
 from agentwatch.history.errors_file import LIMIT, Failure, append, failures
@@ -68,10 +68,14 @@ def test_an_entry_says_who_broke_what_where_and_what_to_do(tmp_path: Path) -> No
     assert (tmp_path / ".agentwatch" / ".gitignore").read_text() == "*\n"
 
 
-def test_where_nobody_knows_the_agent_the_task_is_named(tmp_path: Path) -> None:
-    assert append(tmp_path, [FAILURE._replace(agent=None)]) is None
+@pytest.mark.parametrize("at", [1e300, float("nan")])
+def test_foreign_text_and_a_time_of_another_world_break_nothing(tmp_path: Path, at: float) -> None:
+    hostile = 'x"\x1b]52;c;aGk=\x07\u202e\ud800\n'
+    assert append(tmp_path, [FAILURE._replace(at=at, task_id=hostile, agent=None)]) is None
     (entry,) = entries(tmp_path)
-    assert entry["recommendation"] == "Fix checkout.api subagent return format"
+    assert (entry["at"][:4], entry["task_id"]) == ("1970", hostile)
+    assert entry["recommendation"] == f"Fix {hostile} subagent return format"
+    assert b"\x1b" not in (tmp_path / ".agentwatch" / "errors.json").read_bytes()
 
 
 def test_each_failure_is_appended_once(tmp_path: Path) -> None:
@@ -82,11 +86,6 @@ def test_each_failure_is_appended_once(tmp_path: Path) -> None:
     assert append(tmp_path, [other, FAILURE]) is None
     assert [entry["digest"][0] for entry in entries(tmp_path)] == ["a", "b"]
     assert (tmp_path / ".agentwatch" / "errors.json").stat().st_ino == written.st_ino
-
-
-def test_nothing_is_written_where_nothing_failed(tmp_path: Path) -> None:
-    assert append(tmp_path, []) is None
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_last_thousand_are_kept(tmp_path: Path) -> None:
@@ -107,19 +106,6 @@ def test_the_largest_entries_are_still_read_again(tmp_path: Path) -> None:
     assert append(tmp_path, [FAILURE]) is None
     assert names(tmp_path) == [".gitignore", "errors.json"]
     assert entries(tmp_path)[-1]["task_id"] == "checkout.api"
-
-
-@pytest.mark.parametrize("at", [1e300, -1e300, float("nan"), float("inf")])
-def test_a_time_of_another_world_breaks_nothing(tmp_path: Path, at: float) -> None:
-    assert append(tmp_path, [FAILURE._replace(at=at)]) is None
-    assert entries(tmp_path)[0]["at"].startswith("1970")
-
-
-def test_foreign_text_is_written_as_ascii_json(tmp_path: Path) -> None:
-    hostile = 'x"\x1b]52;c;aGk=\x07\u202e\ud800\n'
-    assert append(tmp_path, [FAILURE._replace(task_id=hostile, agent=hostile)]) is None
-    assert entries(tmp_path)[0]["task_id"] == hostile
-    assert b"\x1b" not in (tmp_path / ".agentwatch" / "errors.json").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -147,16 +133,6 @@ def test_a_file_that_is_not_ours_is_set_aside_whole(tmp_path: Path, content: byt
     assert append(tmp_path, [FAILURE]) is None
     assert len(entries(tmp_path)) == 1
     assert (place / "errors.broken-1.json").read_bytes() == content
-
-
-def test_a_huge_file_is_set_aside_unread(tmp_path: Path) -> None:
-    place = tmp_path / ".agentwatch"
-    place.mkdir()
-    with (place / "errors.json").open("wb") as file:
-        file.truncate(100 * 1024 * 1024)
-    assert append(tmp_path, [FAILURE]) is None
-    assert len(entries(tmp_path)) == 1
-    assert (place / "errors.broken-1.json").stat().st_size == 100 * 1024 * 1024
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "directory", "full directory", "link", "dangling link", "device"])
@@ -223,23 +199,6 @@ def test_broken_files_do_not_pile_up_without_end(tmp_path: Path, monkeypatch: py
     assert (place / "errors.json").read_text() == "broken"
 
 
-def test_a_gitignore_that_is_there_stays(tmp_path: Path) -> None:
-    place = tmp_path / ".agentwatch"
-    place.mkdir()
-    (place / ".gitignore").symlink_to(tmp_path / "outside")
-    assert append(tmp_path, [FAILURE]) is None
-    assert not (tmp_path / "outside").exists()
-
-
-def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
-    place = tmp_path / ".agentwatch"
-    place.mkdir()
-    (place / ".writing-0123").write_text("half")
-    os.utime(place / ".writing-0123", (1_000, 1_000))
-    assert append(tmp_path, [FAILURE]) is None
-    assert names(tmp_path) == [".gitignore", "errors.json"]
-
-
 def test_a_lock_that_is_never_given_back_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors_file, "_LOCK_SECONDS", 0.0)
     place = tmp_path / ".agentwatch"
@@ -285,7 +244,7 @@ for number in range(40):
     assert found == {f"{side}.{number}" for side in "ab" for number in range(40)}
 
 
-def checked(tree: DelegationTree, task_id: str, *claims: Claim) -> Task:
+def checked(tree: Tree, task_id: str, *claims: Claim) -> Task:
     attempt = tree.tasks[task_id].latest
     assert attempt is not None
     assert attempt.returned is not None
@@ -318,15 +277,6 @@ def test_a_missing_artifact_of_a_completed_return_is_a_failure_too(status: str) 
         failures(checked(tree, task_id, NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists", is_missing=False)))
         == []
     )
-
-
-def test_what_is_otherwise_false_or_not_completed_is_no_missing_artifact() -> None:
-    tree = tree_of([Workspace().seen(META, meta("completed"))])
-    task_id = "specs/7_api/coder"
-    assert failures(checked(tree, task_id, NOWHERE._replace(detail="empty", is_missing=False))) == []
-    assert failures(checked(tree, task_id, NOWHERE._replace(kind="created"))) == []
-    tree = tree_of([Workspace().seen(META, meta("partial"))])
-    assert failures(checked(tree, task_id, NOWHERE)) == []
 
 
 def test_returns_that_disagree_are_a_failure_with_its_rule() -> None:

@@ -1,26 +1,49 @@
-"""Every change of a state, in order, one line each."""
+"""The story of a workspace in the order in which it happened, and every change of a state in it, one line each."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentwatch.delegation.events import Event, Gone, Ran, Tick
-from agentwatch.delegation.run import Doing, DoingKind, Run, RunState
+from agentwatch.contracts.shapes import Document, Reading
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.events import Decided, Event, Gone, Ran, Seen, Tick
+from agentwatch.delegation.run import Asker, Doing, DoingKind, Message, Round, Run, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.history.log import StateChange, StateChanges, changes, document, line
-from agentwatch.history.story import story
-from tests.unit.delegation.events import Recorder, handoff, returned
-from tests.unit.history.recorded import META, Workspace, meta, packet
+from agentwatch.delegation.tree import Tree
+from agentwatch.history.log import (
+    RequestChange,
+    StateChange,
+    StateChanges,
+    log_document,
+    log_line,
+    state_changes,
+    story,
+)
+from agentwatch.view.document import tree_document
+from tests.unit.delegation.asking import decided, request, requested, session
+from tests.unit.delegation.asking import ran as ran_session
+from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
+from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
+from tests.unit.history.recorded import Workspace, packet
+from tests.unit.sessions.conformance import NOW, STORY, Store
+from tests.unit.sessions.stores.claude_code import claude_code
+from tests.unit.sessions.stores.codex import codex
+from tests.unit.sessions.stores.opencode import opencode
+from tests.unit.sessions.stores.roo import roo
 
 ERROR = "## Status\nstate: ERROR\nsummary: no\n"
 
 
 def states(events: list[Event]) -> list[tuple[str, str | None, str | None, int]]:
-    return [(one.task_id, one.before, one.after, one.attempt) for one in changes(events)]
+    return [(one.task_id, one.before, one.after, one.attempt) for one in state_changes(events)]
 
 
 def test_a_task_comes_works_ends_and_is_tried_again() -> None:
@@ -34,29 +57,13 @@ def test_a_task_comes_works_ends_and_is_tried_again() -> None:
     assert found[0] == ("x", None, "submitted", 1)
     assert found[1][:2] == ("x", "submitted")
     assert found[2] == ("x", found[1][2], "submitted", 2)
-    assert [change.at for change in changes(events)] == [one.at for one in events]
-
-
-def test_what_changes_no_state_is_no_change() -> None:
-    workspace = Workspace()
-    events: list[Event] = [
-        workspace.seen("x.handoff.json", packet("x")),
-        Tick(2, 2_000.0),
-        workspace.seen("x.handoff.json", packet("x", "said better")),
-    ]
-    assert len(states(events)) == 1
-
-
-def test_a_new_attempt_in_the_same_state_is_a_change() -> None:
-    workspace = Workspace()
-    found = states([workspace.seen(META, meta("blocked", session)) for session in ("sess_1", "sess_2")])
-    assert [one[1:] for one in found] == [(None, "blocked", 1), ("blocked", "blocked", 2)]
+    assert [change.at for change in state_changes(events)] == [one.at for one in events]
 
 
 def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
     workspace = Workspace()
     seen = workspace.seen("x.handoff.json", packet("x"))
-    tree = DelegationTree()
+    tree = Tree()
     log = StateChanges(tree)
     assert [one.after for one in log.after(tree.apply(seen), 1.0)] == [State.SUBMITTED]
     gone = Gone(2, 7.0, "x.handoff.json")
@@ -66,8 +73,8 @@ def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
 
 
 def remembered(events: list[Event]) -> list[tuple[float, str, str | None, str | None]]:
-    tree = DelegationTree(remembers=True)
-    found = changes(story(events, 0.0), tree)
+    tree = Tree(remembers=True)
+    found = state_changes(story(events, 0.0), tree)
     return [(one.at, one.task_id, one.before, one.after) for one in found]
 
 
@@ -126,16 +133,6 @@ def test_what_was_gone_at_a_start_makes_nothing_later_that_was_written_before() 
     assert remembered(events) == [(1_001.0, "a", None, "submitted"), (1_500.0, "b", None, "submitted")]
 
 
-def test_a_log_of_a_tree_that_stands_begins_with_what_changes_next() -> None:
-    workspace = Workspace()
-    tree = DelegationTree()
-    tree.apply(workspace.seen("x.handoff.json", packet("x")))
-    log = StateChanges(tree)
-    assert log.after({"x"}, 1.0) == []
-    returned = workspace.seen("x.return.md", "## Status\nstate: ERROR\nsummary: no\n")
-    assert [one.before for one in log.after(tree.apply(returned), 2.0)] == [State.SUBMITTED]
-
-
 def test_changes_of_one_moment_come_in_the_order_of_the_tasks() -> None:
     workspace = Workspace()
     found = states(
@@ -150,14 +147,16 @@ def test_changes_of_one_moment_come_in_the_order_of_the_tasks() -> None:
 
 def test_a_line_says_when_what_and_why() -> None:
     change = StateChange(1_700_000_000.0, "checkout.api", State.WORKING, State.FAILED, 2, "the return says ERROR")
-    assert line(change) == ("2023-11-14T22:13:20Z  checkout.api  working → failed  attempt 2  the return says ERROR")
-    assert line(StateChange(0.0, "a", None, State.SUBMITTED, 1, "")) == "1970-01-01T00:00:00Z  a  new → submitted"
-    assert line(StateChange(0.0, "a", State.SUBMITTED, None, 1, "")) == "1970-01-01T00:00:00Z  a  submitted → gone"
+    assert log_line(change) == (
+        "2023-11-14T22:13:20Z  checkout.api  working → failed  attempt 2  the return says ERROR"
+    )
+    assert log_line(StateChange(0.0, "a", None, State.SUBMITTED, 1, "")) == "1970-01-01T00:00:00Z  a  new → submitted"
+    assert log_line(StateChange(0.0, "a", State.SUBMITTED, None, 1, "")) == "1970-01-01T00:00:00Z  a  submitted → gone"
 
 
 def test_no_foreign_text_reaches_the_terminal_as_it_is() -> None:
     hostile = "x\x1b]52;c;aGk=\x07\n\u202e[/red]"
-    shown = line(StateChange(0.0, hostile, None, State.FAILED, 1, hostile))
+    shown = log_line(StateChange(0.0, hostile, None, State.FAILED, 1, hostile))
     assert shown.isprintable()
     assert len(shown.splitlines()) == 1
 
@@ -165,13 +164,13 @@ def test_no_foreign_text_reaches_the_terminal_as_it_is() -> None:
 @pytest.mark.parametrize("at", [1e300, -1e300, float("nan"), float("inf")])
 def test_a_time_of_another_world_is_left_out(at: float) -> None:
     change = StateChange(at, "a", None, State.FAILED, 1, "")
-    assert line(change).startswith("- ")
-    assert document(change)["at"] is None
+    assert log_line(change).startswith("- ")
+    assert log_document(change)["at"] is None
 
 
 def test_the_document_is_json_with_the_texts_as_they_were_written() -> None:
     change = StateChange(0.0, "x\x1b", None, State.FAILED, 3, "why")
-    assert json.loads(json.dumps(document(change))) == {
+    assert json.loads(json.dumps(log_document(change))) == {
         "at": "1970-01-01T00:00:00Z",
         "task_id": "x\x1b",
         "before": None,
@@ -199,29 +198,293 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         Ran(number, number * 10.0, "x:s", replace(run, doing=doing, updated_at=number * 10.0))
         for number, doing in enumerate(steps)
     ]
-    told = StateChanges(DelegationTree(), tells_activity=True).tell(events)
-    assert [line(change).partition("  s  ")[2] for change in told][1:] == [
+    told = StateChanges(Tree(), with_activity=True).apply(events)
+    assert [log_line(change).partition("  s  ")[2] for change in told][1:] == [
         "· Bash make ␛[31m",
         "· Bash ×2 make ␛[31m",
         "· ◐ Test",
         "· ✓ Test",
     ]
-    assert len(list(changes(events))) == 1
-    (first,) = (one for one in StateChanges(DelegationTree(), tells_activity=True).tell(events[:2]) if one.at)
-    assert document(first)["activity"]["about"] == make.about
-    assert json.dumps(document(first))
+    assert len(list(state_changes(events))) == 1
+    (first,) = (one for one in StateChanges(Tree(), with_activity=True).apply(events[:2]) if one.at)
+    assert log_document(first)["activity"]["about"] == make.about
+    assert json.dumps(log_document(first))
 
 
 def test_a_tree_that_is_made_anew_tells_what_is_different_and_no_more() -> None:
     see = Recorder().seen
     before = [see("a.json", handoff("a")), see("b.json", handoff("b")), see("c.json", handoff("c"))]
-    tree, anew = DelegationTree(), DelegationTree()
+    tree, anew = Tree(), Tree()
     changes = StateChanges(tree)
-    list(changes.tell(before))
+    list(changes.apply(before))
     for one in (*before[:2], see("b.md", returned("failed", task_id="b"))):
         anew.apply(one)
-    told = [one for one in changes.turn(anew, 2_000.0) if isinstance(one, StateChange)]
+    told = [one for one in changes.replace_tree(anew, 2_000.0) if isinstance(one, StateChange)]
     assert {(one.task_id, one.before, one.after) for one in told} == {
         ("b", State.SUBMITTED, State.FAILED),
         ("c", State.SUBMITTED, None),
     }
+
+
+# Requests
+
+ONE = request(command="rm \x1b[31m-r build")
+HISTORY: list[Event] = [
+    ran_session(session()),
+    requested(ONE),
+    decided(ONE),
+    decided(ONE, stage=Stage.DELIVERED, at=1_111.0),
+]
+
+
+def test_the_log_tells_each_step_of_a_request_once_and_who_took_it() -> None:
+    told = StateChanges(Tree()).apply(story([*HISTORY, ran_session(session(updated_at=1_115.0), 9)], 2_000.0))
+    lines = [log_line(one) for one in told if isinstance(one, RequestChange)]
+    assert [one.split("  ", 2)[2] for one in lines] == [
+        "allow? Bash  rm ␛[31m-r build: waits for you",
+        "allow? Bash  rm ␛[31m-r build: allowed, not delivered yet, dev@laptop",
+        "allow? Bash  rm ␛[31m-r build: allowed and delivered; what came of it is not known yet, dev@laptop",
+    ]
+    assert lines[0].startswith("1970-01-01T00:18:20Z  s1  ")
+
+
+def test_the_log_for_programs_has_the_request_as_the_tree_has_it() -> None:
+    told = StateChanges(Tree()).apply(HISTORY)
+    [first, *_] = [log_document(one) for one in told if isinstance(one, RequestChange)]
+    assert first["task_id"] == "s1"
+    assert (first["request"]["stage"], first["request"]["shown"]) == ("offered", ONE.shown)
+
+
+# The story
+
+ROOT = Run(
+    source="agents",
+    session_id="root",
+    parent_session=None,
+    state=RunState.WORKING,
+    place="/store",
+    started_at=100.0,
+    updated_at=300.0,
+    process_gone=True,
+    model="m",
+)
+Line = tuple[float, str, str | None, str | None, int]
+
+
+def message(document: Document | None, at: float) -> Message:
+    return Message(at, f"{at:064.0f}", "words", Reading(document) if document else None)
+
+
+def child(task_id: str, began: float, ended: float | None, **more: object) -> Run:
+    """A run that was handed a packet, and returned at `ended`."""
+    last = 290.0 if ended is None else ended
+    run = Run(
+        source="agents",
+        session_id=f"{task_id}-{began:g}",
+        parent_session="root",
+        state=RunState.WORKING,
+        place="/store",
+        started_at=began,
+        updated_at=last,
+        model="m",
+    )
+    run = replace(run, prompt=message(handoff(task_id), began))
+    if ended is not None:
+        run = replace(run, state=RunState.ENDED, ended_at=ended, said=message(returned("completed"), ended))
+    return replace(run, **more)  # type: ignore[arg-type]
+
+
+def ran(*runs: Run) -> list[Event]:
+    return [Ran(seq, run.updated_at, f"agents:{run.session_id}", run) for seq, run in enumerate(runs, 1)]
+
+
+def told(events: Iterable[Event], now: float = 1_000.0) -> list[Line]:
+    return [(one.at, one.task_id, one.before, one.after, one.attempt) for one in state_changes(story(events, now))]
+
+
+def test_a_session_is_told_when_it_began_and_when_it_ended() -> None:
+    # Readers give the newest first.
+    assert told(ran(child("late", 200.0, None), child("early", 110.0, 150.0), ROOT)) == [
+        (100.0, "root", None, "working", 1),
+        (110.0, "early", None, "working", 1),
+        (150.0, "early", "working", "completed", 1),
+        (200.0, "late", None, "working", 1),
+    ]
+
+
+def test_a_retry_in_another_session_is_the_next_attempt() -> None:
+    failed = child("a", 110.0, 150.0, said=message(returned("failed"), 150.0))
+    assert told(ran(child("a", 160.0, 170.0), failed, ROOT))[1:] == [
+        (110.0, "a", None, "working", 1),
+        (150.0, "a", "working", "failed", 1),
+        (160.0, "a", "failed", "working", 2),
+        (170.0, "a", "working", "completed", 2),
+    ]
+
+
+def test_the_rounds_of_a_child_are_told_and_those_of_a_human_are_not() -> None:
+    first = replace(Round(110.0, state=RunState.ENDED), said=message(returned("partial"), 130.0), ended_at=130.0)
+    talk = replace(ROOT, state=RunState.ENDED, said=message(None, 300.0), ended_at=300.0)
+    talk = replace(talk, rounds=(Round(100.0, state=RunState.ENDED, said=message(None, 120.0)), Round(150.0)))
+    assert told(ran(talk, child("a", 110.0, 150.0, rounds=(first, Round(140.0))))) == [
+        (100.0, "root", None, "working", 1),
+        (110.0, "a", None, "working", 1),
+        (130.0, "a", "working", "partial", 1),
+        (140.0, "a", "partial", "working", 1),
+        (150.0, "a", "working", "completed", 1),
+        (300.0, "root", "working", "completed", 1),
+    ]
+
+
+def test_a_retry_in_the_same_session_is_told_as_an_attempt_of_its_own() -> None:
+    said = message(returned("failed"), 130.0)
+    first = Round(110.0, state=RunState.ENDED, said=said, ended_at=130.0)
+    run = child("a", 110.0, 150.0, rounds=(first, Round(140.0, asker=Asker.HOOK)))
+    receipts = (Receipt(Stage.RECORDED, 135.0), Receipt(Stage.READ, 136.0))
+    decision = Decision(
+        decision_id="d1",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=said.digest,
+        action=Action.RETRY,
+        at=135.0,
+        receipts=receipts,
+    )
+    assert told([*ran(ROOT, run), Decided(0, 135.0, "d1", decision)])[1:] == [
+        (110.0, "a", None, "working", 1),
+        (130.0, "a", "working", "failed", 1),
+        (135.0, "a", "failed", "retrying", 1),
+        (140.0, "a", "retrying", "working", 2),
+        (150.0, "a", "working", "completed", 2),
+    ]
+
+
+def test_who_was_refused_never_worked() -> None:
+    refused = child("a", 110.0, 110.5, state=RunState.FAILED, said=None, model=None, reason="no such agent")
+    lines = list(state_changes(story(ran(ROOT, refused), 1_000.0)))
+    assert [(one.after, one.reason) for one in lines if one.task_id == "a"] == [
+        ("submitted", "asked for; no sign of life yet"),
+        ("failed", "no such agent"),
+    ]
+    asked = child("b", 120.0, None, state=RunState.SUBMITTED, model=None)
+    assert told(ran(ROOT, asked))[1:] == [(120.0, "b", None, "submitted", 1)]
+
+
+def test_a_task_of_a_file_and_of_a_session_is_told_once() -> None:
+    def seen(path: str, document: Document, at: float) -> Seen:
+        return Recorder().seen(path, document)._replace(at=at)
+
+    files = [
+        seen("a.handoff.json", handoff("a"), 105.0),
+        seen("a.return.md", returned("completed", task_id="a"), 150.0),
+    ]
+    assert told([*files, *ran(ROOT, child("a", 110.0, 151.0))]) == [
+        (100.0, "root", None, "working", 1),
+        (105.0, "a", None, "submitted", 1),
+        (110.0, "a", "submitted", "working", 1),
+        (150.0, "a", "working", "completed", 1),
+    ]
+
+
+def test_files_keep_their_order_whatever_times_they_claim() -> None:
+    first = Recorder().seen("a.handoff.json", handoff("a"))
+    put_back = Recorder().seen("a.handoff.json", handoff("b"))._replace(seq=2, at=first.at - 500)
+    beside = Recorder().seen("a.return.md", returned("failed"))._replace(seq=3, at=first.at - 400)
+    files = [first, put_back, beside]
+    assert [one for one in story([*files, *ran(ROOT)], 0.0) if isinstance(one, Seen)] == files
+
+
+def test_a_decision_stands_between_what_it_was_about_and_what_came_of_it() -> None:
+    failed = child("a", 110.0, 150.0, said=message(returned("failed"), 150.0))
+    assert failed.said is not None
+    assert failed.prompt is not None
+    receipts = (Receipt(Stage.RECORDED, 155.0),)
+    decision = Decision(
+        decision_id="d1",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=failed.prompt.digest,
+        return_sha256=failed.said.digest,
+        action=Action.RETRY,
+        at=155.0,
+        receipts=receipts,
+        expires_at=158.0,
+    )
+    decided = Decided(0, 155.0, "d1", decision)
+    again = child("a", 160.0, None)
+    assert [line[:4] for line in told([decided, *ran(again, failed, ROOT)], now=157.0)[2:]] == [
+        (150.0, "a", "working", "failed"),
+        (155.0, "a", "failed", "retrying"),
+        (160.0, "a", "retrying", "working"),
+    ]
+    # Nobody had read it when its time was over.
+    assert [line[:4] for line in told([decided, *ran(again, failed, ROOT)], now=200.0)[3:]] == [
+        (155.0, "a", "failed", "retrying"),
+        (158.0, "a", "retrying", "failed"),
+        (160.0, "a", "failed", "working"),
+    ]
+
+
+def test_a_decision_stands_behind_the_return_it_is_about_though_the_time_of_that_is_later() -> None:
+    recorder = Recorder()
+    asked, failed = recorder.seen("a.json", handoff("a")), recorder.seen("a.md", returned("failed", task_id="a"))
+    earlier = failed.at - 0.5
+    receipts = (Receipt(Stage.RECORDED, earlier),)
+    decision = Decision(
+        decision_id="d1",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=asked.digest,
+        return_sha256=failed.digest,
+        action=Action.RETRY,
+        at=earlier,
+        receipts=receipts,
+    )
+    told = story([asked, failed, Decided(0, earlier, "d1", decision)], NOW)
+    assert [type(one) for one in told] == [Seen, Seen, Decided]
+    later = earlier + 100.0
+    away_and_back = [recorder.gone("a.md")._replace(at=later), failed._replace(seq=9)]
+    told = story([asked, failed, *away_and_back, Decided(0, earlier, "d1", decision)], NOW)
+    assert [type(one) for one in told] == [Seen, Seen, Decided, Gone, Seen]
+
+
+def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_life() -> None:
+    first = Round(9e11, state=RunState.ENDED, said=message(returned("partial"), 9e11), ended_at=9e11)
+    odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(first, Round(9e11)))
+    assert [line[0] for line in told(ran(ROOT, odd))] == [100.0, 150.0, 150.0, 150.0, 150.0]
+
+
+@given(st.lists(drawn_steps, max_size=14))
+def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps: list[Step]) -> None:
+    events = record(steps)
+    ends = story(events, 0.0)
+    for remembers in (False, True):
+        of_the_story, of_the_source = (tree_of(told, remembers=remembers) for told in (ends, events))
+        assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
+
+
+@pytest.mark.parametrize("build", [claude_code, codex, opencode, roo])
+def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(
+    build: Callable[[Path], Store], tmp_path: Path
+) -> None:
+    store = build(tmp_path)
+    try:
+        store.finish()
+        watch = store.watch()
+        watch.look()
+        runs = list(watch.runs.values())
+        Random(1).shuffle(runs)
+        events = story(runs, NOW)
+        assert (
+            tree_document(tree_of([*events, Tick(0, NOW)]), "workspace")["tasks"]
+            == (tree_document(tree_of([*watch.runs.values(), Tick(0, NOW)]), "workspace")["tasks"])
+        )
+        lines = list(state_changes(events))
+        assert [one.at for one in lines] == sorted(one.at for one in lines)
+        for task_id, states in {**STORY, **store.tasks}.items():
+            if task_id in watch.tasks:
+                last = {one.attempt: one.after for one in lines if one.task_id == task_id}
+                assert (list(last), last[len(states)]) == (list(range(1, len(states) + 1)), states[-1])
+    finally:
+        store.close()

@@ -15,7 +15,8 @@ from tests.unit.history.recorded import Workspace, meta
 
 
 def main(state: Path, name: str, batch: int) -> None:
-    history = History.open(state.parent, state, limit=512 * 1024)
+    history = History(state, limit=512 * 1024)
+    history.begin()
     workspace = Workspace()
     for number in count():
         events: list[Event] = []

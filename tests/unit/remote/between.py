@@ -12,7 +12,7 @@ from tests.unit.remote.memory import MemoryEnd, MemoryLink
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Lost, Reached, Tick
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.relay import Relay
@@ -81,7 +81,7 @@ class Screen:
         self.link = link
         self.host = RemoteHost(link, label, clock=time, steady=lambda: time.at - NOON + 100.0, **more)
         self.source = RemoteSource(self.host)
-        self.tree = DelegationTree(remembers=True)
+        self.tree = Tree(remembers=True)
         self.health = Health("starting", "")
         self.batches: list[Batch] = []
         # Without its thread: `tick` is called by the test.
@@ -93,9 +93,9 @@ class Screen:
         self.batches.append(batch)
         self.health = batch.health
         if batch.anew:
-            self.tree = DelegationTree(remembers=True)
+            self.tree = Tree(remembers=True)
         for one in batch.events:
-            self.tree.take(one)
+            self.tree.add([one])
         self.tree.settle()
 
     @property

@@ -125,15 +125,17 @@ def test_the_past_and_the_account_are_those_of_the_host(
     assert stripped(far_report["tasks"]) == stripped(report["tasks"])
     assert (far_report["verdict"], far_report["host"]) == (report["verdict"], "127.0.0.1")
     assert {one["task_id"] for one in far_report["changes"]} == {"shop.api", "shop.plan"}
-    assert run(["report", address, str(tmp_path)]) == 0
+    here = tmp_path / "here"
+    here.mkdir()
+    assert run(["report", address, str(here)]) == 0
     both = capsys.readouterr().out
     assert [line for line in both.splitlines() if line.startswith("## ")] == [
-        f"## Agent session: `{tmp_path.name}`",
+        "## Agent session: `here`",
         "## Agent session: `127.0.0.1: shop`",
     ]
-    assert run(["report", "--format", "html", address, str(tmp_path)]) == 2
+    assert run(["report", "--format", "html", address, str(here)]) == 2
     assert "one workspace" in capsys.readouterr().err
-    assert run(["report", "--format", "json", address, str(tmp_path)]) == 0
+    assert run(["report", "--format", "json", address, str(here)]) == 0
     assert len(json.loads(capsys.readouterr().out)["workspaces"]) == 2
 
 

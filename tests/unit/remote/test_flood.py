@@ -24,6 +24,7 @@ from agentwatch.delegation.events import Ran, Requested, Seen
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.remote.address import parse
+from agentwatch.remote.copy import Epoch
 from agentwatch.remote.frames import (
     PROTOCOL,
     Beat,
@@ -38,7 +39,7 @@ from agentwatch.remote.frames import (
     to_bytes,
 )
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.limits import LARGEST_RESULT, MOST, MOST_NEWS, MOST_RESULTS, load_of
+from agentwatch.remote.limits import LARGEST_RESULT, MOST, MOST_NEWS, MOST_RESULTS, MOST_WORKSPACES, load_of
 from agentwatch.remote.observed import Told
 from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.ssh import SshLink
@@ -248,3 +249,9 @@ def test_a_flood_of_news_is_shown_now_and_then() -> None:
         screen.exchange()
     assert any(batch.anew for batch in screen.batches[before:])
     assert screen.document() == host.document()
+
+
+def test_of_workspaces_without_end_some_are_held() -> None:
+    shops = tuple(Workspace(f"shop-{number:016x}", "/w", SHOP) for number in range(2 * MOST_WORKSPACES))
+    epoch = Epoch(Hello(PROTOCOL, "1", "b", SIGNER.public.text, "e", NOW, NOW, shops), keeps=True)
+    assert len(epoch.copies) == len(epoch.hello.workspaces) == MOST_WORKSPACES

@@ -20,11 +20,11 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.changes import Unclaimed
+from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.events import Checked, Event, Seen, Tick, Unreadable
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.history.log import changes
+from agentwatch.delegation.tree import Tree
+from agentwatch.history.log import state_changes
 from agentwatch.report.account import Account, DecisionLine, account_of
 
 START: Final = 1_790_000_000.0
@@ -75,11 +75,11 @@ class Session:
         self, later: float = 60.0, decisions: Sequence[DecisionLine] = (), *, remembered: bool = True
     ) -> Account:
         """As it stood `later` seconds behind the last event."""
-        tree = DelegationTree()
+        tree = Tree()
         now = START + self.end + later
         for event in [*self.events, Tick(len(self.events), now)]:
             tree.apply(event)
-        history = list(changes(self.events)) if remembered else []
+        history = list(state_changes(self.events)) if remembered else []
         return account_of(tree, history, workspace="/home/ann/shop", now=now, decisions=decisions)
 
 

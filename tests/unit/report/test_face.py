@@ -18,6 +18,7 @@ from agentwatch.delegation.events import Gone
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Player
 from agentwatch.history.store import History
+from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.claude_code import building
 from tests.unit.sessions.conformance import report
@@ -77,9 +78,8 @@ def test_what_was_deleted_since_is_told_as_the_tree_keeps_it(
     source = FilesSource(workspace)
     seen = source.scan().events
     gone = [Gone(len(seen) + n, time.time(), path) for n, path in enumerate({one.path: None for one in seen}, 1)]
-    history = History.open(workspace)
+    history = History(state_directory(workspace))
     assert history.record([*seen, *gone], source.content)
-    history.close()
     for path in [path for path in workspace.rglob("*") if path.is_file()]:
         path.unlink()
     assert run(["report", str(workspace), "--format", "json"]) == 0
@@ -90,9 +90,8 @@ def test_what_was_deleted_since_is_told_as_the_tree_keeps_it(
 
 def test_what_the_history_holds_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = FilesSource(workspace)
-    history = History.open(workspace)
+    history = History(state_directory(workspace))
     assert history.record(source.scan().events, source.content)
-    history.close()
     assert run(["report", str(workspace), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {change["task_id"] for change in told["changes"]} >= {"checkout", "checkout.plan"}

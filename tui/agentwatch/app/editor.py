@@ -9,13 +9,13 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
-from agentwatch.evidence.process import TooSlowError, run
+from agentwatch.evidence.plumbing import TooSlowError, run
+from agentwatch.programs import find_program, resolve_command
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def editor_command(configured: str | None, environment: Mapping[str, str] | None
     """
     environment = os.environ if environment is None else environment
     words = environment.get("VISUAL") or environment.get("EDITOR") or configured or _of_git(environment)
-    if not words and which("vi", path=environment.get("PATH")) is not None:
+    if not words and find_program("vi", environment.get("PATH")) is not None:
         words = "vi"
     return shlex.split(words)
 
@@ -81,18 +81,19 @@ def _of_git(environment: Mapping[str, str]) -> str:
     A workspace has no say in what is run here: git is asked for the two files that no agent's repository holds.
     """
     for scope in ("--global", "--system"):
-        command = ["git", "config", scope, "--includes", "--get", "core.editor"]
         with suppress(OSError, TooSlowError):
+            words = ["git", "config", scope, "--includes", "--get", "core.editor"]
+            command = resolve_command(words, environment.get("PATH"))
             output = run(command, directory="/", seconds=_GIT_SECONDS, max_bytes=4_096, environment=environment)
-            if output.code == 0 and (words := output.text.decode(errors="replace").strip()):
-                return words
+            if output.code == 0 and (editor := output.text.decode(errors="replace").strip()):
+                return editor
     return ""
 
 
 def edit(command: list[str], path: Path) -> int:
     """Run the editor on a file and wait for it; its exit code. Raises OSError if it cannot be started."""
     # No shell: neither the file's name nor anything in it is ever a command. An absolute path is never an option.
-    return subprocess.run([*command, str(path.absolute())], check=False).returncode  # noqa: S603
+    return subprocess.run([*resolve_command(command), str(path.absolute())], check=False).returncode  # noqa: S603
 
 
 def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:

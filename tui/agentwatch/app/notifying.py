@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,13 +16,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.app.untold import Untold, alarm_keys
-from agentwatch.app.widgets.cells import summary
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
 from agentwatch.place import state_directory
 from agentwatch.presence import claim_alarms
+from agentwatch.programs import find_program, resolve_command
 from agentwatch.text import clean
-from agentwatch.view.words import in_line, plural, program_of, question_at
+from agentwatch.view.words import in_line, name_of, plural, program_of, question_at
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -67,7 +66,7 @@ def words(tasks: Sequence[Task], now: float) -> str:
 
 def _name(task: Task) -> str:
     host = f"{plain(task.host, _NAME_LENGTH)}: " if task.host else ""
-    return f"{host}{plain(summary(task.title), _NAME_LENGTH)}"
+    return f"{host}{plain(name_of(task), _NAME_LENGTH)}"
 
 
 def _program(task: Task) -> str:
@@ -94,7 +93,7 @@ def notification_sequence(head: str, text: str, environment: Mapping[str, str]) 
 
 
 def desktop_command(
-    settings: Settings, environment: Mapping[str, str], which: Callable[[str], str | None] = shutil.which
+    settings: Settings, environment: Mapping[str, str], which: Callable[[str], str | None] = find_program
 ) -> Callable[[str, str], list[str]] | None:
     """The command that notifies, of heading and text; None if there is none or none is wanted.
 
@@ -117,8 +116,9 @@ def run(command: Sequence[str]) -> str | None:
     try:
         # No shell, no terminal: a text of an agent is one argument and nothing else, and nothing writes on the screen.
         code = subprocess.run(  # noqa: S603
-            command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True, timeout=_PATIENCE, check=False
-        ).returncode
+            resolve_command(command), stdin=quiet, stdout=quiet, stderr=quiet,
+            start_new_session=True, timeout=_PATIENCE, check=False,
+        ).returncode  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"{name} took longer than {_PATIENCE:g} s"
     except (OSError, ValueError) as error:

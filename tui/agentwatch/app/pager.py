@@ -7,12 +7,12 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from shutil import which
 from typing import Any, Final
 
 from textual.app import App
 
 from agentwatch.app.editor import lend
+from agentwatch.programs import find_program
 from agentwatch.scratch import scratch_directory
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.following import RunTranscript
@@ -39,7 +39,7 @@ def pager_command(environment: Mapping[str, str] | None = None) -> list[str]:
     """
     environment = os.environ if environment is None else environment
     words = shlex.split(environment.get("PAGER", ""))
-    usual = (name for name in _USUAL if which(name, path=environment.get("PATH")) is not None)
+    usual = (name for name in _USUAL if find_program(name, environment.get("PATH")) is not None)
     return words or list(usual)[:1]
 
 

@@ -18,18 +18,16 @@ from textual.widgets import Static
 from agentwatch.app.leaving import leave
 from agentwatch.app.messages import Missing
 from agentwatch.app.typeahead import Arming
-from agentwatch.aside.records import Record
-from agentwatch.aside.shelf import AsideError, Shelf, new_name
-from agentwatch.delegation.aside import mark_of
-from agentwatch.delegation.sums import below
+from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
+from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
 from agentwatch.text import clean, quoted
-from agentwatch.view.plain import summary
 from agentwatch.view.times import ago
-from agentwatch.view.words import plural
+from agentwatch.view.words import name_of, plural
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
     from agentwatch.monitor import Monitor
     from agentwatch.view.query import Query
 
@@ -188,7 +186,7 @@ class PuttingAside:
 
     async def undo(self) -> list[str]:
         """Take back what was put aside last. Returns the ids of the tasks that had been."""
-        undone: list[Record] = []
+        undone: list[Acknowledgement] = []
 
         def act() -> None:
             latest = [(last, shelf) for shelf in self._monitor.shelves if (last := shelf.last()) is not None]
@@ -207,9 +205,11 @@ class PuttingAside:
         own_ids = {own_id for record in undone for own_id in record.tasks}
         return [task_id for task_id, task in self._tree.tasks.items() if task.own_id in own_ids]
 
-    async def _put(self, marks: Mapping[str, str], put: Callable[[Shelf, dict[str, str]], None], said: str) -> None:
+    async def _put(
+        self, marks: Mapping[str, str], put: Callable[[Acknowledgements, dict[str, str]], None], said: str
+    ) -> None:
         """Put tasks aside, each by the id that its own workspace knows it by, and say so."""
-        by_shelf: dict[Shelf, dict[str, str]] = {}
+        by_shelf: dict[Acknowledgements, dict[str, str]] = {}
         for task_id, mark in marks.items():
             monitor, own_id = self._monitor.of(task_id)
             if monitor.shelf is not None:
@@ -227,7 +227,7 @@ class PuttingAside:
         """Act in a thread. Returns whether it could be done."""
         try:
             await asyncio.to_thread(act)
-        except AsideError as error:
+        except AcknowledgeError as error:
             self._say(clean(str(error), 300), warns=True)
             return False
         return True
@@ -268,7 +268,7 @@ class PuttingAside:
         self._app.notify(words, severity="warning" if warns else "information", markup=False, timeout=6 if warns else 4)
 
 
-def _with_below(tree: DelegationTree, task_ids: Sequence[str]) -> list[Task]:
+def _with_below(tree: Tree, task_ids: Sequence[str]) -> list[Task]:
     above = [task_id for task_id in task_ids if task_id in tree.tasks]
     return [tree.tasks[one] for task_id in above for one in (task_id, *below(tree.tasks, task_id))]
 
@@ -296,11 +296,11 @@ def snoozes(now: float) -> list[tuple[str, float | None]]:
     ]
 
 
-def undo_words(records: Sequence[Record], now: float) -> str:
+def undo_words(records: Sequence[Acknowledgement], now: float) -> str:
     """What was taken back: one record, or several that belong together."""
     did, count = f"{records[0].did} {ago(records[0].at, now)}", sum(len(record.tasks) for record in records)
     return f"Undone: {plural(count, 'task')} {did} {'asks' if count == 1 else 'ask'} again."
 
 
 def _name(task: Task) -> str:
-    return quoted(summary(task.title), _NAME_LENGTH)
+    return quoted(name_of(task), _NAME_LENGTH)

@@ -140,10 +140,10 @@ def _replay(options: argparse.Namespace) -> int:
 def _play_file(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from agentwatch.history.export import read
+    from agentwatch.history.recording import read_recording
     from agentwatch.text import clean, complain
 
-    recording = read(Path(options.file))
+    recording = read_recording(Path(options.file))
     for problem in recording.problems[:_MOST_PROBLEMS]:
         complain(clean(problem))
     if len(recording.problems) > _MOST_PROBLEMS:
@@ -159,7 +159,7 @@ def _play(
 ) -> int:
     _require_terminal()
     from agentwatch.app.run import replay
-    from agentwatch.history.story import story
+    from agentwatch.history.log import story
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 

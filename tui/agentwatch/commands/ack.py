@@ -10,14 +10,14 @@ from typing import Final
 
 from agentwatch import exit_codes
 from agentwatch.arguments import did_you_mean
-from agentwatch.aside.shelf import Shelf
 from agentwatch.commands.confirming import confirmed
 from agentwatch.composition import Load, known_desk, shelf_of
 from agentwatch.config import Settings
-from agentwatch.delegation.aside import mark_of
-from agentwatch.delegation.sums import below
+from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
+from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, exact, quoted, say
@@ -42,7 +42,7 @@ def acknowledge(
     """Put a task aside, with all below it, or what a query finds: until it changes, at most for so many `seconds`.
 
     Returns 0, or 1 where nothing asks or the operator does not want to. Raises UsageError where it is not clear what is
-    meant, and AsideError where it cannot be written.
+    meant, and AcknowledgeError where it cannot be written.
     """
     query = parse(where)
     if query.fault:
@@ -95,11 +95,11 @@ def undo(workspace: Path, settings: Settings) -> int:
     return exit_codes.DONE
 
 
-def _writable(workspace: Path, settings: Settings) -> Shelf:
+def _writable(workspace: Path, settings: Settings) -> Acknowledgements:
     if settings.read_only:
         raise UsageError("your settings say read_only: nothing is put aside")
     shelf = shelf_of(workspace, settings)
-    shelf.look()
+    shelf.read_changes()
     return shelf
 
 

@@ -23,7 +23,7 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestStage
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
@@ -203,7 +203,7 @@ def _barred(text: str) -> Iterator[str]:
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
 
 
-def _place(tree: DelegationTree, request: Request) -> tuple[str, int]:
+def _place(tree: Tree, request: Request) -> tuple[str, int]:
     """The task that asks it, and its attempt."""
     asked = tree.request(request.request_id)
     return (asked.task_id, max(tree.tasks[asked.task_id].attempt, 1)) if asked is not None else (request.session_id, 1)

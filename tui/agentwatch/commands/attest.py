@@ -17,7 +17,7 @@ from agentwatch.decisions.statement import statement_of, subject_of
 from agentwatch.decisions.statements import keep
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
-from agentwatch.history.export import write_new
+from agentwatch.history.recording import write_new
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say

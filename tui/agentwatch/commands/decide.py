@@ -24,7 +24,7 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.errors import UsageError
-from agentwatch.history.keeper import recall_text
+from agentwatch.history.store import recall_text
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say

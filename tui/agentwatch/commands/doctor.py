@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import locale
 import os
+import re
 import secrets
 import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,10 +21,10 @@ from agentwatch.config import Settings, where
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import VARIABLE, given
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
-from agentwatch.evidence.repository import find_repository
-from agentwatch.history.database import kind_of
+from agentwatch.evidence.plumbing import find_repository
 from agentwatch.history.store import History
 from agentwatch.place import leads_through, state_directory
+from agentwatch.programs import find_program
 from agentwatch.sources.files.names import pruning
 from agentwatch.sources.files.scan import walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
@@ -37,6 +38,7 @@ _SKEW_SECONDS: Final = 2.0
 
 _NETWORK: Final = frozenset({"9p", "afs", "ceph", "cifs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"})
 _MOUNTS: Final = Path("/proc/self/mountinfo")
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 _WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
 _MOST_OF_THE_LIMIT: Final = 0.5
 """Editors and build tools watch the same directories with the same allowance."""
@@ -112,10 +114,16 @@ def _try_links(directory: Path) -> None:
 
 def _kind(directory: Path) -> str:
     """The type of the file system, "" where the system does not say."""
-    try:
-        return kind_of(os.fsencode(os.path.realpath(directory)), _MOUNTS.read_bytes()) or ""
-    except OSError:
-        return ""
+    place, longest, kind = os.fsencode(os.path.realpath(directory)) + b"/", b"", b""
+    with suppress(OSError):
+        for line in _MOUNTS.read_bytes().splitlines():
+            mount, _, source = line.partition(b" - ")
+            fields = mount.split(b" ")
+            point = _ESCAPED.sub(lambda match: bytes([int(match[1], 8) & 0xFF]), fields[4]) if len(fields) > 4 else b"?"
+            # The later of two mounts on one place hides the other.
+            if place.startswith(point.rstrip(b"/") + b"/") and len(point) >= len(longest):
+                longest, kind = point, source.split(b" ")[0]
+    return kind.decode("ascii", "replace")
 
 
 def _keys(desk: Desk) -> Iterator[Result]:
@@ -208,7 +216,7 @@ def _terminal() -> Iterator[Result]:
 
 
 def _git(workspace: Path) -> Result:
-    if shutil.which("git") is None:
+    if find_program("git") is None:
         return note("git", "not found: claims about changed files cannot be checked against it")
     try:
         repository = find_repository(os.path.realpath(workspace))
@@ -218,12 +226,10 @@ def _git(workspace: Path) -> Result:
 
 
 def _history(workspace: Path) -> Result:
-    history = History.open_read_only(workspace)
-    if history is None:
-        return good("history", "nothing is kept yet; it begins when `agentwatch` watches this workspace")
-    with closing(history):
-        events = plural(len(history.events()), "observation")
-        return bad("history", history.notice) if history.notice else good("history", f"{events}, sound")
+    history = History(state_directory(workspace))
+    history.check()
+    events = plural(len(history.events()), "observation")
+    return bad("history", history.notice) if history.notice else good("history", f"{events}, sound")
 
 
 def _ledger(desk: Desk) -> Iterator[Result]:
@@ -241,5 +247,5 @@ def _ledger(desk: Desk) -> Iterator[Result]:
 
 def _put_aside(workspace: Path, settings: Settings) -> Result:
     shelf = shelf_of(workspace, settings)
-    shelf.look()
+    shelf.read_changes()
     return bad("put aside", shelf.notice) if shelf.notice else good("put aside", "what you have put aside can be read")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role, introduced
 from agentwatch.errors import UsageError
+from agentwatch.programs import find_program
 from agentwatch.remote.address import is_host
 from agentwatch.remote.nats_names import accounts, nkey_of
 from agentwatch.text import clean, complain, quoted, say
@@ -82,7 +82,7 @@ def _host_of(introduction: str) -> tuple[str, PublicKey]:
 
 def _installed() -> tuple[int, int] | None:
     """The version of the server on this machine, None where there is none."""
-    program = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/sbin")
+    program = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin")
     if program is None:
         return None
     try:

@@ -11,6 +11,7 @@ from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
 from agentwatch.errors import UsageError
+from agentwatch.programs import resolve_command
 from agentwatch.remote.ssh import command, reason
 from agentwatch.shell import command_line
 from agentwatch.text import clean, complain, say
@@ -46,8 +47,8 @@ def _is_trusted_at(address: Address, words: list[str], program: Sequence[str]) -
     """Whether a host trusts the key from now on; it is said."""
     try:
         done = subprocess.run(  # noqa: S603  a list, and no shell here
-            command(address, words, program), capture_output=True, text=True, errors="replace", timeout=_SECONDS,
-            check=False,
+            resolve_command(command(address, words, program)),
+            capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         complain(f"{address.target}: it does not answer")

@@ -7,7 +7,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -17,15 +17,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requested, Ruled, Tick
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.errors import WorkspaceError
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Checks, Target
-from agentwatch.history.database import last_written
-from agentwatch.history.export import lines, write
-from agentwatch.history.log import Change, StateChanges, document, line
+from agentwatch.evidence.inspector import Checks, Inspector, Target
+from agentwatch.history.log import Change, StateChanges, log_document, log_line, story
+from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
-from agentwatch.history.story import story
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health, Problem, complain_of
 from agentwatch.sources.source import Source
@@ -36,7 +33,6 @@ from agentwatch.watched import rules_of
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.source import Inbox
-    from agentwatch.sources.files.documents import KnownFile
     from agentwatch.sources.sessions.selection import Selection
     from agentwatch.sources.sessions.source import SessionsSource
 
@@ -61,7 +57,6 @@ def print_log(
     With `follow`, others come after them as they happen, until nobody reads the output any more; with `activity`, also
     what working tasks do.
     """
-    looked_at = last_written(state_directory(workspace))
     with past_of(workspace, settings, selection, may_be_none=True) as past:
         news, problems = _news(workspace, past.inbox), past.problems
         log = _Log(settings, None if selection is None else selection.since, as_json=as_json, activity=activity)
@@ -73,7 +68,7 @@ def print_log(
             transcript_of=source.transcript,
         )
         if follow:
-            source.remember(past.files(), looked_at)
+            source.remember(past.history.files(), past.history.watched_at())
             complain_of(problems)
             _follow(source, news, log, problems, inspector)
             return 0
@@ -117,32 +112,33 @@ def _past_in(batch: Batch) -> list[Event]:
 def export_log_of_host(source: RemoteSource, name: str, file: str) -> int:
     """Write what the relay of a workspace on another machine knows into a new file. Raises UsageError."""
     batch = source.scan()
-    return _tell_export(file, write(Path(file), lines(name, _past_in(batch), source.content)), batch.health.problems)
+    return _tell_export(
+        file, write_new(Path(file), recording_lines(name, _past_in(batch), source.content)), batch.health.problems
+    )
 
 
 def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
     """Write what is known of a workspace's past into a new file. Raises WorkspaceError if there is nothing."""
     with past_of(workspace, settings, selection) as past:
-        count = write(Path(file), lines(workspace.name, past.events, past.text))
+        count = write_new(Path(file), recording_lines(workspace.name, past.events, past.text))
     return _tell_export(file, count, past.problems)
 
 
-def _tell_export(file: str, count: int, problems: Sequence[Problem]) -> int:
+def _tell_export(file: str, lines: int, problems: Sequence[Problem]) -> int:
     words = "The texts of documents and sessions are in it: read it before you send it."
-    say(f"{count:,} observations in {clean(file)}. {words}")
+    say(f"{lines - 1:,} observations in {clean(file)}. {words}")
     complain_of(problems)
     return 1 if problems else 0
 
 
 class Past(NamedTuple):
     """Observations of files in the order observed, and of each run and request its last. `text` gives the text of a
-    digest, None if it is not kept (any more); any thread may call it. `files` are those that were there when agentwatch
-    ended. `inbox` has told the requests."""
+    digest, None if it is not kept (any more); any thread may call it. `inbox` has told the requests."""
 
     events: Sequence[Event]
     problems: Sequence[Problem]
     text: Callable[[str], str | None]
-    files: Callable[[], Mapping[str, KnownFile]]
+    history: History
     sessions: SessionsSource | None
     inbox: Inbox
 
@@ -155,14 +151,15 @@ def past_of(
 
     Raises WorkspaceError if nothing is known, unless it `may_be_none`.
     """
-    history = History.open_read_only(workspace)
+    history = History(state_directory(workspace))
+    history.check()
     sessions = sessions_of(workspace, selection) if settings.sessions else None
 
     def text(digest: str) -> str | None:
         kept = history.text(digest)
         return sessions.content(digest) if kept is None and sessions is not None else kept
 
-    with closing(history), closing(sessions) if sessions else nullcontext():
+    with closing(sessions) if sessions else nullcontext():
         kept = history.events()
         # Of those that have ended the history may know more than who held them.
         ended = {one.path for one in kept if isinstance(one, Requested)}
@@ -176,7 +173,7 @@ def past_of(
             problems.append(Problem("requests", str(state_directory(workspace)), inbox.notice))
         if not (kept or runs or asked or may_be_none):
             raise WorkspaceError(f"{workspace}: {_NOTHING}: {'; '.join(map(str, problems[:3])) or _KEPT}")
-        yield Past((*kept, *runs, *asked), problems, text, history.files, sessions, inbox)
+        yield Past((*kept, *runs, *asked), problems, text, history, sessions, inbox)
 
 
 class _Log:
@@ -185,21 +182,19 @@ class _Log:
     def __init__(self, settings: Settings, since: float | None, *, as_json: bool, activity: bool) -> None:
         # As the screen does: a task outlives its files.
         self._settings, self._since = settings, since
-        self._tree = DelegationTree(rules_of(settings), remembers=True)
-        self._changes = StateChanges(self._tree, tells_activity=activity)
+        self._tree = Tree(rules_of(settings), remembers=True)
+        self._changes = StateChanges(self._tree, with_activity=activity)
         self._as_json = as_json
         self._left_out: set[str] = set()
 
     def take_past(self, events: Sequence[Event]) -> None:
         """Print what each of these changed, but for the tasks without a sign of life since the operator's time."""
         if self._since is not None:
-            tree = DelegationTree(rules_of(self._settings), remembers=True)
-            for event in events:
-                tree.take(event)
-            tree.settle()
+            tree = Tree(rules_of(self._settings), remembers=True)
+            tree.apply(*events)
             tree.leave_out(self._since)
             self._left_out = set(tree.left_out)
-        changes = self._changes.tell(events)
+        changes = self._changes.apply(events)
         self._print(change for change in changes if change.task_id not in self._left_out)
 
     def tell_left_out(self) -> None:
@@ -209,11 +204,11 @@ class _Log:
 
     def take(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
-        self._print(self._changes.tell(events))
+        self._print(self._changes.apply(events))
 
     def take_checks(self, events: Iterable[Event]) -> None:
         """Print which claims are false now, of the tasks of which something was printed."""
-        changes = self._changes.tell(events)
+        changes = self._changes.apply(events)
         self._print(change for change in changes if change.task_id not in self._left_out)
 
     def know(self, events: Iterable[Event]) -> None:
@@ -223,11 +218,9 @@ class _Log:
 
     def turn(self, events: Iterable[Event]) -> None:
         """All that is known is this; print what that changes."""
-        self._tree = DelegationTree(rules_of(self._settings), remembers=True)
-        for event in events:
-            self._tree.take(event)
-        self._tree.settle()
-        self._print(self._changes.turn(self._tree, time.time()))
+        self._tree = Tree(rules_of(self._settings), remembers=True)
+        self._tree.apply(*events)
+        self._print(self._changes.replace_tree(self._tree, time.time()))
 
     def returned(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""
@@ -236,10 +229,8 @@ class _Log:
 
     def take_together(self, events: Iterable[Event]) -> None:
         """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
-        for event in events:
-            self._tree.take(event)
-        now = time.time()
-        for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in self._tree.settle()):
+        changed, now = self._tree.apply(*events), time.time()
+        for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in changed):
             changes = self._changes.after([task_id], at)
             if self._since is None or at >= self._since:
                 self._print(changes)
@@ -254,7 +245,7 @@ class _Log:
 
     def _print(self, changes: Iterable[Change]) -> None:
         for change in changes:
-            say(json.dumps(document(change)) if self._as_json else line(change))
+            say(json.dumps(log_document(change)) if self._as_json else log_line(change))
 
 
 def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:

@@ -19,7 +19,7 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
 from agentwatch.sources.health import complain_of
@@ -186,7 +186,7 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspace: Path | str) -> lists.PendingTask:
+def task_document(tree: Tree, task: Task, desk: OperatorDesk, workspace: Path | str) -> lists.PendingTask:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told = view.task_document(tree, task)
     options = policy.options(task)

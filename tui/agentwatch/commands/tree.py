@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.sums import sums_of
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import State, Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of

@@ -24,7 +24,7 @@ from agentwatch.decisions.record import Record
 from agentwatch.decisions.signed import read
 from agentwatch.decisions.statement import is_statement
 from agentwatch.delegation.decision import Stage
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.disk import TEMPORARY, Directory
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import open_dot_directory
@@ -38,7 +38,7 @@ _MOST: Final = 1_000
 """Files of the mirror that are told of."""
 
 
-def verify_file(path: str, tree: DelegationTree, desk: Desk) -> int:
+def verify_file(path: str, tree: Tree, desk: Desk) -> int:
     """Verify one file, against the ledger and the tree of this workspace. Prints; returns 0 or 1."""
     return tell(_of_file(path, tree, desk))
 
@@ -64,7 +64,7 @@ def _trust(desk: Desk) -> Trust:
     return desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
 
 
-def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
+def _of_file(path: str, tree: Tree, desk: Desk) -> Iterator[Result]:
     file = Path(path)
     try:
         with Directory.open(file.parent) as directory:
@@ -128,7 +128,7 @@ def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
     return good("ledger", f"number {record.seq}, byte for byte")
 
 
-def _of_return(record: Record, tree: DelegationTree, desk: Desk) -> Result:
+def _of_return(record: Record, tree: Tree, desk: Desk) -> Result:
     task = tree.tasks.get(record.task_id)
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
     if attempt is None or task is None:

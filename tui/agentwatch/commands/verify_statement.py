@@ -10,12 +10,12 @@ from agentwatch.decisions.envelope import Trust
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.statement import Statement, subject_of, verified
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
 from agentwatch.view.words import plural, state_words
 
 
-def of_statements(data: bytes, tree: DelegationTree, desk: Desk, trust: Trust) -> Iterator[Result]:
+def of_statements(data: bytes, tree: Tree, desk: Desk, trust: Trust) -> Iterator[Result]:
     """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
     hosts = {one.public.keyid: one for one in desk.keys.others(Role.HOST)}
     trust = trust.with_more(Trust(tuple(one.trusted for one in hosts.values())))
@@ -40,7 +40,7 @@ def of_statements(data: bytes, tree: DelegationTree, desk: Desk, trust: Trust) -
         yield from _of_files(statement, here, is_of_here=is_of_here)
 
 
-def _since(statement: Statement, tree: DelegationTree) -> Iterator[Result]:
+def _since(statement: Statement, tree: Tree) -> Iterator[Result]:
     task = tree.tasks.get(statement.task_id)
     if task is not None and (task.state, task.attempt) != (statement.state, statement.attempt):
         yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")

@@ -26,6 +26,7 @@ from agentwatch.text import clean, complain, quoted, say
 if TYPE_CHECKING:
     from agentwatch.composition import Load
     from agentwatch.delegation.task import Task
+    from agentwatch.monitor import Monitor
     from agentwatch.remote.source import RemoteSource
 
 _BY: Final = "agentwatch wait"
@@ -51,7 +52,13 @@ def wait(
     Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
     """
     asker = Asker(workspace, settings, "wait")
-    found, task = _decided(asker, load, workspace, settings, task_id, attempt=attempt, timeout=timeout)
+
+    def load_decided(workspace: Path, settings: Settings, **options: Any) -> Monitor:
+        monitor = load(workspace, settings, **options)
+        asker.tell(monitor.tree, task_id)
+        return monitor
+
+    found, task = _decided(asker, load_decided, workspace, settings, task_id, attempt=attempt, timeout=timeout)
     handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
     document = waited(found, task, task_id, handoff_path=handoff_path)
     _print(document, indent)

@@ -14,9 +14,10 @@ from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, 
 from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.events import Decided
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import make_dot_directory
 from agentwatch.place import state_directory
@@ -47,6 +48,15 @@ class Asker:
     def reader(self) -> Reader:
         """Raises KeyProblemError where a public key that it was started with is none."""
         return Reader(self._workspace)
+
+    def tell(self, tree: Tree, task_id: str) -> None:
+        """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
+        if records := self.reader.about(task_id):
+            from agentwatch.decisions.clerk import decision_of  # most is never decided about
+
+            receipts = self._book.read(records)
+            decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
+            tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
     def answer(self, found: Found) -> dict[str, Any]:
         """What is told to the agent, as `answer` has it; the amended handoff is handed out with it."""
@@ -91,7 +101,7 @@ class Asker:
         return self._book.claim(record.decision_id, by, since=record.created_at)
 
 
-def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Question:
+def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     """The question for what the operator can be looking at now.
 
     A decision about an attempt before, or about a return or handoff rewritten since, is none about this one; an abort

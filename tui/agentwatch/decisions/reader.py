@@ -187,6 +187,10 @@ class Reader:
             )
         return Pending(f"the operator has not decided yet (looked into the {place})")
 
+    def about(self, task_id: str) -> list[Record]:
+        """All decisions about a task that count, also those that do not hold any more."""
+        return [one for one in self._records(self.trust())[1] if one.task_id == task_id and one.request is None]
+
     def wait(
         self,
         question: Question,

@@ -52,13 +52,12 @@ class Commits:
     def _ask(self, seconds: float) -> dict[str, float]:
         # Not before somebody asks: a screen appears sooner.
         from agentwatch.evidence.git import unchanged
-        from agentwatch.evidence.plumbing import plumbing
-        from agentwatch.evidence.repository import find_repository
+        from agentwatch.evidence.plumbing import find_repository, plumbing
 
         repository = find_repository(self._workspace)
         if repository.head is None:
             return {}
-        git = plumbing(repository, self._workspace, seconds=seconds)
+        git = plumbing(repository, seconds=seconds)
         # No file can be called so.
         mark = f"\1{secrets.token_hex(8)} "
         options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")

@@ -1,12 +1,8 @@
-"""Every handoff and return ever observed: it outlives rewrites, deletes and restarts.
+"""What is kept of a workspace: observations, acknowledgements, recordings, the log of state changes, errors.json."""
 
-Why it is so:
+from typing import Final
 
-- A start is a replay: what was recorded comes first, with negative `seq`. Then the source is told the fingerprints of
-  the files that were there, and reads only what has changed. A judgement is kept with a checksum of the contracts'
-  code.
-- Sessions are not copied: that would put private transcripts into a second place, and leave a newcomer's log empty.
-  `story` makes of each run what it was when it began, when each round ended, and what it is now.
-- `log --follow` has a tree of its own: the monitor applies slices in which a task may pass through several states, and
-  the log says each of them.
-"""
+NAME: Final = "history.db"
+"""The database, in the state directory of a workspace."""
+OLD_NAME: Final = "put-aside.jsonl"
+"""The acknowledgements of earlier versions, a JSON object a line. The next writer takes them over and renames it."""

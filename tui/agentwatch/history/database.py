@@ -1,325 +1,293 @@
-"""Opening the file of the history: it is made, brought up to date, or set aside where it is damaged, under a lock."""
+"""The SQLite file of a workspace: made, migrated, read and written in one transaction each; set aside when damaged.
+
+Each operation opens the file anew, for another agentwatch may have replaced it. It has a rollback journal on every file
+system: a reader then leaves nothing beside the file, and may be another user's sandbox.
+
+observations  in the order they were recorded. `digest` is null where the file was gone. `run` is the process that
+              recorded it and `ordinal` its own count.
+texts         zlib of the document, once for each digest. The texts of superseded versions are dropped first.
+files         the index for a warm start; an empty digest for a file that holds no document. `contracts` is the version
+              of the code that judged them.
+requests      zlib of the JSON of each request that has ended; the latest.
+times         `watched`: when the workspace was watched last.
+asides        append-only: a row for each task that was acknowledged, snoozed, is aside no more (`over`) or was looked
+              at (`seen`). `began`: nothing from before is new; `undo` takes back those of its `name`. Ids of tasks are
+              UTF-8.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from stat import S_ISREG
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
-from agentwatch.history.schema import APPLICATION_ID, MIGRATIONS, NAME, SCHEMA_VERSION
+from agentwatch.disk import Directory
+from agentwatch.history import NAME
 
-_OWN_NAME: Final = f"history.v{SCHEMA_VERSION}.db"
-"""Used while `history.db` belongs to a newer agentwatch: that one must not lose its history to an older."""
+APPLICATION_ID: Final = 0x61677768
+"""`agwh`."""
 
-_LOCK: Final = "history.lock"
-_SIDECARS: Final = ("-journal", "-wal", "-shm")
-_MOST_ASIDE: Final = 20
+MIGRATIONS: Final[tuple[str, ...]] = (
+    """
+    CREATE TABLE observations (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, ordinal INTEGER NOT NULL, at REAL NOT NULL,
+        path TEXT NOT NULL, digest TEXT, outline TEXT, UNIQUE (run, ordinal)
+    );
+    CREATE INDEX observations_path ON observations (path, id);
+    CREATE INDEX observations_digest ON observations (digest);
+    CREATE TABLE texts (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, packed BLOB NOT NULL);
+    """,
+    """
+    CREATE TABLE files (
+        path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
+        inode INTEGER NOT NULL, digest TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+    "ALTER TABLE files ADD COLUMN contracts TEXT NOT NULL DEFAULT '';",
+    "CREATE TABLE requests (request_id TEXT PRIMARY KEY, at REAL NOT NULL, packed BLOB NOT NULL) WITHOUT ROWID;",
+    """
+    CREATE TABLE times (name TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+    CREATE TABLE asides (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, at REAL NOT NULL, task_id BLOB NOT NULL DEFAULT x'',
+        mark TEXT NOT NULL DEFAULT '', name TEXT NOT NULL DEFAULT '', until REAL
+    );
+    CREATE INDEX asides_task ON asides (task_id);
+    """,
+)
+"""Never edit one: append. `PRAGMA user_version` counts those that were applied."""
+
+SCHEMA_VERSION: Final = len(MIGRATIONS)
+
+_NEWEST: Final = 50
+"""No version has a larger number: that is damage."""
+_BUSY_SECONDS: Final = 5.0
 _SMALLEST: Final = 512
-"""Bytes of the smallest page of a database."""
-_MAGIC: Final = b"SQLite format 3\0"
+"""Bytes of the smallest page: SQLite would take a shorter file for a new one."""
+_MOST_ASIDE: Final = 20
+_TRIES: Final = 3
+_OLD_LOCK: Final = "history.lock"
+"""Earlier versions made it. Where it is there, the file may still have their write-ahead log."""
+_DAMAGE: Final = {
+    sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG,
+    # Our statements do not change: one that is wrong meets tables that are not ours.
+    sqlite3.SQLITE_ERROR,
+}  # fmt: skip
 
-_MOUNTS: Final = Path("/proc/self/mountinfo")
-_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
-_LOCAL: Final = frozenset(
-    {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "ramfs", "reiserfs", "tmpfs", "xfs", "zfs"}
-)
-
-_BUSY_MS: Final = 5_000
-_READER_BUSY_MS: Final = 1_000
-_CACHE_KIB: Final = 256
-"""Of pages, for each connection, in place of 2 MB: what is read again is in the system's cache, too."""
-
-_DAMAGE: Final = frozenset(
-    {
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_FORMAT,
-        sqlite3.SQLITE_MISMATCH,
-        sqlite3.SQLITE_CONSTRAINT,
-        sqlite3.SQLITE_TOOBIG,
-        # Our statements do not change: one that is wrong meets tables that are not ours.
-        sqlite3.SQLITE_ERROR,
-    }
-)
+T = TypeVar("T")
+Identity = tuple[int, int]
 
 
 class UnusableError(Exception):
-    """There is no history to be had here; the message says why and what to do."""
+    """The file cannot be read or written; the message says why and what to do."""
 
 
-class _DamagedError(UnusableError):
-    """The file is no history, or a broken one."""
-
-
-class _NewerError(Exception):
-    """The file was written by a newer agentwatch."""
-
-
-@dataclass(slots=True)
 class Database:
-    """Two connections to one history: one thread can read while another waits for the disk."""
+    """The file in a state directory. Any thread may call it."""
 
-    path: Path
-    identity: tuple[int, int]
-    writer: sqlite3.Connection
-    reader: sqlite3.Connection
-    notice: str | None
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.path = directory / NAME
+        self.set_aside = ""
+        """That a damaged file was set aside, in a sentence."""
+        self._opened: Identity | None = None
+        """The file that is known to be sound."""
+        self.damage: tuple[Identity | None, str] | None = None
+        """The file that was found damaged while it was used, and how."""
 
-    @property
-    def is_in_place(self) -> bool:
-        """False once another file, or none, has the name."""
-        return identity_of(self.path) == self.identity
-
-    def close(self) -> None:
-        for connection in (self.reader, self.writer):
-            with suppress(sqlite3.Error):
-                connection.close()
-
-
-def open_database(directory: Path, damage: tuple[tuple[int, int], str] | None = None) -> Database:
-    """Open the history of a state directory, which is made where it is missing. Raises UnusableError.
-
-    `damage` is the identity of a file that was found damaged while in use, and how: it is set aside if it is still
-    there.
-    """
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        directory.chmod(0o700)
-        with _locked(directory):
-            return _open(directory, damage)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnusableError(f"{directory}: {reason}; make it a directory that you may write to") from error
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether an error means that the file is broken, and not that the disk is full, busy or gone."""
-    code = getattr(error, "sqlite_errorcode", None)
-    # Errors of the Python module, such as text that is no UTF-8, have no code.
-    return isinstance(error, sqlite3.DatabaseError) and (code is None or code & 0xFF in _DAMAGE)
-
-
-def identity_of(path: Path) -> tuple[int, int] | None:
-    """(device, inode) of a file, None where there is none."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def last_written(directory: Path) -> float | None:
-    """When the history of a state directory was last written, in seconds since the epoch; None where there is none."""
-    times = []
-    for name in (NAME, f"{NAME}-wal", _OWN_NAME, f"{_OWN_NAME}-wal"):
-        with suppress(OSError):
-            times.append((directory / name).stat().st_mtime)
-    return max(times, default=None)
-
-
-def configure(connection: sqlite3.Connection, busy_ms: int) -> None:
-    """What holds for every connection. Raises sqlite3.Error."""
-    connection.text_factory = _text
-    connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
-    # The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked.
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    # Else SQLite would make files in a directory that is shared.
-    connection.execute("PRAGMA temp_store = MEMORY")
-
-
-def examine(connection: sqlite3.Connection) -> int:
-    """The schema version of a history that is sound. 0: an empty file.
-
-    Raises sqlite3.Error or UnusableError, with the reason in words.
-    """
-    application = _number(connection, "application_id")
-    version = _number(connection, "user_version")
-    try:
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    except UnicodeDecodeError as error:
-        # SQLite quotes what it found in place of the schema.
-        raise _DamagedError("its structure is broken") from error
-    if not application and not version and not tables:
-        return 0
-    if application != APPLICATION_ID:
-        raise _DamagedError("it is not a history of agentwatch")
-    if version < 1:
-        raise _DamagedError("it has no version")
-    if version <= SCHEMA_VERSION and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-        raise _DamagedError("its structure is broken")
-    return version
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    """What is done meanwhile is written as a whole or not at all. Raises sqlite3.Error."""
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except sqlite3.Error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def has_safe_log(directory: Path, mounts: Path = _MOUNTS) -> bool:
-    """Whether a write-ahead log is safe here: the file system is known to be local. `mounts`: as mountinfo.
-
-    All users of the log share memory, so they must be on one machine. SQLite cannot tell: on a network file system it
-    switches to the log and says `wal`. Linux names the type in mountinfo; `os.statvfs` does not have it. Whatever is
-    not known to be local gets a rollback journal, which is safe everywhere and only slower.
-    """
-    try:
-        table = mounts.read_bytes()
-    except OSError:
-        return False
-    return kind_of(os.fsencode(os.path.realpath(directory)), table) in _LOCAL
-
-
-def kind_of(path: bytes, table: bytes) -> str | None:
-    """The type of the file system that holds an absolute path, None where the table does not say."""
-    longest, kind = b"", None
-    for line in table.splitlines():
-        mount, separator, source = line.partition(b" - ")
-        fields = mount.split(b" ")
-        if not separator or len(fields) < 5:
-            continue
-        point = _ESCAPED.sub(lambda match: bytes([int(match[1], 8) & 0xFF]), fields[4])
-        inside = path == point or path.startswith(point.rstrip(b"/") + b"/")
-        # The later of two mounts on one place hides the other.
-        if inside and len(point) >= len(longest):
-            longest, kind = point, source.split(b" ")[0].decode("ascii", "replace")
-    return kind
-
-
-def _open(directory: Path, damage: tuple[tuple[int, int], str] | None) -> Database:
-    name, notice = NAME, None
-    for _ in range(4):
-        path = directory / name
+    def open(self) -> None:
+        """Make the file, migrate it, or set it aside where it is damaged. Raises UnusableError."""
         try:
-            if damage is not None and identity_of(path) == damage[0]:
-                raise _DamagedError(damage[1])  # noqa: TRY301  one place sets aside
-            return _open_file(path, notice)
-        except _NewerError:
-            notice = f"{path} is of a newer agentwatch and is left alone; this one keeps {_OWN_NAME}: update it"
-            name = _OWN_NAME
-        except _DamagedError as error:
-            aside = _set_aside(path)
-            notice = f"the history was damaged ({error}) and set aside as {aside}; a new one was begun"
-        except sqlite3.Error as error:
-            raise UnusableError(f"{path}: {error}; free space or permissions, then start again") from error
-    raise UnusableError(f"{directory}: a new history is damaged at once; check the disk")
+            # Two that find the same damage at once: the second would set the first one's new file aside.
+            with Directory.make(self.directory) as directory, directory.locked():
+                for _ in range(_TRIES):
+                    try:
+                        self._open()
+                    except sqlite3.Error as error:
+                        if not _is_damage(error):
+                            way_out = "free space or permissions, then start again"
+                            raise UnusableError(f"{self.path}: {error}; {way_out}") from error
+                        aside = self._set_aside(directory)
+                        why = f"the history was damaged ({error}) and set aside as {aside}"
+                        self.set_aside = f"{why}; a new one was begun"
+                    else:
+                        self._opened, self.damage = self._identity(), None
+                        return
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UnusableError(f"{self.directory}: {reason}; make it a directory that you may write to") from error
+        raise UnusableError(f"{self.directory}: a new history is damaged at once; check the disk")
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Read from the file as it is, None where there is none. Raises UnusableError."""
+        identity = self._identity()
+        try:
+            left = any(os.path.exists(f"{self.path}{suffix}") for suffix in ("-wal", "-journal"))
+            # A log would be made for the old one; the second way rolls back what a killed writer left.
+            is_old = not left and (self.directory / _OLD_LOCK).exists()
+            for way in ("mode=ro&immutable=1",) if is_old else ("mode=ro", "mode=rw"):
+                try:
+                    self._check_size()
+                    with self._connected(way) as connection:
+                        return work(connection)
+                except sqlite3.Error as error:
+                    failure = error
+                    if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                        break
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise UnusableError(f"the history cannot be read: {self.path}: {error.strerror}") from error
+        if _is_damage(failure):
+            self.damage = identity, str(failure)
+        raise UnusableError(f"the history cannot be read: {self.path}: {failure}") from failure
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Write in one transaction, into a new file where this one is gone or damaged. Raises UnusableError."""
+        for _ in range(_TRIES):
+            identity = self._identity()
+            if identity is None or identity != self._opened or self.damage is not None:
+                self.open()
+                identity = self._opened
+            try:
+                with self._connected("mode=rw") as connection, _transaction(connection):
+                    return work(connection)
+            except sqlite3.Error as error:
+                if not _is_damage(error):
+                    raise UnusableError(f"{self.path}: {error}; free space or permissions") from error
+                self.damage = identity, str(error)
+        raise UnusableError(f"{self.directory} is damaged again and again; check the disk")
+
+    def examine(self, connection: sqlite3.Connection) -> int:
+        """The version of a sound file, 0 for an empty one. Raises sqlite3.Error."""
+        application, version = _value(connection, "PRAGMA application_id"), version_of(connection)
+        if not application and not version and not _value(connection, "SELECT count(*) FROM sqlite_master"):
+            return 0
+        if application != APPLICATION_ID or not 0 < version <= _NEWEST:
+            raise sqlite3.DatabaseError("it is not a history of agentwatch")
+        if _value(connection, "PRAGMA quick_check(1)") != "ok":
+            raise sqlite3.DatabaseError("its structure is broken")
+        return version
+
+    def _open(self) -> None:
+        # Made here, so that its mode, which the journal takes over, does not depend on the umask. Never opened where it
+        # is there: closing it would give up the locks that another thread holds by SQLite.
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        written_at = self._check_size()
+        if self.damage is not None and self._identity() == self.damage[0]:
+            raise sqlite3.DatabaseError(self.damage[1])
+        with self._connected("mode=rw") as connection:
+            if (version := self.examine(connection)) < SCHEMA_VERSION:
+                with _transaction(connection):
+                    _migrate(connection, version, written_at)
+            # Where an earlier version is running, it keeps its log.
+            with suppress(sqlite3.OperationalError, FileNotFoundError):
+                connection.execute("PRAGMA journal_mode = DELETE")
+                (self.directory / _OLD_LOCK).unlink()
+
+    def _check_size(self) -> float:
+        """When the file was written. Raises OSError, sqlite3.Error where it is cut off or no file."""
+        status = self.path.stat()
+        if not S_ISREG(status.st_mode) or 0 < status.st_size < _SMALLEST:
+            raise sqlite3.DatabaseError("it is cut off or something else")
+        return status.st_mtime
+
+    @contextmanager
+    def _connected(self, way: str) -> Iterator[sqlite3.Connection]:
+        address = f"file:{quote(os.fsencode(self.path.absolute()))}?{way}"
+        connection = sqlite3.connect(
+            address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.text_factory = lambda data: data.decode("utf-8", "replace")
+            # The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked.
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            # Else SQLite would make files in a directory that is shared.
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute("PRAGMA synchronous = EXTRA")
+            if SCHEMA_VERSION < version_of(connection) <= _NEWEST:
+                raise UnusableError(f"{self.path} was written by a newer agentwatch; update this one")
+            yield connection
+        except UnicodeDecodeError as error:
+            # SQLite quotes what it found in place of the schema.
+            raise sqlite3.DatabaseError("its structure is broken") from error
+        finally:
+            connection.close()
+
+    def _identity(self) -> Identity | None:
+        with suppress(OSError):
+            status = self.path.stat()
+            return status.st_dev, status.st_ino
+        return None
+
+    def _set_aside(self, directory: Directory) -> str:
+        """Rename the file and those beside it. Returns the new name."""
+        suffixes, taken = ("-journal", "-wal", "-shm", ""), set(directory.names())
+        for number in range(1, _MOST_ASIDE + 1):
+            aside = f"history.corrupt-{number}.db"
+            if taken.isdisjoint(f"{aside}{suffix}" for suffix in suffixes):
+                # Those beside it go first: a journal that stays would be played into the new file.
+                for suffix in suffixes:
+                    with suppress(FileNotFoundError):
+                        directory.move(f"{NAME}{suffix}", directory, f"{aside}{suffix}")
+                return aside
+        raise UnusableError(f"{self.path}: damaged, and {_MOST_ASIDE} damaged ones are set aside already; delete those")
 
 
-def _open_file(path: Path, notice: str | None) -> Database:
-    # Made here, so that its mode, which the files beside it take over, does not depend on the umask.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    identity = identity_of(path)
-    if identity is None:
-        raise UnusableError(f"{path}: was removed while it was opened; start again")
-    with path.open("rb") as file:
-        # Before SQLite sees it: that would take a short one for a new one, and delete the log beside it.
-        if (header := file.read(_SMALLEST)) and (len(header) < _SMALLEST or not header.startswith(_MAGIC)):
-            raise _DamagedError("it is cut off or something else")
-    writer = _connect(path, _BUSY_MS)
+def select(connection: sqlite3.Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """The rows of a query, none where an older version did not keep that. Raises sqlite3.Error."""
     try:
-        version = examine(writer)
-        if version > SCHEMA_VERSION:
-            raise _NewerError  # noqa: TRY301  the connection must be closed for both
-        _choose_journal(writer, path.parent)
-        writer.execute("PRAGMA synchronous = FULL")
-        _migrate(writer, version)
-        reader = _connect(path, _READER_BUSY_MS)
-        reader.execute("PRAGMA query_only = ON")
-        for one in (writer, reader):
-            one.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    except sqlite3.Error as error:
-        writer.close()
-        if is_damage(error):
-            raise _DamagedError(str(error)) from error
-        raise
-    except (_DamagedError, _NewerError):
-        writer.close()
-        raise
-    return Database(path, identity, writer, reader, notice)
-
-
-def _connect(path: Path, busy_ms: int) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        configure(connection, busy_ms)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _choose_journal(connection: sqlite3.Connection, directory: Path) -> None:
-    wanted = "WAL" if has_safe_log(directory) else "DELETE"
-    try:
-        connection.execute(f"PRAGMA journal_mode = {wanted}")
+        return connection.execute(statement, values).fetchall()
     except sqlite3.OperationalError as error:
-        # Another agentwatch has it open in the other mode: both keep to that one.
-        if is_damage(error):
-            raise
+        if str(error).startswith("no such") and version_of(connection) < SCHEMA_VERSION:
+            return []
+        raise
 
 
-def _migrate(connection: sqlite3.Connection, version: int) -> None:
-    if version == SCHEMA_VERSION:
-        return
-    with transaction(connection, "EXCLUSIVE"):
-        for migration in MIGRATIONS[version:]:
-            for statement in migration:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+def set_watched(connection: sqlite3.Connection, at: float) -> None:
+    """Record when the workspace was watched last, in seconds since the epoch. Raises sqlite3.Error."""
+    connection.execute("INSERT OR REPLACE INTO times VALUES ('watched', ?)", (at,))
 
 
-def _set_aside(path: Path) -> str:
-    """Rename the file and those beside it. Returns the new name."""
-    for number in range(1, _MOST_ASIDE + 1):
-        aside = path.with_name(f"{path.stem}.corrupt-{number}.db")
-        if not any(os.path.lexists(f"{aside}{suffix}") for suffix in ("", *_SIDECARS)):
-            break
-    else:
-        raise UnusableError(f"{path}: damaged, and {_MOST_ASIDE} damaged ones are set aside already; delete those")
-    # Those beside it go first: a log that stays would be played into the new file.
-    for suffix in (*_SIDECARS, ""):
-        with suppress(FileNotFoundError):
-            os.rename(f"{path}{suffix}", f"{aside}{suffix}")  # noqa: PTH104
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return aside.name
+def _migrate(connection: sqlite3.Connection, version: int, written_at: float) -> None:
+    for statement in "".join(MIGRATIONS[version:]).split(";"):
+        connection.execute(statement)
+    if version:
+        # Until then its own time said when the workspace was watched.
+        set_watched(connection, written_at)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Two processes must not find the same damage at once: the second would set the first one's new file aside."""
-    descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        # Some network file systems have no locks; then this is as good as it gets.
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All is written at the end; what fails is rolled back when the connection is closed."""
+    connection.execute("BEGIN IMMEDIATE")
+    yield
+    connection.execute("COMMIT")
 
 
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    value = connection.execute(f"PRAGMA {pragma}").fetchone()[0]
-    return value if isinstance(value, int) else 0
+def _value(connection: sqlite3.Connection, query: str) -> Any:
+    return connection.execute(query).fetchone()[0]
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+def version_of(connection: sqlite3.Connection) -> int:
+    """How many migrations were applied. Raises sqlite3.Error."""
+    return int(_value(connection, "PRAGMA user_version"))
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Errors that are not SQLite's have none: 0."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is broken, and not the disk full, busy or gone."""
+    return isinstance(error, sqlite3.DatabaseError) and _code(error) in {0, *_DAMAGE}

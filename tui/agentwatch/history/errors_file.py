@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.problems import ARTIFACT_MISSING, DUPLICATE_RETURN
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
+from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.disk import Directory, NotRegularError, take_lock
 from agentwatch.dot_directory import NAME as DIRECTORY
 from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory
@@ -31,11 +30,9 @@ _MAX_BYTES: Final = 16 * 1024 * 1024
 _MOST_ASIDE: Final = 20
 _LONGEST: Final = 300
 """Characters of one text in an entry: a thousand of the largest entries are still read again."""
-
 _MOST_RULES: Final = 50
 _MOST_ERRORS: Final = 10
 _LOCK_SECONDS: Final = 1.0
-_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 
 class Failure(NamedTuple):
@@ -49,18 +46,13 @@ class Failure(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-class _RefusedError(Exception):
-    """Nothing was written; the message is for people."""
-
-
 def failures(task: Task) -> list[Failure]:
     """The attempts of a task whose return breaks its contract."""
     failed = []
     for attempt in task.attempts:
-        if (returned := attempt.returned) is None or (rules := _broken(task, attempt, returned)) is None:
-            continue
-        agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
-        failed.append(Failure(returned.at, agent, task.task_id, returned.path, returned.digest, tuple(rules)))
+        if (returned := attempt.returned) is not None and (broken := _broken(task, attempt, returned)) is not None:
+            agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
+            failed.append(Failure(returned.at, agent, task.task_id, returned.path, returned.digest, tuple(broken)))
     return failed
 
 
@@ -85,17 +77,28 @@ def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
     A failure is known by task and digest. What lies in the place of the file and is not one of ours is set aside as
     `errors.broken-<n>.json`. Blocks for a second at most where something holds the lock; call it in a worker thread.
     """
-    if not failures:
-        return None
     try:
         with open_dot_directory(workspace, make=True) as directory:
             # Some network file systems have no locks. Without one the file stays whole, only an entry may be lost.
             with suppress(OSError):
                 take_lock(directory.descriptor, _LOCK_SECONDS)
             directory.sweep()
-            _append(directory, failures)
-    except _RefusedError as error:
-        return str(error)
+            entries = _read_entries(directory)
+            known = {(entry["task_id"], entry["digest"]) for entry in entries}
+            new = {(entry["task_id"], entry["digest"]): entry for entry in map(_entry, reversed(failures))}
+            added = [entry for key, entry in reversed(new.items()) if key not in known]
+            if added:
+                ignore_ourselves(directory)
+                entries = [*entries, *added][-LIMIT:]
+                # Entries that somebody else put there may be of any size; what is too large would not be read again.
+                while len(text := _text(entries)) > _MAX_BYTES:
+                    entries = entries[len(entries) // 2 :]
+                try:
+                    directory.replace(NAME, text.encode("ascii"), 0o644)
+                except (IsADirectoryError, FileExistsError):
+                    # A directory was put there since the look.
+                    _set_aside(directory)
+                    directory.replace(NAME, text.encode("ascii"), 0o644)
     except NotADirectoryOfOursError as error:
         return error.strerror
     except OSError as error:
@@ -104,36 +107,14 @@ def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
     return None
 
 
-def _append(directory: Directory, failures: Sequence[Failure]) -> None:
-    entries = _entries(directory)
-    known = {_key(entry) for entry in entries}
-    new: list[dict[str, Any]] = []
-    for entry in map(_entry, failures):
-        if _key(entry) not in known:
-            known.add(_key(entry))
-            new.append(entry)
-    if new:
-        ignore_ourselves(directory)
-        kept = [*entries, *new][-LIMIT:]
-        # Entries that somebody else put there may be of any size; what is too large would not be read again.
-        while len(text := _text(kept)) > _MAX_BYTES:
-            kept = kept[len(kept) // 2 :]
-        data = text.encode("ascii")
-        try:
-            directory.replace(NAME, data, 0o644)
-        except (IsADirectoryError, FileExistsError):
-            # A directory was put there since the look.
-            _set_aside(directory)
-            directory.replace(NAME, data, 0o644)
-
-
-def _key(entry: dict[str, Any]) -> tuple[str, str]:
-    return entry["task_id"], entry["digest"]
-
-
 def _entry(failure: Failure) -> dict[str, Any]:
+    try:
+        at = datetime.fromtimestamp(failure.at, UTC)
+    except (ValueError, OverflowError, OSError):
+        # A file's time can be set to any year.
+        at = datetime.fromtimestamp(0, UTC)
     return {
-        "at": _time(failure.at),
+        "at": at.isoformat(timespec="seconds"),
         "agent": None if failure.agent is None else failure.agent[:_LONGEST],
         "task_id": failure.task_id[:_LONGEST],
         "path": failure.path[:_LONGEST],
@@ -148,57 +129,35 @@ def _entry(failure: Failure) -> dict[str, Any]:
     }
 
 
-def _time(at: float) -> str:
-    try:
-        time = datetime.fromtimestamp(at, UTC)
-    except (ValueError, OverflowError, OSError):
-        # A file's time can be set to any year.
-        time = datetime.fromtimestamp(0, UTC)
-    return time.isoformat(timespec="seconds")
-
-
 def _text(entries: list[dict[str, Any]]) -> str:
     """One line an entry. Raises ValueError where something in it is not JSON, such as NaN."""
     # Indented by the library it would take ten times as long, and the file is written whole for each new entry.
-    lines = ",\n".join(map(_ENCODER.encode, entries))
+    lines = ",\n".join(json.dumps(entry, allow_nan=False) for entry in entries)
     return f'{{"schema_version": {SCHEMA_VERSION}, "errors": [\n{lines}\n]}}\n'
 
 
-def _entries(directory: Directory) -> list[dict[str, Any]]:
-    """What the file holds. Something that is not ours is set aside first."""
+def _read_entries(directory: Directory) -> list[dict[str, Any]]:
+    """What the file holds. Something that we could not have written is set aside first."""
     try:
-        entries = _parse(directory.read(NAME, _MAX_BYTES))
+        entries = json.loads(directory.read(NAME, _MAX_BYTES))["errors"]
+        _text(entries)
+        keys = [text for entry in entries for text in (entry["task_id"], entry["digest"])]
+        if isinstance(entries, list) and all(isinstance(text, str) for text in keys):
+            return entries
     except FileNotFoundError:
         return []
-    except (NotRegularError, PermissionError):
-        entries = None
-    if entries is None:
-        _set_aside(directory)
-    return entries or []
-
-
-def _parse(data: bytes) -> list[dict[str, Any]] | None:
-    """The entries of a file that we could have written, None for any other."""
-    try:
-        document = json.loads(data)
-        entries = document["errors"]
-        _text(entries)
-        are_ours = isinstance(entries, list) and all(isinstance(text, str) for entry in entries for text in _key(entry))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return entries if are_ours else None
+    except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
+        pass
+    _set_aside(directory)
+    return []
 
 
 def _set_aside(directory: Directory) -> None:
     """Renaming touches the name only, be it a link, a pipe, a directory or a file of any size."""
+    taken = directory.names()
     for number in range(1, _MOST_ASIDE + 1):
-        aside = f"errors.broken-{number}.json"
-        try:
-            directory.look(aside)
-        except FileNotFoundError:
+        if (aside := f"errors.broken-{number}.json") not in taken:
             with suppress(FileNotFoundError):
                 directory.move(NAME, directory, aside)
             return
-    raise _RefusedError(
-        f"{DIRECTORY}/{NAME} is broken, and {_MOST_ASIDE} broken ones are set aside already; delete them"
-    )
+    raise OSError(0, f"it is broken, and {_MOST_ASIDE} broken ones are set aside already, so delete them")

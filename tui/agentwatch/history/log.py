@@ -1,16 +1,20 @@
-"""The state changes of a session in their order, for `agentwatch log`: derived from observations, one line each."""
+"""What happened in a workspace, in its order: the story of its observations, and the state changes that they tell.
+
+A session store says how each of its runs stands now, and when it began and ended: that is its history, and the only one
+that is kept of it. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.events import Event, Gone, Seen
+from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.delegation.run import Doing, DoingKind
+from agentwatch.delegation.run import Doing, DoingKind, Run, RunState
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean, exact
 from agentwatch.view.pulse import activity_document
 from agentwatch.view.requests import document as request_document
@@ -24,6 +28,98 @@ if TYPE_CHECKING:
 _ID: Final = 80
 _REASON: Final = 200
 _BY: Final = 60
+
+
+def story(events: Iterable[Event], now: float) -> list[Event]:
+    """Observations in the order of their times; files keep the order observed, as do those of one run or decision.
+
+    A run comes as it was when it began, at the end of each of its rounds, and as it is; a request as it was asked and
+    as it ended; a decision that nobody read before it expired, again with a `Tick` at that time. `now` is in seconds
+    since the epoch.
+    """
+    latest: dict[str, float] = {}
+    held: dict[str, float] = {}
+    timed: list[tuple[float, Event]] = []
+    for event in _with_times_of_loss(list(events)):
+        for one in _moments(event, now):
+            at = one.at
+            if not isinstance(one, Tick):
+                # A file may be put back as it was long ago, or be renamed, and still it came after the one before.
+                key = one.path if isinstance(one, Ran | Decided | Requested) else ""
+                latest[key] = at = max(at, latest.get(key, at))
+                if isinstance(one, Seen):
+                    held.setdefault(one.digest, at)
+                elif isinstance(one, Decided):
+                    # Nobody decides about what is not there yet, whatever the clocks of files say.
+                    at = max(at, held.get(one.decision.return_sha256 or "", at))
+            timed.append((at, one))
+    timed.sort(key=lambda pair: pair[0])
+    return [one for _, one in timed]
+
+
+def _with_times_of_loss(events: Sequence[Event]) -> list[Event]:
+    """What was found to be gone at a start was gone before what was written meanwhile was found."""
+    # The time of a content that was there before says nothing: a renamed file keeps its own.
+    first = {one.digest: one.seq for one in reversed(events) if isinstance(one, Seen)}
+    timed: list[Event] = []
+    following = float("inf")
+    for one in reversed(events):
+        if isinstance(one, Seen) and first[one.digest] == one.seq:
+            following = one.at
+        timed.append(one._replace(at=min(one.at, following)) if isinstance(one, Gone) else one)
+    return timed[::-1]
+
+
+def _moments(event: Event, now: float) -> Iterator[Event]:
+    match event:
+        case Ran(run=Run() as run):
+            yield from _moments_of_run(event, run)
+        case Requested(request=Request() as request):
+            yield event._replace(at=request.asked_at, request=request.begun)
+            if not request.is_open:
+                yield event._replace(at=request.ended_at or event.at)
+        case _:
+            yield event
+    if isinstance(event, Decided) and event.decision.is_expired(now):
+        yield Tick(event.seq, event.decision.expires_at or now)
+
+
+def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
+    def moment(at: float | None, run: Run) -> Ran:
+        # None of its times is later than its last sign of life, which no store can put into the future.
+        return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
+
+    yield moment(run.started_at, _begun(run, run))
+    for number, one in enumerate(run.rounds[:-1] if run.parent_session is not None else (), 1):
+        following = run.rounds[number].began_at
+        yield moment(
+            following if one.ended_at is None else one.ended_at,
+            replace(run.part(0, number), updated_at=run.updated_at),
+        )
+        yield moment(following, _begun(run, run.part(0, number + 1)))
+    yield moment(run.ended_at, run)
+
+
+def _begun(run: Run, part: Run) -> Run:
+    """A run as it was when the last round of this part of it had begun."""
+    began = run.started_at if part is run else part.rounds[-1].began_at
+    # A call that was refused is no sign of life: there is no model, for none was asked.
+    lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
+    return replace(
+        part,
+        updated_at=run.updated_at,
+        state=RunState.WORKING if lived else RunState.SUBMITTED,
+        ended_at=None,
+        reason="its session began" if lived else "",
+        said=None,
+        rounds=part.rounds if part is not run else (),
+        todos=None,
+        tokens=None,
+        doing=None,
+        process_gone=False,
+        waiting="",
+        permits=tuple(one for one in part.permits if one.at < began),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +160,29 @@ Change = StateChange | Activity | RequestChange
 
 
 class StateChanges:
-    """What changes in a tree, told in the order of what was observed; with `tells_activity` also what tasks do."""
+    """What changes in a tree, in the order of what was observed; with `with_activity` also what tasks do."""
 
-    def __init__(self, tree: DelegationTree, *, tells_activity: bool = False) -> None:
+    def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
         self._tree = tree
-        self._tells_activity = tells_activity
+        self._with_activity = with_activity
         self._did: dict[str, Doing] = {}
-        """What each working task was told to do last."""
-        self._known = {task.task_id: _stand(task) for task in tree.tasks.values()}
+        """What each working task did last."""
+        self._known = {task.task_id: _facts(task) for task in tree.tasks.values()}
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
-        """How far each request was told to have got, and whether it was allowed."""
+        """How far each request had got, and whether it was allowed."""
         self.touched = set[str]()
-        """The tasks that were told of or looked at, until somebody empties it."""
+        """The tasks that changed or were looked at, until somebody empties it."""
         self._at = float("-inf")
         self._held: dict[str, str] = {}
         """By file, the digest of what it holds."""
 
-    def tell(self, events: Iterable[Event]) -> Iterator[Change]:
+    def apply(self, events: Iterable[Event]) -> Iterator[Change]:
         """Apply observations to the tree, and give every state change in its order."""
         for together in self._moves(events):
-            changed = set[str]().union(*map(self._tree.apply, together))
+            changed = self._tree.apply(*together)
             yield from self.after(changed, max(one.at for one in together))
 
-    def turn(self, tree: DelegationTree, at: float) -> list[Change]:
+    def replace_tree(self, tree: Tree, at: float) -> list[Change]:
         """Another tree of the same workspace takes the place of the one before. Returns the changes that this makes."""
         before, self._tree = self._tree, tree
         return self.after({*before.tasks, *tree.tasks}, at)
@@ -100,13 +196,15 @@ class StateChanges:
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
             before, number, lied, accepted = self._known.pop(task_id, (None, 0, False, False))
             if (task := tasks.get(task_id)) is not None:
-                self._known[task_id] = now = _stand(task)
+                self._known[task_id] = now = _facts(task)
                 if (before, number, lied, accepted) != now:
-                    why = _why(task, lied=lied and (before, number) == now[:2])
+                    why = task.question or task.why if task.contradicted else task.why
+                    if lied and not task.contradicted and (before, number) == now[:2]:
+                        why = "no claim is false any more"
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
                 changes += self._requests(at, task_id, task.requests)
-                if self._tells_activity and (doing := self._news(task_id, task.doing)) is not None:
-                    changes.append(Activity(at, task_id, doing))
+                if self._with_activity and self._is_news(task_id, task.doing) and task.doing is not None:
+                    changes.append(Activity(at, task_id, task.doing))
             elif before is not None:
                 changes += self._requests(at, task_id, self._tree.requests_of(task_id))
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
@@ -119,15 +217,14 @@ class StateChanges:
                 self._asked[request.request_id] = now
                 yield RequestChange(at, task_id, request)
 
-    def _news(self, task_id: str, doing: Doing | None) -> Doing | None:
-        """What a task does, where that is not what was told last. That it is over is no news."""
+    def _is_news(self, task_id: str, doing: Doing | None) -> bool:
+        """Whether a task does something else than before. That it is over is no news."""
         before = self._did.pop(task_id, None)
         if doing is None:
-            return None
+            return False
         self._did[task_id] = doing
-        is_known = before is not None and doing._replace(at=before.at, over=before.over) == before
         is_ticked = doing.kind is DoingKind.TODO and before is not None and doing.over is not before.over
-        return doing if not is_known or is_ticked else None
+        return is_ticked or before is None or doing._replace(at=before.at, over=before.over) != before
 
     def _moves(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         """Each by itself, but files that are gone and those in which their contents are found again: a directory was
@@ -135,7 +232,7 @@ class StateChanges:
         moving: list[Event] = []
         lost: set[str] = set()
         for one in events:
-            if not (isinstance(one, Gone) or (isinstance(one, Seen) and one.digest in lost)) and moving:
+            if moving and not (isinstance(one, Gone) or (isinstance(one, Seen) and one.digest in lost)):
                 yield moving
                 moving, lost = [], set()
             if isinstance(one, Seen):
@@ -150,49 +247,42 @@ class StateChanges:
             yield moving
 
 
-def _stand(task: Task) -> tuple[State | None, int, bool, bool]:
-    """What is told of a task when it changes; that it is accepted may change no state."""
+def _facts(task: Task) -> tuple[State | None, int, bool, bool]:
+    """What makes a change of a task; that it is accepted may change no state."""
     return task.state, task.attempt, task.contradicted, task.is_accepted
 
 
-def _why(task: Task, *, lied: bool) -> str:
-    """Why it is in its state, or what is false; of one that `lied` and is as it was otherwise, that nothing is."""
-    if task.contradicted:
-        return task.question or task.why
-    return "no claim is false any more" if lied else task.why
-
-
-def changes(events: Iterable[Event], tree: DelegationTree | None = None) -> Iterator[StateChange]:
+def state_changes(events: Iterable[Event], tree: Tree | None = None) -> Iterator[StateChange]:
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
-    told = StateChanges(DelegationTree() if tree is None else tree).tell(events)
-    return (change for change in told if isinstance(change, StateChange))
+    changes = StateChanges(Tree() if tree is None else tree).apply(events)
+    return (change for change in changes if isinstance(change, StateChange))
 
 
-def line(change: Change) -> str:
+def log_line(change: Change) -> str:
     """One line, safe to print."""
-    if isinstance(change, Activity):
-        does = clean(doing_words(change.doing), _REASON)
-        return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  · {does}"
-    if isinstance(change, RequestChange):
-        words = f"{request_words(change.request)}: {standing_words(change.request, change.at)}"
-        by = f", {clean(change.request.by, _BY)}" if change.request.by else ""
-        return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {clean(words, _REASON)}{by}"
-    before = change.before or "new"
-    after = state_words(change.after or "gone", contradicted=change.contradicted)
-    number = f"  attempt {change.attempt}" if change.attempt > 1 else ""
-    reason = f"  {clean(change.reason, _REASON)}" if change.reason else ""
-    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
+    match change:
+        case Activity():
+            text = f"· {clean(doing_words(change.doing), _REASON)}"
+        case RequestChange(request=request):
+            text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
+            text += f", {clean(request.by, _BY)}" if request.by else ""
+        case StateChange():
+            after = state_words(change.after or "gone", contradicted=change.contradicted)
+            text = f"{change.before or 'new'} → {after}"
+            text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
+            text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
+    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {text}"
 
 
-def document(change: Change) -> lists.Logged:
+def log_document(change: Change) -> lists.Logged:
     """The change for programs; the texts are as they were written. A time of no world is null."""
+    at = iso(change.at)
     if isinstance(change, Activity):
-        does = activity_document(change.doing, change.at)
-        return {"at": iso(change.at), "task_id": change.task_id, "activity": does}
+        return {"at": at, "task_id": change.task_id, "activity": activity_document(change.doing, change.at)}
     if isinstance(change, RequestChange):
-        return {"at": iso(change.at), "task_id": change.task_id, "request": request_document(change.request)}
+        return {"at": at, "task_id": change.task_id, "request": request_document(change.request)}
     return {
-        "at": iso(change.at),
+        "at": at,
         "task_id": change.task_id,
         "before": change.before,
         "after": change.after,

@@ -1,163 +1,285 @@
-"""One process's observations written down in order, and those of another process on the same workspace recognised.
+"""Observations written down: a version as an outline, and a session as JSON lines, to be replayed anywhere.
 
-Each process knows, for each file, the row that it holds to be current. A row that another process wrote after it and
-that says the same is adopted instead of written again.
+An outline is the version of the contracts, a letter for the kind of document, and JSON. A version is read again from it
+where its text was dropped, or today's contracts would say the same.
+
+The first line of a recording is `{"agentwatch_recording": 1, "workspace": "shop"}`, the version of the format and the
+name of the directory. Every other line is an observation, in the order observed: `at` (seconds since the epoch),
+`path`, `digest` (null where the file was gone), and of what it held `text` (null where it is not kept any more) and
+`outline`. A run of a session store is a line with its latest state: `at`, `path`, `run` (the fields of `Run`), and
+`texts` by their digests, null where they are not kept. So is a request of a program: `at`, `path`, `request` (what is
+remembered of it). A reader trusts nothing in it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import secrets
-import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, NoReturn
 
-from agentwatch.contracts.shapes import Return
-from agentwatch.delegation.events import Event, Gone, Requested, Seen
-from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.history.database import transaction
-from agentwatch.history.outline import contracts_version, outline_of, pack
-from agentwatch.history.shapes import request_fields
-from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.files.scan import numbers_in
+from agentwatch.contracts.shapes import Document, Finding, Handoff, Reading, Return, TodoList
+from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
+from agentwatch.delegation.request import Request
+from agentwatch.delegation.run import Run
+from agentwatch.errors import UsageError
+from agentwatch.sources.sessions.checked import is_time, messages, run_of, shape_of
 
-_OF_ANOTHER: Final = """SELECT id FROM observations WHERE path = ? AND id > ? AND run <> ? AND digest IS ?
-    AND (digest IS NULL OR at = ?) ORDER BY id LIMIT 1"""
-"""The row of another process that says the same."""
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
+VERSION: Final = 1
 
-_MOST_REQUESTS: Final = 1_000
-"""What was asked before them is forgotten."""
-
-
-class Note(NamedTuple):
-    """One observation, ready to be written. `digest` is None where the file is gone."""
-
-    ordinal: int
-    at: float
-    path: str
-    digest: str | None = None
-    outline: str | None = None
-    packed: bytes | None = None
-    is_return: bool = False
-    """The same return written later may be that of another attempt."""
+_LONGEST_OUTLINE: Final = 32_768
+"""Characters. Of a version with a longer outline only the text is kept, and the version goes with it."""
+_LONGEST_LINE: Final = 64 * 1024 * 1024
+"""Bytes. A document of the largest size that is read by default takes a tenth of it."""
+_UNPACKED_LIMIT: Final = 64 * 1024 * 1024
+_DIGITS: Final = 8
+"""Of the version of the contracts."""
+_KINDS: Final[dict[str, type[Document]]] = {"h": Handoff, "r": Return, "t": TodoList}
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
-class Recorder:
-    """The writing side of one process. A `Note` may be written any number of times: it becomes one row."""
+def pack(text: str) -> bytes:
+    """A text as bytes; half a character in it stays."""
+    return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
-    def __init__(self) -> None:
-        self._run: Final = secrets.token_hex(8)
-        self._ordinal = 0
-        self._start = 0
-        self._current: dict[str, int] = {}
 
-    def begin(self, connection: sqlite3.Connection) -> None:
-        """Begin with a history that was just opened: what is in it now is what came before. Raises sqlite3.Error."""
-        self._start = _value(connection, "SELECT max(id) FROM observations") or 0
-        self._current = {}
+def unpack(packed: object) -> str | None:
+    """The text again, None where it is damaged."""
+    if isinstance(packed, bytes):
+        with suppress(zlib.error, UnicodeDecodeError):
+            opened = zlib.decompressobj()
+            data = opened.decompress(packed, _UNPACKED_LIMIT)
+            return data.decode("utf-8", "surrogatepass") if opened.eof else None
+    return None
 
-    def notes(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> list[Note]:
-        """Observations ready to be written; those that say nothing of a file's content are left out."""
-        notes = []
-        for event in events:
-            if not isinstance(event, Seen | Gone):
+
+@cache
+def contracts_version() -> str:
+    """Changes whenever the code that judges documents does: what an older one said is not to be relied on."""
+    import agentwatch.contracts
+
+    code = hashlib.sha256()
+    for module in sorted(Path(agentwatch.contracts.__path__[0]).rglob("*.py")):
+        status = module.stat()
+        code.update(f"{module.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return code.hexdigest()[:_DIGITS]
+
+
+def outline_of(seen: Seen) -> str | None:
+    """The outline of a version, None where it would be too long."""
+    kind = next(letter for letter, shape in _KINDS.items() if isinstance(seen.document, shape))
+    parts = seen.document, seen.findings, seen.incomplete
+    outline = contracts_version() + kind + _shape(kind).dump_json(parts, exclude_defaults=True).decode()
+    return outline if len(outline) <= _LONGEST_OUTLINE else None
+
+
+def read_outline(outline: object, *, current: bool = False) -> Reading | None:
+    """The version that an outline stands for, None where it cannot be read; with `current`, also where today's
+    contracts may say something else of the text."""
+    if isinstance(outline, str) and not (current and not outline.startswith(contracts_version())):
+        with suppress(ValueError, KeyError):
+            shape = _shape(outline[_DIGITS : _DIGITS + 1])
+            document, findings, incomplete = shape.validate_json(outline[_DIGITS + 1 :])
+            return Reading(document, findings, not incomplete)
+    return None
+
+
+def read_version(path: str, text: str | None, outline: object) -> Reading | None:
+    """A version again: its text by today's contracts, else its outline. None where neither can be read."""
+    # In the worker: the models of the contracts take as long to load as a screen to appear.
+    from agentwatch.contracts.reading import read_document
+    from agentwatch.contracts.rules import PREFIXES
+
+    noted = read_outline(outline)
+    reading = None if text is None else read_document(text, path)
+    if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
+        return noted
+    # What the source found in the bytes cannot be seen in the text any more.
+    of_the_source = tuple(one for one in noted.findings if one.rule[:3] not in PREFIXES) if noted is not None else ()
+    return Reading(reading.document, (*of_the_source, *reading.findings), reading.complete)
+
+
+@cache
+def _shape(kind: str) -> TypeAdapter[Any]:
+    # One shape for each kind: trying one after the other would cost more than reading the text again.
+    return shape_of(tuple[_KINDS[kind], tuple[Finding, ...], bool])  # type: ignore[valid-type]
+
+
+def dump_request(request: Request) -> dict[str, Any]:
+    """What is remembered of a request, as JSON has it."""
+    return asdict(request.remembered)
+
+
+def read_request(fields: object) -> Request:
+    """What is remembered of a request. Raises ValueError with the reason."""
+    try:
+        request: Request = shape_of(Request).validate_python(fields)
+    except ValueError as error:
+        raise ValueError("`request` is none of a program") from error
+    if not all(map(is_time, (request.asked_at, request.until or 0.0, request.ended_at or 0.0))):
+        raise ValueError("a time in `request` is none in seconds since 1970")
+    return request.remembered
+
+
+def read_object(line: str | bytes) -> dict[str, Any]:
+    """The JSON object in a text. Raises ValueError with the reason."""
+    try:
+        fields = json.loads(line, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except ValueError as error:
+        raise ValueError(f"no JSON ({error})") from error
+    if not isinstance(fields, dict):
+        raise ValueError("no JSON object")  # noqa: TRY004  all reasons are of one kind
+    return fields
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
+
+
+Recorded = Seen | Gone | Ran | Requested
+
+
+class Recording(NamedTuple):
+    """What a file holds. `problems` has a sentence for each line that was left out. All texts are foreign."""
+
+    workspace: str
+    events: tuple[Recorded, ...]
+    packed: Mapping[str, bytes]
+    problems: tuple[str, ...]
+
+    def text(self, digest: str) -> str | None:
+        """The text of a version, None where it is not in the recording."""
+        return unpack(self.packed.get(digest))
+
+
+def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None]) -> Iterator[str]:
+    """The lines of a recording. `text_of` gives the text of a digest, None where it is lost."""
+    yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace}) + "\n"
+    for one in events:
+        fields: dict[str, object]
+        match one:
+            case Gone():
+                fields = {"digest": None}
+            case Seen(digest=digest):
+                fields = {"digest": digest, "text": text_of(digest), "outline": outline_of(one)}
+            case Ran(run=Run() as run):
+                texts = {message.digest: text_of(message.digest) for message in messages(run)}
+                fields = {"run": asdict(run), "texts": texts}
+            case Requested(request=Request() as request):
+                fields = {"request": dump_request(request)}
+            case _:
                 continue
-            self._ordinal += 1
-            note = Note(self._ordinal, event.at, event.path)
-            if isinstance(event, Seen):
-                text = text_of(event.digest)
-                packed = None if text is None else pack(text)
-                note = note._replace(digest=event.digest, outline=outline_of(event), packed=packed)
-                note = note._replace(is_return=isinstance(event.document, Return))
-            notes.append(note)
-        return notes
-
-    def write(self, connection: sqlite3.Connection, notes: Sequence[Note], requests: Iterable[Requested] = ()) -> int:
-        """Write in one transaction. Returns the bytes of the texts that are new. Raises sqlite3.Error."""
-        current = dict[str, int]()
-        added = 0
-        with transaction(connection):
-            for note in notes:
-                added += self._write(connection, note, current)
-            _write_requests(connection, requests)
-        self._current |= current
-        return added
-
-    def index(self, connection: sqlite3.Connection, files: Mapping[str, KnownFile]) -> None:
-        """Replace the index for a warm start. Raises sqlite3.Error."""
-        version = contracts_version()
-        rows = [
-            (path, *numbers_in(file.fingerprint), file.shown or "", version)
-            for path, file in files.items()
-            # What changed so shortly before it was read may change again without a trace in its times.
-            if file.fingerprint is not None and not file.racy and not file.incomplete and file.due is None
-            # A file that could not be read is looked at again.
-            if file.shown is None or isinstance(file.shown, str)
-        ]
-        with transaction(connection):
-            connection.execute("DELETE FROM files")
-            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-
-    def _write(self, connection: sqlite3.Connection, note: Note, current: dict[str, int]) -> int:
-        known = current.get(note.path) or self._current.get(note.path)
-        if known is None:
-            before = "SELECT max(id) FROM observations WHERE path = ? AND id <= ?"
-            known = _value(connection, before, note.path, self._start)
-        # No row where the file was never there, no digest where it is gone.
-        row = connection.execute("SELECT digest, at FROM observations WHERE id = ?", (known,)).fetchone()
-        digest, at = row or (None, None)
-        if note.digest == digest and not (note.is_return and isinstance(at, float) and note.at > at):
-            return 0
-        same = _value(connection, _OF_ANOTHER, note.path, max(known or 0, self._start), self._run, note.digest, note.at)
-        if same is not None:
-            current[note.path] = same
-            return 0
-        written = connection.execute(
-            "INSERT OR IGNORE INTO observations (run, ordinal, at, path, digest, outline) VALUES (?, ?, ?, ?, ?, ?)",
-            (self._run, note.ordinal, note.at, note.path, note.digest, note.outline),
-        )
-        ours = "SELECT id FROM observations WHERE run = ? AND ordinal = ?"
-        if (row_id := _value(connection, ours, self._run, note.ordinal)) is not None:
-            current[note.path] = row_id
-        if not written.rowcount:
-            return 0
-        _forget_many(connection, note.path)
-        if note.packed is None:
-            return 0
-        text = connection.execute(
-            "INSERT OR IGNORE INTO texts (digest, packed) VALUES (?, ?)", (note.digest, note.packed)
-        )
-        return len(note.packed) if text.rowcount else 0
+        yield json.dumps({"at": one.at, "path": one.path, **fields}) + "\n"
 
 
-def _write_requests(connection: sqlite3.Connection, requests: Iterable[Requested]) -> None:
-    rows = [
-        (one.path, one.at, pack(json.dumps(request_fields(one.request)))) for one in requests if one.request is not None
-    ]
-    if rows:
-        connection.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?, ?)", rows)
-        connection.execute(
-            "DELETE FROM requests WHERE request_id NOT IN (SELECT request_id FROM requests ORDER BY at DESC LIMIT ?)",
-            (_MOST_REQUESTS,),
-        )
+def write_new(path: Path, pieces: Iterable[str]) -> int:
+    """Write a text into a new file that only its owner may read; how many pieces it had.
+
+    Raises UsageError where there is such a file already, be it a link or a pipe, or where it cannot be written. Nothing
+    is left then.
+    """
+    written = 0
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123  it is open already
+                for piece in pieces:
+                    file.write(piece)
+                    written += 1
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            raise
+    except FileExistsError as error:
+        raise UsageError(f"{path}: there is such a file already; give another name or remove it") from error
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
+    return written
 
 
-def _value(connection: sqlite3.Connection, query: str, *values: object) -> Any:
-    """The first column of the first row; None where there is none."""
-    row = connection.execute(query, values).fetchone()
-    return None if row is None else row[0]
+def read_recording(path: Path) -> Recording:
+    """Read a recording. A line that cannot be understood is left out and told in `problems`.
+
+    Raises UsageError where the file cannot be read, is no recording, or has no observation in it.
+    """
+    events: list[Recorded] = []
+    packed: dict[str, bytes] = {}
+    problems: list[str] = []
+    try:
+        with path.open("rb") as file:
+            workspace = _read_head(path, file.readline(_LONGEST_LINE))
+            for number, line in enumerate(_lines(file), start=2):
+                try:
+                    event, texts = _read_event(line, len(events))
+                except ValueError as error:
+                    problems.append(f"{path}:{number}: {error}; the line is left out, export the recording again")
+                    continue
+                events.append(event)
+                packed |= {digest: pack(text) for digest, text in texts.items() if digest not in packed}
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); give a file that can be read") from error
+    if not events:
+        raise UsageError(problems[0] if problems else f"{path}: it holds nothing to replay; export a longer one")
+    return Recording(workspace, tuple(events), packed, tuple(problems))
 
 
-def _forget_many(connection: sqlite3.Connection, path: str) -> None:
-    """Keep as many rows of one file as the tree remembers: the first, which says when it began, and the last ones."""
-    if _value(connection, "SELECT count(*) FROM observations WHERE path = ?", path) <= MAX_VERSIONS:
-        return
-    row_id, digest = connection.execute(
-        "SELECT id, digest FROM observations WHERE path = ? ORDER BY id LIMIT 1 OFFSET 1", (path,)
-    ).fetchone()
-    connection.execute("DELETE FROM observations WHERE id = ?", (row_id,))
-    connection.execute(
-        "DELETE FROM texts WHERE digest = ? AND NOT EXISTS (SELECT 1 FROM observations WHERE digest = ?)",
-        (digest, digest),
-    )
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines that are left; one that is too long has no end."""
+    while line := file.readline(_LONGEST_LINE):
+        yield line
+        while len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+            line = file.readline(_LONGEST_LINE)
+
+
+def _read_head(path: Path, line: bytes) -> str:
+    try:
+        header = read_object(line)
+        version, workspace = header["agentwatch_recording"], header.get("workspace")
+    except (ValueError, KeyError) as error:
+        make = "make one with `agentwatch log --export FILE`"
+        raise UsageError(f"{path}:1: no recording of agentwatch; {make}") from error
+    if version != VERSION:
+        raise UsageError(f"{path}:1: a recording of another version ({version!r}); update agentwatch to replay it")
+    return workspace if isinstance(workspace, str) and workspace else "recording"
+
+
+def _read_event(line: bytes, seq: int) -> tuple[Recorded, dict[str, str]]:
+    """One observation and its texts by their digests. Raises ValueError with the reason."""
+    if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+        raise ValueError(f"longer than {_LONGEST_LINE // 1024 // 1024} MiB")
+    fields = read_object(line)
+    at, path, digest, text = fields.get("at"), fields.get("path"), fields.get("digest", ""), fields.get("text")
+    if not is_time(at):
+        raise ValueError("`at` is no time in seconds since 1970")
+    if not isinstance(path, str) or not path:
+        raise ValueError("`path` is no path of a file")
+    at = float(at)
+    if "run" in fields:
+        texts = fields.get("texts")
+        texts = texts if isinstance(texts, dict) else {}
+        texts = {key: text for key, text in texts.items() if isinstance(text, str)}
+        return Ran(seq, at, path, run_of(fields["run"])), texts
+    if "request" in fields:
+        return Requested(seq, at, path, read_request(fields["request"])), {}
+    if digest is None:
+        return Gone(seq, at, path), {}
+    if not isinstance(digest, str) or not _DIGEST.match(digest):
+        raise ValueError("`digest` is neither null nor a sha256 in hex")
+    text = text if isinstance(text, str) else None
+    reading = read_version(path, text, fields.get("outline"))
+    if reading is None:
+        raise ValueError("neither `text` nor `outline` is that of a document")
+    seen = Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
+    return seen, {} if text is None else {digest: text}

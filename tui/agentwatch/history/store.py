@@ -1,341 +1,429 @@
-"""The history of a workspace: what was observed is recorded in a worker thread, and read at the next start.
+"""Every handoff and return ever observed: it outlives rewrites, deletes and restarts.
 
-`record` acknowledges a batch once it is committed and on disk. Whatever happens to the file, nothing here raises: what
-went wrong is in `notice`, one sentence for the operator, and agentwatch goes on with what it can have.
+A start is a replay: what was recorded comes first, with negative `seq`; then the source reads only what has changed
+since. Sessions are not copied, for that would put private transcripts into a second place.
 """
 
 from __future__ import annotations
 
+import json
+import secrets
 import sqlite3
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count, takewhile
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+from agentwatch.background import let_others_work
+from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.events import Event, Gone, Requested, Seen
-from agentwatch.history.database import Database, UnusableError, is_damage, open_database, transaction
-from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
-from agentwatch.history.read_only import Snapshot, open_snapshot
-from agentwatch.history.recording import Note, Recorder
-from agentwatch.history.room import superseded
-from agentwatch.history.shapes import parsed, request_of
+from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.request import Request
+from agentwatch.delegation.task import Task
+from agentwatch.delegation.tree import Tree
+from agentwatch.history.database import (
+    SCHEMA_VERSION,
+    Database,
+    UnusableError,
+    select,
+    set_watched,
+    version_of,
+)
+from agentwatch.history.errors_file import Failure, append, failures
+from agentwatch.history.recording import (
+    contracts_version,
+    dump_request,
+    outline_of,
+    pack,
+    read_object,
+    read_outline,
+    read_request,
+    read_version,
+    unpack,
+)
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import fingerprint_of, numbers_in
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Compressed texts that are kept: some fifty thousand returns."""
+MOST_REQUESTS: Final = 1_000
+"""What was asked before them is forgotten."""
 
 _WAITING: Final = 10_000
-"""Observations kept in memory while the disk refuses them; the oldest go first."""
-
-_UNSAVED: Final = "the last attempts are not saved yet"
+"""Events kept in memory while the disk refuses them; the oldest go first."""
 _PAGE: Final = 500
-_FILES: Final = "SELECT path, digest, mtime_ns, ctime_ns, size, inode FROM files WHERE contracts = ?"
-_HELD: Final = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
+"""Rows read at once: nobody can write meanwhile."""
+_LAST: Final = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
-"""What each file held when it was last seen, and whether it has been there since."""
+"""For each file the digest it held when it was last seen, since when, and whether it has been there since."""
 
-_ATTEMPTS: Final = 3
-
-
-class _Row(NamedTuple):
-    """One row as it was recorded. `content` is None where the file was gone."""
-
-    at: float
-    path: str
-    digest: str | None
-    content: Content | None
+T = TypeVar("T")
 
 
-class History:
-    """What was ever observed of one workspace. Any thread may call it."""
+class History(Database):
+    """The observations of a workspace in its state directory. Any thread may call it. All of it blocks, and nothing
+    raises: what went wrong is in `notice`."""
 
-    def __init__(
-        self, workspace: Path, directory: Path | None = None, *, limit: int = LIMIT_BYTES, read_only: bool = False
-    ) -> None:
-        """`directory` is the state directory, by default that of the workspace; `limit` is in bytes of compressed
-        texts. With `read_only`, nothing at all is written."""
-        self._directory = directory or state_directory(workspace)
-        self._limit = limit
-        self._read_only = read_only
-        self._source: Database | Snapshot | None = None
-        self._recorder = Recorder()
-        self._waiting: deque[Note] = deque(maxlen=_WAITING)
-        self._ended: dict[str, Requested] = {}
-        """The requests that wait to be recorded."""
-        self._bytes = 0
-        self._shrink_above = limit
-        self._set_aside: str | None = None
-        self._trouble: str | None = None
-        self._full: str | None = None
-        self._closed = False
-        self._damage: tuple[tuple[int, int], str] | None = None
-        """Which file was found damaged while it was in use, and how."""
-        # The screen reads texts while the worker waits for the disk: never one lock for both.
-        self._writing = threading.RLock()
-        self._reading = threading.RLock()
-
-    @classmethod
-    def open(cls, workspace: Path, directory: Path | None = None, *, limit: int = LIMIT_BYTES) -> History:
-        """Open the history of a workspace, made where there is none."""
-        history = cls(workspace, directory, limit=limit)
-        history.begin()
-        return history
-
-    @classmethod
-    def open_read_only(cls, workspace: Path, directory: Path | None = None) -> History:
-        """The history for reading, nothing at all is written; empty where there is none."""
-        history = cls(workspace, directory, read_only=True)
-        history.begin()
-        return history
-
-    def begin(self) -> None:
-        """Open the file. Reads it through once: call it in a worker thread."""
-        if self._read_only:
-            self._open_snapshot()
-            return
-        with self._writing:
-            self._open()
+    def __init__(self, directory: Path, *, limit: int = LIMIT_BYTES) -> None:
+        """`limit` is in bytes of compressed texts."""
+        super().__init__(directory)
+        self._limit = self._shrink_above = limit
+        self._run: Final = secrets.token_hex(8)
+        self._ordinals = count(1)
+        self._start = 0
+        """The last row from before."""
+        self._current: dict[str, int] = {}
+        """The row of each file that is current for this process."""
+        self._size = 0
+        self._waiting: deque[tuple[Event, bytes | None]] = deque(maxlen=_WAITING)
+        """Events with their packed texts."""
+        self._problem = self._full = ""
+        self._writing = threading.Lock()
 
     @property
     def notice(self) -> str | None:
         """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
-        return self._trouble or self._set_aside or self._full
+        return self._problem or self.set_aside or self._full or None
 
-    @property
-    def waiting(self) -> int:
-        """Observations that are not on disk yet because the last `record` failed."""
-        return len(self._waiting)
+    def begin(self) -> None:
+        """Open the file for writing; it is made where there is none. Reads it through once."""
+        with self._writing:
+            try:
+                self.open()
+            except UnusableError as error:
+                self._problem = f"attempts are remembered only until agentwatch ends: {error}"
+
+    def check(self) -> None:
+        """Read the file through for its damage. Nothing is written."""
+        self._read(self.examine, 0)
+
+    def open(self) -> None:
+        """As `Database.open`. What is in it now is what came before."""
+        super().open()
+        self._current = {}
+        self._start, self._size = self._read(_measure, (0, 0))
 
     def record(self, events: Sequence[Event], text_of: Callable[[str], str | None]) -> bool:
-        """Record observations in their order, in one transaction. True: they are on disk.
+        """Record what these say of files and of requests that have ended, in one transaction. True: it is on disk.
 
-        `text_of` gives the text of a digest. What could not be written is tried again with the next call, an empty one
-        as well; `notice` says why.
+        `text_of` gives the text of a digest. What could not be written is tried again with the next call.
         """
-        if self._read_only:
-            raise RuntimeError("this history was opened for reading only")
         with self._writing:
-            self._waiting.extend(self._recorder.notes(events, text_of))
-            self._ended |= {one.path: one for one in events if isinstance(one, Requested)}
-            if not self._waiting and not self._ended and self._damage is None:
+            for event in events:
+                if isinstance(event, Seen | Gone | Requested):
+                    text = text_of(event.digest) if isinstance(event, Seen) else None
+                    self._waiting.append((event, None if text is None else pack(text)))
+            if not self._waiting and self.damage is None:
                 return True
-            if not self._commit():
+            try:
+                self._current = self.write(self._append)
+            except UnusableError as error:
+                self._problem = f"the last attempts are not saved yet: {error}"
                 return False
             self._waiting.clear()
-            self._ended.clear()
-            if self._bytes > self._shrink_above:
-                self._shrink()
+            self._problem = ""
             return True
 
     def events(self) -> list[Event]:
         """Everything as it was recorded, files that were gone too, and the requests that have ended."""
-        rows = self._rows()
-        events = (
-            Gone(seq, row.at, row.path) if row.digest is None else _seen(row, seq)
-            for seq, row in enumerate(rows, start=-len(rows))
-        )
-        return [*(event for event in events if event is not None), *self._requests()]
+        return self._read(lambda connection: [*_versions(connection), *_requests(connection)], [])
 
     def text(self, digest: str) -> str | None:
         """The text of a version, None where it is not kept (any more)."""
-        rows = self._query("SELECT packed FROM texts WHERE digest = ?", (digest,))
-        return unpack(rows[0][0]) if rows else None
+        return self._read(lambda connection: _text(connection, digest), None)
 
     def files(self) -> dict[str, KnownFile]:
         """The files that were there when agentwatch ended, and what tells whether they have changed since; of those
         that were gone, what they held."""
-        rows = self._query(_FILES, (contracts_version(),))
-        index = {
-            path: (fingerprint_of(*numbers), digest)
-            for path, digest, *numbers in rows
-            if all(isinstance(number, int) for number in numbers)
-        }
-        files = {path: KnownFile(fingerprint, digest="") for path, (fingerprint, digest) in index.items() if not digest}
-        for path, digest, at, is_there in self._query(_HELD, ()):
-            if digest and isinstance(digest, str):
-                fingerprint, indexed = index.get(path, (None, None))
-                known = fingerprint if indexed == digest and is_there else None
-                since = at if isinstance(at, float) else None
-                written = None if known is None else numbers_in(known)[0]
-                shown = digest if is_there else None
-                files[path] = KnownFile(known, digest=digest, shown=shown, at=since, written_ns=written)
-        return files
+        return self._read(_files, {})
 
-    def keep_files(self, files: Mapping[str, KnownFile]) -> None:
-        """Remember the files for the next start, in place of those from before. Nothing is told if that fails: it
-        costs time at the next start, and no more."""
-        with self._writing:
-            if isinstance(self._source, Database) and self._damage is None:
-                with suppress(sqlite3.Error):
-                    self._recorder.index(self._source.writer, files)
+    def watched_at(self) -> float | None:
+        """When the workspace was last watched, in seconds since the epoch; None where it never was."""
 
-    def close(self) -> None:
-        """Give the file back. Nothing is recorded or read afterwards."""
-        with self._writing, self._reading:
-            self._closed = True
-            self._let_go()
+        def read(connection: sqlite3.Connection) -> float | None:
+            # Of older versions the file's own time says it.
+            is_old = version_of(connection) < SCHEMA_VERSION
+            times = [(self.path.stat().st_mtime,)] if is_old else select(connection, "SELECT at FROM times")
+            return next((at for (at,) in times), None)
 
-    def _let_go(self) -> bool:
-        """Give the file back. Returns whether it may be opened again."""
-        if self._source is not None:
-            self._source.close()
-            self._source = None
-        return not self._closed
+        return self._read(read, None)
 
-    def _open(self) -> None:
-        """Open, or open again after damage; what cannot be opened is told in `notice`."""
-        with self._reading:
-            if not self._let_go():
-                return
-            damage, self._damage = self._damage, None
-            try:
-                database = open_database(self._directory, damage)
-                try:
-                    self._recorder.begin(database.writer)
-                    self._bytes = _bytes(database.writer)
-                except sqlite3.Error as error:
-                    database.close()
-                    raise UnusableError(f"{database.path}: {error}") from error
-            except UnusableError as error:
-                self._trouble = f"attempts are remembered only until agentwatch ends: {error}"
-                return
-            self._source = database
-            self._set_aside = database.notice or self._set_aside
-            self._trouble = None
+    def record_files(self, files: Mapping[str, KnownFile]) -> None:
+        """Remember the files for the next start, in place of those from before. If that fails it costs time at the next
+        start, and no more."""
+        rows = [
+            (path, *numbers_in(file.fingerprint), file.shown or "", contracts_version())
+            for path, file in files.items()
+            # What changed so shortly before it was read may change again without a trace in its times.
+            if file.fingerprint is not None and not file.racy and not file.incomplete and file.due is None
+            # A file that could not be read is looked at again.
+            if file.shown is None or isinstance(file.shown, str)
+        ]
 
-    def _open_snapshot(self) -> None:
-        with self._reading:
-            if not self._let_go():
-                return
-            try:
-                self._source = open_snapshot(self._directory)
-            except UnusableError as error:
-                self._trouble = str(error)
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM files")
+            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            set_watched(connection, time.time())
 
-    def _commit(self) -> bool:
-        for _ in range(_ATTEMPTS):
-            if not isinstance(self._source, Database) or self._damage is not None:
-                self._open()
-            database = self._source
-            if not isinstance(database, Database):
-                return False
-            try:
-                added = self._recorder.write(database.writer, self._waiting, self._ended.values())
-            except sqlite3.Error as error:
-                if is_damage(error):
-                    self._damage = database.identity, str(error)
-                    self._open()
-                    continue
-                self._trouble = f"{_UNSAVED}: {database.path}: {error}; free space or permissions"
-                return False
-            if database.is_in_place:
-                self._bytes += added
-                self._trouble = None
-                return True
-            # Set aside by another agentwatch, or removed: what was just written is not where it will be looked for.
-            self._open()
-        self._trouble = f"{_UNSAVED}: {self._directory} is damaged again and again; check the disk"
-        return False
+        with self._writing, suppress(UnusableError):
+            self.write(write)
 
-    def _shrink(self) -> None:
-        """Drop texts of superseded versions. Some room is left, so that this happens rarely."""
-        database = self._source
-        if not isinstance(database, Database):
-            return
-        versions = [seen for row in self._rows() if (seen := _seen(row, 0)) is not None]
+    def _read(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
         try:
-            sizes = dict(database.writer.execute("SELECT digest, length(packed) FROM texts"))
-            dropped = superseded(versions, sizes, self._limit - self._limit // 8)
-            with transaction(database.writer):
-                database.writer.executemany("DELETE FROM texts WHERE digest = ?", [(digest,) for digest in dropped])
-                # Without text and outline nothing is left to tell.
-                database.writer.execute(
-                    "DELETE FROM observations WHERE digest IS NOT NULL AND outline IS NULL"
-                    " AND digest NOT IN (SELECT digest FROM texts)"
-                )
-            self._bytes = _bytes(database.writer)
-        except sqlite3.Error:
-            # What was acknowledged is on disk; the next record meets the same error and tells it.
+            found = self.read(work)
+        except UnusableError as error:
+            self._problem = str(error)
+            return nothing
+        return nothing if found is None else found
+
+    def _append(self, connection: sqlite3.Connection) -> dict[str, int]:
+        """Write what waits. Returns the rows that are current then, by file."""
+        current = dict(self._current)
+        for event, packed in self._waiting:
+            if isinstance(event, Requested):
+                if event.request is not None:
+                    row = event.path, event.at, pack(json.dumps(dump_request(event.request)))
+                    connection.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, ?)", row)
+            elif isinstance(event, Seen | Gone):
+                self._append_version(connection, event, packed, current)
+        connection.execute(
+            "DELETE FROM requests WHERE request_id NOT IN (SELECT request_id FROM requests ORDER BY at DESC LIMIT ?)",
+            (MOST_REQUESTS,),
+        )
+        set_watched(connection, time.time())
+        if self._size > self._shrink_above:
+            self._shrink(connection)
+        return current
+
+    def _append_version(
+        self,
+        connection: sqlite3.Connection,
+        event: Seen | Gone,
+        packed: bytes | None,
+        current: dict[str, int],
+    ) -> None:
+        path, digest = event.path, event.digest if isinstance(event, Seen) else None
+        known = "SELECT id, digest, at FROM observations WHERE path = ? AND id <= ? ORDER BY id DESC LIMIT 1"
+        row = connection.execute(known, (path, current.get(path, self._start))).fetchone()
+        row_id, before, at = row or (0, None, None)
+        # The same return written later may be that of another attempt.
+        is_later = isinstance(event, Seen) and isinstance(event.document, Return) and at is not None and event.at > at
+        if digest == before and not is_later:
             return
-        self._shrink_above = max(self._limit, self._bytes + self._limit // 8)
-        self._full = None
-        if self._bytes > self._limit:
-            size = f"{self._bytes / 1024 / 1024:.0f} MiB"
-            self._full = f"the history holds {size} of latest attempts, which are never dropped"
+        # Another process that watches the workspace says the same: its row is adopted.
+        same = connection.execute(
+            "SELECT id FROM observations WHERE path = ? AND id > ? AND run <> ? AND digest IS ?"
+            " AND (digest IS NULL OR at = ?) ORDER BY id LIMIT 1",
+            (path, max(row_id, self._start), self._run, digest, event.at),
+        ).fetchone()
+        if same is not None:
+            current[path] = same[0]
+            return
+        outline = outline_of(event) if isinstance(event, Seen) else None
+        added = connection.execute(
+            "INSERT INTO observations (run, ordinal, at, path, digest, outline) VALUES (?, ?, ?, ?, ?, ?)",
+            (self._run, next(self._ordinals), event.at, path, digest, outline),
+        )
+        current[path] = added.lastrowid or 0
+        # As many rows of one file as the tree remembers: the first, which says when it began, and the last ones.
+        rows = select(connection, "SELECT id FROM observations WHERE path = ? ORDER BY id", path)
+        connection.executemany("DELETE FROM observations WHERE id = ?", rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)])
+        if packed is not None:
+            self._size += len(packed)
+            connection.execute("INSERT OR IGNORE INTO texts (digest, packed) VALUES (?, ?)", (digest, packed))
 
-    def _rows(self) -> list[_Row]:
-        """Everything that can be read, each version read again by today's contracts."""
-        for _ in range(_ATTEMPTS):
-            rows = [
-                _Row(at, path, digest, self._content(path, digest, outline))
-                for at, path, digest, outline in self._pages()
-                if isinstance(at, float) and isinstance(path, str) and isinstance(digest, str | None)
-            ]
-            with self._reading:
-                if not (isinstance(self._source, Snapshot) and self._source.is_torn):
-                    break
-                self._open_snapshot()
-        return rows
+    def _shrink(self, connection: sqlite3.Connection) -> None:
+        """Drop texts, the oldest first, but for the last one of each file. Some room is left: this happens rarely."""
+        _, self._size = _measure(connection)
+        last = {digest for _, digest, _, _ in connection.execute(_LAST)}
+        oldest_first = select(
+            connection,
+            "SELECT digest, length(packed), max(observations.id) AS last FROM texts"
+            " LEFT JOIN observations USING (digest) GROUP BY digest ORDER BY last",
+        )
+        for digest, size, _ in oldest_first:
+            if self._size <= self._limit * 7 // 8:
+                break
+            if digest not in last:
+                connection.execute("DELETE FROM texts WHERE digest = ?", (digest,))
+                self._size -= size
+        is_full = self._size > self._limit
+        held = f"the history holds {self._size / 1024 / 1024:.0f} MiB of latest attempts, which are never dropped"
+        self._full = held if is_full else ""
+        self._shrink_above = max(self._limit, self._size + self._limit // 8)
 
-    def _requests(self) -> Iterator[Requested]:
-        for request_id, at, packed in self._query("SELECT request_id, at, packed FROM requests ORDER BY at", ()):
-            with suppress(ValueError):
-                request = request_of(parsed(unpack(packed) or ""))
-                if request.request_id == request_id and isinstance(at, float):
-                    yield Requested(-1, at, request_id, request)
 
-    def _content(self, path: str, digest: str | None, outline: object) -> Content | None:
-        """A version again: as it was judged then, where today's contracts are the same, else from its text."""
-        if digest is None:
-            return None
-        written = outline if isinstance(outline, str) else None
-        return current(written) or content_of(path, self.text(digest), written)
+def _measure(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The last row, and the bytes of all texts."""
+    measure = "SELECT (SELECT coalesce(max(id), 0) FROM observations), coalesce(sum(length(packed)), 0) FROM texts"
+    return next(((last, size) for last, size in select(connection, measure)), (0, 0))
 
-    def _pages(self) -> Iterator[tuple[Any, ...]]:
-        after = 0
-        while True:
-            page = self._query(
-                # The texts are looked up, though not read, so that damage of their index is found now.
-                "SELECT observations.id, at, path, digest, outline, texts.id"
-                " FROM observations LEFT JOIN texts USING (digest)"
-                " WHERE observations.id > ? ORDER BY observations.id LIMIT ?",
-                (after, _PAGE),
+
+def _text(connection: sqlite3.Connection, digest: str) -> str | None:
+    rows = select(connection, "SELECT packed FROM texts WHERE digest = ?", digest)
+    return unpack(rows[0][0]) if rows else None
+
+
+def _versions(connection: sqlite3.Connection) -> Iterator[Seen | Gone]:
+    """The versions that can be read, as today's contracts have them."""
+    last, _ = _measure(connection)
+    after = 0
+    page = "SELECT id, at, path, digest, outline FROM observations WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+    while rows := select(connection, page, after, last, _PAGE):
+        after = rows[-1][0]
+        for row_id, at, path, digest, outline in rows:
+            if not (isinstance(at, float) and isinstance(path, str)):
+                continue
+            seq = row_id - last - 1
+            if digest is None:
+                yield Gone(seq, at, path)
+            elif isinstance(digest, str):
+                reading = read_outline(outline, current=True)
+                reading = reading or read_version(path, _text(connection, digest), outline)
+                if reading is not None:
+                    yield Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
+
+
+def _requests(connection: sqlite3.Connection) -> Iterator[Requested]:
+    for request_id, at, packed in select(connection, "SELECT request_id, at, packed FROM requests ORDER BY at"):
+        with suppress(ValueError):
+            request = read_request(read_object(unpack(packed) or ""))
+            if request.request_id == request_id and isinstance(at, float):
+                yield Requested(-1, at, request_id, request)
+
+
+def _files(connection: sqlite3.Connection) -> dict[str, KnownFile]:
+    index = {
+        path: (fingerprint_of(*numbers), digest)
+        for path, digest, *numbers in select(
+            connection,
+            "SELECT path, digest, mtime_ns, ctime_ns, size, inode FROM files WHERE contracts = ?",
+            contracts_version(),
+        )
+        if all(isinstance(number, int) for number in numbers)
+    }
+    files = {path: KnownFile(known, digest="") for path, (known, digest) in index.items() if not digest}
+    for path, digest, at, is_there in select(connection, _LAST):
+        if digest and isinstance(digest, str):
+            fingerprint, indexed = index.get(path, (None, None))
+            known = fingerprint if indexed == digest and is_there else None
+            files[path] = KnownFile(
+                known,
+                digest=digest,
+                shown=digest if is_there else None,
+                at=at if isinstance(at, float) else None,
+                written_ns=None if known is None else numbers_in(known)[0],
             )
-            yield from (row[1:5] for row in page)
-            if len(page) < _PAGE:
-                return
-            after = page[-1][0]
-
-    def _query(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        """The rows of a query; none where the history cannot be read."""
-        with self._reading:
-            source = self._source
-            if source is None:
-                return []
-            connection = source.reader if isinstance(source, Database) else source.connection
-            try:
-                return connection.execute(statement, values).fetchall()
-            except sqlite3.Error as error:
-                if isinstance(source, Snapshot) and str(error).startswith("no such"):
-                    # An older agentwatch wrote it, which did not keep that.
-                    return []
-                if isinstance(source, Database) and is_damage(error):
-                    # The next record, in the worker, sets it aside.
-                    self._damage = source.identity, str(error)
-                self._trouble = f"the history cannot be read: {source.path}: {error}"
-                return []
+    return files
 
 
-def _seen(row: _Row, seq: int) -> Seen | None:
-    if row.digest is None or row.content is None:
-        return None
-    return Seen(seq, row.at, row.path, row.digest, *row.content)
+class Recalled(NamedTuple):
+    """What was known when agentwatch last ended: every event in its order, the files as they were then, and when."""
+
+    events: Sequence[Event] = ()
+    files: Mapping[str, KnownFile] = {}
+    notice: str | None = None
+    watched_at: float | None = None
 
 
-def _bytes(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT total(length(packed)) FROM texts").fetchone()[0])
+def recall(workspace: Path) -> Recalled:
+    """The history of a workspace, for those who look once. Blocks, and writes nothing."""
+    history = History(state_directory(workspace))
+    history.check()
+    return Recalled(history.events(), history.files(), history.notice, history.watched_at())
+
+
+def recall_text(workspace: Path, digest: str) -> str | None:
+    """The text of a version that lies on the disk no more, None where it is not kept. Blocks, and writes nothing."""
+    return History(state_directory(workspace)).text(digest)
+
+
+class HistoryWorker:
+    """Records a workspace while it is watched, in a thread of its own, from `start` to `stop`.
+
+    `text_of` gives the text of a digest, None where it is lost; any thread may call it. With `read_only`, nothing is
+    written into the workspace: the history is the user's, but errors.json lies there.
+    """
+
+    def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
+        self._workspace, self._text_of, self._read_only = workspace, text_of, read_only
+        self._history = History(state_directory(workspace))
+        self.text: Final = self._history.text
+        """A text that was recorded, None where it is not (any more). Any thread may call it."""
+        self._ended: dict[str, Request | None] = {}
+        """The requests that are recorded, or soon will be."""
+        self._unrecorded: deque[Event] = deque()
+        self._reported: set[tuple[str, str]] = set()
+        self._problem: str | None = None
+        self._recalled: Future[Recalled] | None = None
+        self._stopped = False
+        # One thread, so that everything is recorded in its order.
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="agentwatch-history")
+
+    @property
+    def notice(self) -> str | None:
+        """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
+        return self._history.notice or self._problem
+
+    def start(self, tree: Tree) -> Future[Recalled]:
+        """Open the history, soon, and have the tree apply it; nobody else looks at that meanwhile."""
+        self._recalled = self._worker.submit(self._open, tree)
+        return self._recalled
+
+    def record_files(self, files: Mapping[str, KnownFile]) -> None:
+        """Remember the files as they are now for the next start."""
+        self._worker.submit(self._history.record_files, files)
+
+    def record(self, events: Sequence[Event]) -> None:
+        """Record these, in the order of the calls. What comes after the end is read again at the next start."""
+        self._unrecorded.extend(events)
+        with suppress(RuntimeError):
+            self._worker.submit(self._record)
+
+    def record_requests(self, requests: Iterable[Request], now: float) -> None:
+        """Record those of these that have ended, as they stand `now`."""
+        ended = {one.request_id: one.remembered for one in requests if not one.is_open}
+        if new := [one for name, one in ended.items() if self._ended.get(name) != one]:
+            self._ended |= ended
+            self.record([Requested(0, one.ended_at or now, one.request_id, one) for one in new])
+
+    def report(self, tasks: Iterable[Task]) -> None:
+        """Append the returns of these tasks that break their contract to errors.json, each once."""
+        if self._read_only:
+            return
+        found = [one for task in tasks for one in failures(task)]
+        if new := [one for one in found if (one.task_id, one.digest) not in self._reported]:
+            self._reported |= {(one.task_id, one.digest) for one in new}
+            self._worker.submit(self._report, new)
+
+    def stop(self) -> None:
+        """Record what was given. Blocks, but for a history that is still being opened, which another process may keep
+        from it."""
+        self._stopped = True
+        self._worker.shutdown(wait=self._recalled is None or self._recalled.done())
+
+    def _open(self, tree: Tree) -> Recalled:
+        history = self._history
+        history.begin()
+        events, watched_at = history.events(), history.watched_at()
+        self._ended = {one.path: one.request for one in events if isinstance(one, Requested)}
+        # Who leaves meanwhile does not wait for it.
+        tree.apply(*takewhile(lambda _: not self._stopped, events))
+        return Recalled(events, history.files(), history.notice, watched_at)
+
+    def _record(self) -> None:
+        # Nobody waits for it. What came while the last was written is written together.
+        if self._unrecorded:
+            let_others_work()
+        given = [self._unrecorded.popleft() for _ in range(min(len(self._unrecorded), _WAITING))]
+        self._history.record(given, self._text_of)
+
+    def _report(self, new: Sequence[Failure]) -> None:
+        self._problem = append(self._workspace, new)

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from agentwatch.programs import resolve_command
 from agentwatch.remote.address import Address
 from agentwatch.remote.link import Change, Link, LinkState, Pauses, Take
 from agentwatch.remote.stdio import CutError, Writer, messages
+from agentwatch.text import clean
 
 _OPTIONS: Final = (
     "-T",
@@ -35,6 +37,8 @@ _STOP_SECONDS: Final = 0.3
 _NOT_FOUND: Final = 127
 _SSH_FAILED: Final = 255
 _WRONG_USAGE: Final = 2
+_LONGEST: Final = 300
+"""Characters of a reason that come from there."""
 _NO_NEWS: Final = ("Warning: Permanently added", "Connection to ", "Killed by signal", "Pseudo-terminal")
 """How lines of ssh begin that are no reason."""
 
@@ -90,7 +94,7 @@ class SshLink(Link):
         pipe = subprocess.PIPE
         try:
             process = subprocess.Popen(  # noqa: S603  a list, and no shell here
-                self._command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+                resolve_command(self._command), stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )
         except OSError as error:
             words = f"{self._command[0]} cannot be started here ({error.strerror}): install OpenSSH"
@@ -166,9 +170,9 @@ def command(address: Address, words: Sequence[str], program: Sequence[str] = ("s
 
 
 def reason(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
-    """Why a connection has ended, and what to do, in a sentence. It quotes foreign text."""
+    """Why a connection has ended, and what to do, in a sentence; foreign text in it is short and safe."""
     said = [line for line in lines if line and not line.startswith(_NO_NEWS)]
-    last, all_said = (said[-1] if said else ""), " ".join(said)
+    last, all_said = clean(said[-1] if said else "", _LONGEST), " ".join(said)
     if code == _NOT_FOUND or "agentwatch: not found" in last:
         install = "`pipx install .` in a clone of it there"
         return f"agentwatch is not installed on {target}, or not where ssh finds it: {install}"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
-from agentwatch.history.export import write_new
-from agentwatch.history.log import StateChange, changes
+from agentwatch.history.log import StateChange, state_changes, story
+from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
-from agentwatch.history.story import story
 from agentwatch.monitor import Monitor
 from agentwatch.place import is_there, state_directory
 from agentwatch.report.account import Account, DecisionLine, Elsewhere, StatementLine, account_of
@@ -37,8 +35,7 @@ class Reported(NamedTuple):
 
 def past_of(workspace: Path) -> Sequence[Event]:
     """What the history of a workspace of this machine tells. Blocks."""
-    with closing(History.open_read_only(workspace)) as history:
-        return history.events()
+    return History(state_directory(workspace)).events()
 
 
 def write_report(reported: Sequence[Reported], format_: str | None, output: str | None, *, now: float) -> int:
@@ -127,5 +124,5 @@ def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
     files = [one for one in reported.past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs, *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
-    told_changes = changes(story(told, now), DelegationTree(rules, remembers=True))
+    told_changes = state_changes(story(told, now), Tree(rules, remembers=True))
     return tuple(one for one in told_changes if one.task_id not in tree.left_out)

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff, Outcome, Return
-from agentwatch.delegation.attempt import Attempt
+from agentwatch.delegation.attempts import handed_back, handed_over
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.delegation.runs import handed_back, handed_over, task_of
-from agentwatch.delegation.standing import state_of
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.states import state_of
+from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.entries import cut_short
 from agentwatch.sources.claude_code.entries import handed_back as words_handed_back
@@ -146,7 +145,7 @@ def _child(
     ran = Ran(0, 0.0, agent_id, run)
     returned = handed_back(ran)
     digests: tuple[str | None, ...] = tuple(map(digest_of, spellings)) if returned is not None else (None,)
-    return Child(task_of(run), call.session_id, agent_id, ran, returned, digests)
+    return Child(run.task_id, call.session_id, agent_id, ran, returned, digests)
 
 
 def _message(text: str) -> Message:

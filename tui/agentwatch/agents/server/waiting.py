@@ -79,11 +79,14 @@ class Waiter:
         return await to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._threads)
 
     def _asked(self, task_id: str) -> _Asked:
+        asker = Asker(self._workspace, self._settings, "mcp")
         monitor = self._load(self._workspace, self._settings, inspects=False)
+        asker.tell(monitor.tree, task_id)
         asked = _Asked(question_about(monitor.tree, task_id, None), monitor.tree.tasks.get(task_id), monitor.problems)
         if asked.is_needless:
             # Whether it may go on depends on whether what it claims is true.
             tree = self._load(self._workspace, self._settings, inspects=True).tree
+            asker.tell(tree, task_id)
             asked = _Asked(question_about(tree, task_id, None), tree.tasks.get(task_id))
         return asked
 

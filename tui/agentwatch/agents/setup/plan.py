@@ -87,9 +87,11 @@ def _undone(text: str | None, backup: str | None, do: Edited, undo: Edited) -> s
     """The text of before: the very bytes where nobody else has changed it since, else without what is ours."""
     if text is None:
         return None
-    if backup is not None and do(backup) == text:
+    # What an older agentwatch had written is nothing of before.
+    is_before = backup is not None and undo(backup) == backup
+    if backup is not None and is_before and do(backup) == text:
         return backup
-    if backup is None and do("") == text:
+    if not is_before and do("") == text:
         # We made it.
         return None
     return undo(text)

@@ -19,7 +19,6 @@ from agentwatch.app.dialogs.forms import FORMS, AttemptForm, said
 from agentwatch.app.dialogs.frame import Dialog, Wanted
 from agentwatch.app.leaving import leave
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.widgets.cells import summary
 from agentwatch.app.widgets.details.blocks import Block
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions import policy
@@ -28,6 +27,7 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import OF_ATTEMPTS
 from agentwatch.text import clean, quoted
+from agentwatch.view.words import name_of
 
 
 class DecisionScreen(Dialog):
@@ -124,7 +124,7 @@ class DecisionScreen(Dialog):
         return await self.case.monitor.decide(self.case.subject, self.case.action, params, self.note.strip())
 
     def outcome(self, decided: DecisionMade) -> str:
-        task = quoted(summary(self.case.seen.title), 24)
+        task = quoted(name_of(self.case.seen), 24)
         done = "recorded" if decided.fresh else "the very same was recorded before"
         undelivered = decided.undelivered
         delivered = "delivered" if undelivered is None else f"not delivered: {clean(undelivered, 500)}"

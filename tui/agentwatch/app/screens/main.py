@@ -25,6 +25,7 @@ from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
+    from agentwatch.delegation.task import PlacedFinding
     from agentwatch.monitor import Monitor
 
 _WIDE: Final = 100
@@ -328,7 +329,10 @@ class MainScreen(FilteredScreen):
     def action_notices(self) -> None:
         from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
 
-        notices, said = self._monitor.tree.notices, self._monitor.said
-        if not notices and not said and self._monitor.health.mode == "starting":
-            said = [STILL_READING]
-        self.app.push_screen(NoticesScreen(notices, said))
+        def read() -> tuple[list[PlacedFinding], list[str]]:
+            notices, said = [*self._monitor.tree.notices], [*self._monitor.said]
+            if not notices and not said and self._monitor.health.mode == "starting":
+                said = [STILL_READING]
+            return notices, said
+
+        self.app.push_screen(NoticesScreen(read))

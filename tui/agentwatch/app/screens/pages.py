@@ -31,6 +31,11 @@ _KEYS: Final = 15
 """Cells of the column with the keys and the states."""
 _SHOWN: Final = 200
 """Files with a problem that are listed."""
+_REFRESH: Final = 0.5
+"""Seconds between two looks at the problems, while they are shown."""
+
+_Problems = tuple[Sequence[PlacedFinding], Sequence[str]]
+"""What is wrong with files, and what is to be said of agentwatch itself."""
 
 
 class PageScreen(ModalScreen[None]):
@@ -115,10 +120,19 @@ class PageScreen(ModalScreen[None]):
 
 
 class NoticesScreen(PageScreen):
-    """Each with what is wrong with it and what to do. `own` are sentences about what agentwatch itself keeps."""
+    """Each with what is wrong with it and what to do, as `read` has it now; then what agentwatch says of itself."""
 
-    def __init__(self, notices: Sequence[PlacedFinding], own: Sequence[str]) -> None:
-        super().__init__("Problems", lambda: _notices(notices, own))
+    def __init__(self, read: Callable[[], _Problems]) -> None:
+        super().__init__("Problems", lambda: _notices(*self._problems))
+        self._read, self._problems = read, read()
+
+    def on_mount(self) -> None:
+        self.set_interval(_REFRESH, self._refresh)
+
+    def _refresh(self) -> None:
+        if (problems := self._read()) != self._problems:
+            self._problems = problems
+            self._fill(self.size.width)
 
 
 def _notices(notices: Sequence[PlacedFinding], own: Sequence[str]) -> Iterator[Block]:

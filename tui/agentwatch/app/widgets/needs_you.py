@@ -18,10 +18,10 @@ from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
 from agentwatch.view.times import duration, lasts, stands_since
-from agentwatch.view.words import in_line, told_apart
+from agentwatch.view.words import in_line, name_of, told_apart
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 TALL: Final = 30
 """Lines of screen from which the strip may take more than one."""
@@ -54,7 +54,7 @@ class NeedsYou(LineWidget):
 
         task_id: str
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
         self._tree = tree
         self._clock = clock
@@ -219,12 +219,10 @@ class NeedsYou(LineWidget):
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
         """What these tasks are called in so many cells: several of one title each with the task that it is part of,
         those on other machines with their host, and of several workspaces with theirs."""
-        titles = [summary(task.called) for task in tasks]
+        titles = [name_of(task) for task in tasks]
         alike = [number for number, task in enumerate(tasks) if titles.count(titles[number]) > 1 and not task.parent_id]
         apart = dict(zip(alike, told_apart([tasks[number] for number in alike]), strict=True))
-        above = [
-            [summary(self._tree.tasks[one].called) for one in self._tree.ancestors(task.task_id)] for task in tasks
-        ]
+        above = [[name_of(self._tree.tasks[one]) for one in self._tree.ancestors(task.task_id)] for task in tasks]
         wholes = [(names[-1] if names else "", title) for names, title in zip(above, titles, strict=True)]
         called: list[str] = []
         for number, (task, names, title, whole) in enumerate(zip(tasks, above, titles, wholes, strict=True)):

@@ -34,11 +34,18 @@ from agentwatch.app.widgets.details.blocks import (
     text,
 )
 from agentwatch.app.widgets.details.view import READING, View
-from agentwatch.contracts.report import ContextEntry, Report, ReportMetadata
+from agentwatch.contracts.json_returns import (
+    ContextEntry,
+    MetaMetadata,
+    Report,
+    ReportMetadata,
+    ReturnError,
+    ReturnMeta,
+    ReturnMetadata,
+    SubagentReturn,
+)
 from agentwatch.contracts.return_format import ReturnFormat
-from agentwatch.contracts.return_meta import MetaMetadata, ReturnMeta
 from agentwatch.contracts.shapes import Return, Severity
-from agentwatch.contracts.subagent_return import ReturnError, ReturnMetadata, SubagentReturn
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Version
 from agentwatch.text import clean

@@ -9,7 +9,7 @@ from math import floor
 from typing import Final
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_sentence, shown, summary
+from agentwatch.app.widgets.cells import clip, clip_sentence, shown
 from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, apart, width_of
 from agentwatch.app.widgets.timeline import bars
 from agentwatch.app.widgets.timeline.chart import TimelineChart
@@ -20,7 +20,7 @@ from agentwatch.view import times
 from agentwatch.view.looks import look
 from agentwatch.view.requests import ended_words, standing_words
 from agentwatch.view.spans import Interval, Kind, Span
-from agentwatch.view.words import in_line
+from agentwatch.view.words import in_line, name_of
 
 _LEGEND: Final = (
     (bars.WORK, "work"),
@@ -107,7 +107,7 @@ class Reading(LineWidget):
         color = palette.states[face.color]
         head = [
             Part(f" {face.glyph} ", color),
-            Part(clip(summary(task.title), width // 3), palette.strong),
+            Part(clip(name_of(task), width // 3), palette.strong),
             Part(f"  {face.word}", color),
         ]
         # Where there is little room, what is asked goes before who asks it.

@@ -1,0 +1,57 @@
+"""Tasks on another machine: an ssh that only starts the command in another home stands in for it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+from tests.journeys.driver import DEADLINE, Screen, journey
+from tests.journeys.made import FAILED, handoff, returned
+
+SSH = f"""#!/bin/sh
+for command; do :; done
+export HOME="$HOME/there" XDG_STATE_HOME="$HOME/there/state" PATH="{Path(sys.executable).parent}:$PATH"
+mkdir -p "$HOME" && exec sh -c "$command"
+"""
+DONE = {"ok.handoff.json": handoff("shop.ok"), "ok.return.md": returned("SUCCESS", "shop.ok", more="")}
+FAR = {"~/bin/ssh": SSH} | {f"~/far/{name}": text for name, text in (FAILED | DONE).items()}
+
+
+async def run(*words: str | Path) -> tuple[int | None, str]:
+    """Run a command: how it ended, and what it printed."""
+    process = await asyncio.create_subprocess_exec(*words, stdout=PIPE)
+    end = asyncio.create_task(process.communicate())
+    if not (await asyncio.wait([end], timeout=DEADLINE))[0]:
+        process.kill()
+        raise AssertionError(f"did not end: {words}")
+    return process.returncode, end.result()[0].decode()
+
+
+async def wait(screen: Screen, task: str) -> tuple[int | None, str]:
+    """Wait for a decision as an agent on this machine does."""
+    far = f"ssh://build1{screen.home}/far"
+    return await run(sys.executable, "-m", "agentwatch", "wait", task, far, "--timeout", "90")
+
+
+@journey(FAR, "ssh://build1{home}/far")
+async def test_the_same_return_again_ends_the_second_attempt(screen: Screen) -> None:
+    await screen.shows("build1", "shop.api", "1 needs you", "retry? the child recommends it")
+    screen.write("../home/far/api.handoff.json", handoff(objective="Build half of it."))
+    await screen.hides("1 needs you")
+    screen.write("../home/far/api.return.md", returned())
+    await screen.shows("1 needs you")
+    await screen.until(lambda: "↻2/2" in screen.row("shop.api") and "failed" in screen.row("shop.api"))
+
+
+@journey(FAR, "ssh://build1{home}/far")
+async def test_who_waits_is_told_what_was_decided_there(screen: Screen) -> None:
+    await screen.shows("1 needs you")
+    assert (await wait(screen, "shop.ok"))[0] == 8
+    there = f"agentwatch decide shop.api {screen.home / 'far'} --retry --yes"
+    assert (await run(screen.home / "bin" / "ssh", "build1", there))[0] == 0
+    await screen.shows("retrying")
+    code, printed = await wait(screen, "shop.api")
+    assert (code, '"retry"' in printed) == (0, True)
+    await screen.shows("retry ◉ read")

@@ -1,0 +1,279 @@
+"""What was put aside and looked at: many writers, undo, an older file, and what cannot be written."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.delegation.events import Event, Looked, Noted
+from agentwatch.delegation.task import Aside, Put
+from agentwatch.history import NAME, OLD_NAME, database
+from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgements
+
+
+class Screen:
+    """Acknowledgements, and what they come to by what they emit."""
+
+    def __init__(self, state: Path | None, *, writes: bool = True) -> None:
+        self.at = 1_000_000.0
+        self.all = Acknowledgements(state, writes=writes, clock=self.clock)
+        self.asides: dict[str, Aside] = {}
+        self.looked_at: float | None = None
+        self.apply(self.all.begin())
+        self.all._emit = self.apply
+
+    def clock(self) -> float:
+        """A second later each time."""
+        self.at += 1.0
+        return self.at
+
+    def apply(self, events: Sequence[Event]) -> None:
+        for one in events:
+            if isinstance(one, Noted):
+                self.asides[one.path] = one.aside
+            elif isinstance(one, Looked):
+                self.looked_at = one.at
+
+    @property
+    def known(self) -> dict[str, Aside]:
+        self.apply(self.all.read_changes())
+        return {task_id: aside for task_id, aside in self.asides.items() if aside != Aside()}
+
+    def stop(self, **over: Put) -> None:
+        """Have its thread write what is to be written."""
+        self.all.mark_over(over)
+        self.all._stopped = False
+        self.all.start(self.apply)
+        self.all.stop()
+
+
+def known(state: Path) -> dict[str, Aside]:
+    """What a command reads."""
+    all_ = Acknowledgements(state)
+    return {one.path: one.aside for one in all_.read_changes() if isinstance(one, Noted) and one.aside != Aside()}
+
+
+def puts(state: Path) -> dict[str, Put]:
+    return {task_id: aside.put for task_id, aside in known(state).items() if aside.put is not None}
+
+
+def test_what_is_put_aside_is_known_everywhere_and_a_first_screen_says_since_when(tmp_path: Path) -> None:
+    state = tmp_path / "state" / "shop"
+    assert Acknowledgements(state).read_changes() == []
+    assert not state.exists()
+    screen, other = Screen(state), Screen(state)
+    assert (screen.all.is_kept, screen.looked_at is not None, screen.looked_at) == (True, True, other.looked_at)
+    screen.all.acknowledge({"a": "1 failed x", "b\udc80": "1 failed y"})
+    screen.all.snooze({"c": "1 blocked z"}, 2_000_000.0)
+    assert screen.known == other.known == known(state)
+    assert screen.known.keys() == {"a", "b\udc80", "c"}
+    put = screen.known["c"].put
+    assert put is not None
+    assert put == Put("1 blocked z", put.at, True, 2_000_000.0)
+
+
+def test_an_undo_takes_back_the_last_one_whoever_made_it(tmp_path: Path) -> None:
+    one, other = Screen(tmp_path), Screen(tmp_path)
+    assert one.all.undo() is None
+    one.all.acknowledge({"a": "m1"})
+    before = known(tmp_path)
+    other.all.snooze({"a": "m1", "b": "m2"}, None)
+    undone = one.all.undo()
+    assert undone is not None
+    assert (undone.did, undone.tasks) == ("snoozed", ["a", "b"])
+    assert one.known == known(tmp_path) == before
+    undone = other.all.undo()
+    assert undone is not None
+    assert (undone.did, undone.tasks) == ("acknowledged", ["a"])
+    assert (known(tmp_path), one.all.undo()) == ({}, None)
+
+
+tasks = st.frozensets(st.sampled_from("abcde"), min_size=1, max_size=4)
+whats = st.sampled_from(["acknowledge", "snooze", "seen", "undo", "look", "restart"])
+steps = st.lists(st.tuples(st.integers(0, 1), whats, tasks, st.sampled_from(["m1", "m2"])), max_size=20)
+
+
+@given(steps)
+def test_two_screens_come_to_the_same_and_an_undo_restores_exactly(
+    history: list[tuple[int, str, set[str], str]],
+) -> None:
+    with TemporaryDirectory() as directory:
+        state = Path(directory)
+        screens = [Screen(state), Screen(state)]
+        before: list[dict[str, Put]] = []
+        for who, what, names, mark in history:
+            screen, marks, now = screens[who], dict.fromkeys(names, mark), puts(state)
+            match what:
+                case "acknowledge":
+                    screen.all.acknowledge(marks)
+                    before.append(now)
+                case "snooze":
+                    screen.all.snooze(marks, 2e6)
+                    before.append(now)
+                case "seen":
+                    screen.all.mark_seen(marks)
+                    screen.stop()
+                case "undo":
+                    assert (screen.all.undo() is None) == (not before)
+                    assert puts(state) == (before.pop() if before else now)
+                case "restart":
+                    screens[who] = Screen(state)
+        assert screens[0].known == screens[1].known == known(state)
+
+
+def test_what_is_over_stays_over_and_what_is_put_aside_anew_does_not_end_with_it(tmp_path: Path) -> None:
+    screen = Screen(tmp_path)
+    screen.all.acknowledge({"a": "1 failed x", "b": "1 failed y", "c": "1 failed z"})
+    over = puts(tmp_path)
+    screen.all.acknowledge({"b": "1 failed y"})
+    screen.all.mark_seen({"c": "1 completed"})
+    screen.stop()
+    for _ in range(2):
+        screen.stop(**over)
+    found = known(tmp_path)
+    assert found["a"] == Aside(None, ""), "new, whatever it looks like"
+    assert found["b"].put is not None
+    assert found["c"] == Aside(None, "1 completed")
+    assert found == screen.known
+    screen.all.undo()
+    screen.all.undo()
+    assert puts(tmp_path) == {}
+
+
+def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_end(tmp_path: Path) -> None:
+    one, other = Screen(tmp_path), Screen(tmp_path)
+    other.all.start(other.apply)
+    one.all.acknowledge({"a": "m"})
+    end = time.monotonic() + 10.0
+    while "a" not in other.asides:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    for number in range(100):
+        other.all.mark_seen({f"t{number}": "m"})
+    other.all.stop()
+    assert len(known(tmp_path)) == 101
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_what_may_not_be_written_counts_here_only(tmp_path: Path, *, has_state: bool) -> None:
+    writer = Screen(tmp_path)
+    writer.all.acknowledge({"a": "m"})
+    screen = Screen(tmp_path if has_state else None, writes=False)
+    assert not screen.all.is_kept
+    screen.all.acknowledge({"b": "m"})
+    screen.all.snooze({"a": "n"}, None)
+    assert {name: one.put.mark for name, one in screen.known.items() if one.put} == {"a": "n", "b": "m"}
+    assert screen.all.undo() is not None
+    writer.all.acknowledge({"c": "m"})
+    assert screen.known.keys() == ({"a", "b", "c"} if has_state else {"b"})
+    assert known(tmp_path).keys() == {"a", "c"}
+
+
+def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_BUSY_SECONDS", 0.001)
+    screen = Screen(tmp_path)
+    with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(AcknowledgeError, match=r"nothing is put aside: .*; see to that, and try again"):
+            screen.all.acknowledge({"a": "m"})
+        screen.all.mark_seen({"b": "m"})
+        screen.all.start(screen.apply)
+        end = time.monotonic() + 10.0
+        while "nothing is put aside" not in (screen.all.notice or ""):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    screen.all.stop()
+    assert (known(tmp_path).keys(), screen.all.notice) == ({"b"}, None)
+
+
+def test_a_damaged_history_is_told_and_what_is_put_aside_then_begins_anew(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b"broken" * 1_000)
+    all_ = Acknowledgements(tmp_path)
+    assert all_.read_changes() == []
+    assert "cannot be read" in (all_.notice or "")
+    screen = Screen(tmp_path)
+    screen.all.acknowledge({"a": "m"})
+    assert "set aside as history.corrupt-1.db" in (screen.all.notice or "")
+    (tmp_path / NAME).unlink()
+    assert screen.known == {}
+    screen.all.acknowledge({"b": "m"})
+    assert Screen(tmp_path).looked_at == screen.looked_at
+
+
+OLD: list[object] = [
+    {"record": "began", "at": 5.0, "version": 1},
+    {"record": "acknowledge", "at": 6.0, "name": "n1", "tasks": {"a": "m1", "b\udc80": "m2"}},
+    {"record": "snooze", "at": 7.0, "name": "n2", "until": 9.5, "tasks": {"c": "m3"}},
+    {"record": "seen", "at": 8.0, "tasks": {"d": "m4"}},
+    [],
+    {"record": "snooze", "at": 1, "name": "n9", "until": "x", "tasks": {"a": "m"}},
+    {"record": "undo", "at": 9.0, "undoes": "n2"},
+    {"record": "over", "at": 9.5, "tasks": {"a": "m1"}},
+]
+
+
+def test_the_file_of_an_earlier_version_is_read_and_taken_over_once(tmp_path: Path) -> None:
+    text = "".join(f"{json.dumps(line)}\n" for line in OLD) + '{"record":"undo","at":3,"undo'
+    (tmp_path / OLD_NAME).write_text(text)
+    old = {"a": Aside(None, ""), "b\udc80": Aside(Put("m2", 6.0)), "d": Aside(None, "m4")}
+    assert known(tmp_path) == old
+    assert (tmp_path / OLD_NAME).read_text() == text
+    screen = Screen(tmp_path)
+    assert (screen.known, screen.looked_at) == (old, 5.0)
+    screen.all.acknowledge({"e": "m5"})
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", NAME, "put-aside.imported.jsonl"}
+    assert known(tmp_path).keys() == {*old, "e"}
+    for name in ("e", "a"):
+        undone = screen.all.undo()
+        assert undone is not None
+        assert undone.tasks[0] == name
+    assert (known(tmp_path), Screen(tmp_path).looked_at) == ({one: old[one] for one in "ad"}, 5.0)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from agentwatch.history.acknowledgements import Acknowledgements
+all_ = Acknowledgements(Path(sys.argv[1]))
+all_.begin()
+for number in range(int(sys.argv[3])):
+    all_.acknowledge({f"{sys.argv[2]}-{number}": "m"})
+    if number % 4 == 3:
+        all_.undo()
+"""
+
+
+@pytest.mark.slow
+def test_many_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+    def run(name: str) -> int:
+        return subprocess.run([sys.executable, "-c", WRITER, str(tmp_path), name, "40"], check=True).returncode
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, "abcd"))
+    assert len(known(tmp_path)) >= 120
+
+
+@pytest.mark.slow
+def test_a_killed_writer_harms_nothing(tmp_path: Path) -> None:
+    screen = Screen(tmp_path)
+    for number in range(10):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), f"w{number}", "4000"])
+        time.sleep(0.4 + number * 0.003)
+        writer.kill()
+        writer.wait()
+        screen.all.acknowledge({f"mine-{number}": "m"})
+    assert screen.all.notice is None
+    assert {f"mine-{number}" for number in range(10)} <= known(tmp_path).keys()
+    assert screen.known == known(tmp_path)

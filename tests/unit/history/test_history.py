@@ -1,0 +1,423 @@
+"""What is recorded comes back, in order, whatever happens to the files of the workspace and to the history itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.delegation.events import Event, Requested, Tick, Unreadable
+from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.tree import Tree
+from agentwatch.history import NAME, database, store
+from agentwatch.history.database import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+from agentwatch.history.recording import pack
+from agentwatch.history.store import History, HistoryWorker
+from tests.unit.delegation.asking import request
+from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in, tree_of
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def recorded(state: Path, *events: Event, workspace: Workspace | None = None) -> History:
+    history = opened(state)
+    assert history.record(events, (workspace or Workspace()).text_of), history.notice
+    return history
+
+
+def written(state: Path, count: int = 3) -> Workspace:
+    workspace = Workspace()
+    recorded(state, *[workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(count)])
+    return workspace
+
+
+def run_sql(state: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(state / NAME)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+def is_usable(history: History) -> bool:
+    """It records a version and gives it back."""
+    workspace = Workspace()
+    last = workspace.seen("after.json", meta("blocked", "sess_after"))
+    return history.record([last], workspace.text_of) and facts(seen_in(history))[-1] == ("after.json", last.digest)
+
+
+def test_versions_come_back_in_order_with_negative_seq_and_their_texts(state: Path) -> None:
+    workspace = Workspace()
+    finding = Finding("SRC006", Severity.WARNING, "not UTF-8", 3)
+    text = meta("implemented", summary="größer \u2028 \x1b[31m 漢字 \U0001f600" * 50)
+    seen = [
+        workspace.seen(META, meta("in_progress", "sess_1")),
+        workspace.seen("b.handoff.json", packet("b"), finding),
+        workspace.seen(META, text),
+        workspace.seen(META, meta("blocked", "sess_2")),
+    ]
+    history = recorded(state, *seen[:2], workspace=workspace)
+    assert history.record([*seen[2:], Tick(1, 5.0), Unreadable(2, 5.0, META, finding)], workspace.text_of)
+    assert seen_in(opened(state)) == [one._replace(seq=seq) for seq, one in enumerate(seen, -4)]
+    assert (history.text(seen[2].digest), history.text("0" * 64)) == (text, None)
+
+
+@pytest.mark.parametrize("has_texts", [True, False])
+def test_the_attempts_of_a_rewritten_file_survive_a_restart_without_their_texts_too(
+    state: Path, *, has_texts: bool
+) -> None:
+    workspace = Workspace()
+    events = [
+        workspace.seen(META, meta(status, session))
+        for session in ("sess_1", "sess_2", "sess_3")
+        for status in ("in_progress", "made_up_word")
+    ]
+    events.append(workspace.seen("a.handoff.json", packet("a", attempt=2)))
+    history = opened(state)
+    assert history.record([*events, workspace.gone(META)], workspace.text_of if has_texts else lambda _: None)
+
+    def attempts(tree: Tree) -> list[tuple[object, ...]]:
+        all_ = [one for task in tree.tasks.values() for one in task.attempts]
+        return [(one.number, one.state, one.session_id, one.started_at) for one in all_]
+
+    assert attempts(tree_of([*seen_in(history)])) == attempts(tree_of([*events]))
+
+
+def test_what_was_there_before_is_a_version_of_its_own_but_seen_again_is_none(state: Path) -> None:
+    workspace = Workspace()
+    texts = meta("partial"), meta("blocked"), meta("partial")
+    seen = [workspace.seen(META, text, at=at) for text, at in zip(texts, (1.0, 2.0, 1.0), strict=True)]
+    again = [workspace.gone("never.json"), *seen, workspace.gone(META), workspace.seen(META, meta("partial"))]
+    kinds = ["Seen", "Seen", "Seen", "Gone", "Seen"]
+    history = opened(state)
+    for one in again:
+        assert history.record([one], workspace.text_of)
+    for _ in range(2):
+        history = recorded(state, again[-1], workspace=workspace)
+    assert [type(one).__name__ for one in history.events()] == kinds
+    assert history.record([workspace.gone(META), workspace.gone(META)], workspace.text_of)
+    assert [type(one).__name__ for one in history.events()] == [*kinds, "Gone"]
+
+
+def test_two_processes_on_one_workspace_record_each_version_once(state: Path) -> None:
+    workspace = Workspace()
+    seen = [
+        workspace.seen(META, meta("in_progress")),
+        workspace.seen(META, meta("partial")),
+        workspace.gone(META),
+        workspace.seen(META, meta("in_progress", "sess_2")),
+        workspace.seen("a.handoff.json", packet("a")),
+    ]
+    one, other = opened(state), opened(state)
+    # The other one lags behind, then is ahead.
+    assert one.record(seen[:4], workspace.text_of)
+    assert other.record(seen, workspace.text_of)
+    assert one.record(seen[4:], workspace.text_of)
+    assert [type(event) for event in one.events()] == [type(event) for event in seen]
+    assert other.record([workspace.seen("b.handoff.json", packet("b"))], workspace.text_of)
+    assert one.record([workspace.seen("c.handoff.json", packet("c"))], workspace.text_of)
+    assert [version.path for version in seen_in(other)][-3:] == ["a.handoff.json", "b.handoff.json", "c.handoff.json"]
+
+
+def test_one_file_rewritten_without_end_keeps_its_first_and_its_last_versions(state: Path) -> None:
+    workspace = Workspace()
+    seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(MAX_VERSIONS + 20)]
+    stored = seen_in(recorded(state, *seen, workspace=workspace))
+    assert [version.digest for version in stored] == [seen[0].digest, *(one.digest for one in seen[21:])]
+
+
+def test_above_the_bound_the_oldest_texts_go_and_all_attempts_stay_counted(state: Path) -> None:
+    workspace = Workspace()
+    versions = [workspace.seen(META, meta("blocked", f"sess_{number}", "word " * number)) for number in range(60)]
+    waiting = workspace.seen("w/.return-meta.json", meta("blocked", "sess_w"))
+    history = opened(state, limit=3_000)
+    for seen in (waiting, *versions):
+        assert history.record([seen], workspace.text_of)
+    kept = [seen.digest for seen in versions if history.text(seen.digest) is not None]
+    assert kept == [seen.digest for seen in versions[-len(kept) :]]
+    assert 0 < len(kept) < 30
+    assert history.text(waiting.digest) is not None, "the last one of its file"
+    assert facts(seen_in(history)) == facts([waiting, *versions])
+    assert history.notice is None
+    many = [workspace.seen(f"{number}/.return-meta.json", meta("blocked", agent=f"a{number}")) for number in range(40)]
+    assert history.record(many, workspace.text_of)
+    assert all(history.text(one.digest) is not None for one in many)
+    assert "never dropped" in (history.notice or "")
+
+
+def test_only_the_user_may_read_what_is_kept(state: Path) -> None:
+    before = os.umask(0)
+    try:
+        written(state)
+        assert stat.S_IMODE(state.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(file.stat().st_mode) for file in state.iterdir()} == {0o600}
+    finally:
+        os.umask(before)
+
+
+def test_nothing_is_acknowledged_while_the_disk_refuses_and_all_is_written_later(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_BUSY_SECONDS", 0.001)
+    workspace = Workspace()
+    history = opened(state)
+    with closing(sqlite3.connect(state / NAME, isolation_level=None)) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        assert not history.record([workspace.seen(META, meta("in_progress"))], workspace.text_of)
+    assert "not saved" in (history.notice or "")
+    assert history.record([workspace.seen(META, meta("partial"))], lambda _: None)
+    assert (history.notice, len(seen_in(history))) == (None, 2)
+
+
+def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no directory")
+    history, workspace = opened(blocked / "state"), Workspace()
+    seen = workspace.seen(META, meta("partial"))
+    assert "remembered only until" in (history.notice or "")
+    assert not history.record([seen], workspace.text_of)
+    assert (seen_in(history), history.text(seen.digest), history.files()) == ([], None, {})
+    blocked.unlink()
+    assert history.record([], workspace.text_of)
+    assert (history.notice, facts(seen_in(history))) == (None, [(META, seen.digest)])
+    shutil.rmtree(tmp_path / "file")
+    assert is_usable(history)
+
+
+# Damage, other versions
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096, b"\x00" * 8192, b"x"],
+    ids=["text", "header only", "zeros", "one byte"],
+)
+def test_a_file_that_is_no_history_is_set_aside_and_said(state: Path, content: bytes) -> None:
+    state.mkdir()
+    (state / NAME).write_bytes(content)
+    assert seen_in(History(state)) == []
+    assert (state / NAME).read_bytes() == content
+    history = opened(state)
+    assert "set aside as history.corrupt-1.db" in (history.notice or "")
+    assert (state / "history.corrupt-1.db").read_bytes() == content
+    assert is_usable(history)
+
+
+def test_each_damaged_history_is_kept_and_they_do_not_pile_up(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_MOST_ASIDE", 2)
+    state.mkdir()
+    (state / "history.db-journal").write_bytes(b"a journal")
+    for number in (1, 2, 3):
+        (state / NAME).write_bytes(b"broken")
+        notice = opened(state).notice or ""
+        assert (f"history.corrupt-{number}.db" if number < 3 else "set aside already") in notice
+    assert (state / "history.corrupt-1.db-journal").read_bytes() == b"a journal"
+    assert (state / NAME).read_bytes() == b"broken"
+
+
+def test_the_database_of_another_program_is_set_aside(state: Path) -> None:
+    state.mkdir()
+    run_sql(state, "CREATE TABLE observations (id INTEGER)")
+    history = opened(state)
+    assert "not a history of agentwatch" in (history.notice or "")
+    assert is_usable(history)
+
+
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_an_older_schema_is_read_and_migrated_and_keeps_its_versions(state: Path, version: int, mode: str) -> None:
+    workspace = Workspace()
+    seen = workspace.seen(META, meta("partial"))
+    state.mkdir()
+    (state / "history.lock").touch()
+    with closing(sqlite3.connect(state / NAME, isolation_level=None)) as old:
+        old.execute(f"PRAGMA journal_mode = {mode}")
+        old.executescript("".join(MIGRATIONS[:version]))
+        old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        old.execute(f"PRAGMA user_version = {version}")
+        row = (seen.at, META, seen.digest, '{"kind":"return","contract":"return-meta","outcome":"partial"}')
+        old.execute(
+            "INSERT INTO observations (run, ordinal, at, path, digest, outline) VALUES ('r', 1, ?, ?, ?, ?)", row
+        )
+        old.execute("INSERT INTO texts (digest, packed) VALUES (?, ?)", (seen.digest, pack(meta("partial"))))
+    os.utime(state / NAME, (5_000.0, 5_000.0))
+    before = listing(state)
+    for open_ in (History, opened):
+        history = open_(state)
+        assert facts(seen_in(history)) == [(META, seen.digest)]
+        assert [file.fingerprint for file in history.files().values()] == [None]
+        assert (history.watched_at(), history.notice) == (5_000.0, None)
+        assert (listing(state) == before) is (open_ is History)
+    assert is_usable(history)
+    assert sorted(listing(state)) == [".lock", NAME]
+
+
+def test_the_history_of_a_newer_agentwatch_is_left_alone(state: Path) -> None:
+    written(state)
+    run_sql(state, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    before = (state / NAME).read_bytes()
+    for history in (History(state), opened(state)):
+        assert seen_in(history) == []
+        assert "newer agentwatch" in (history.notice or "")
+        assert not history.record([Workspace().seen(META, meta("partial"))], lambda _: None)
+    assert (state / NAME).read_bytes() == before
+
+
+@pytest.mark.parametrize("table", ["texts", "observations"])
+def test_damage_that_shows_only_while_it_runs_is_set_aside_then(state: Path, table: str) -> None:
+    written(state)
+    history = opened(state)
+    run_sql(state, f"DROP TABLE {table}")
+    if table == "observations":
+        assert seen_in(history) == []
+        assert "cannot be read" in (history.notice or "")
+        assert history.record([], lambda _: None)
+    assert is_usable(history)
+    assert "set aside" in (history.notice or "")
+
+
+def test_another_process_goes_on_in_the_new_file_after_this_one_has_set_the_old_one_aside(state: Path) -> None:
+    workspace = written(state)
+    other = opened(state)
+    (state / NAME).rename(state / "history.corrupt-1.db")
+    this = opened(state)
+    last = workspace.seen("b.json", meta("blocked"))
+    assert other.record([last], workspace.text_of)
+    assert facts(seen_in(this)) == [("b.json", last.digest)]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE texts SET packed = x'00'",
+        "UPDATE texts SET packed = 'text'",
+        "UPDATE observations SET outline = '[1'",
+        "UPDATE observations SET outline = x'ff', digest = x'00'",
+        "UPDATE observations SET at = 'never'",
+        "UPDATE observations SET path = x'ff'",
+        "UPDATE files SET inode = 'x'",
+    ],
+)
+def test_a_damaged_value_costs_no_more_than_its_version(state: Path, damage: str) -> None:
+    written(state)
+    run_sql(state, damage)
+    history = opened(state)
+    assert isinstance(seen_in(history), list)
+    assert isinstance(history.files(), dict)
+    assert is_usable(history)
+
+
+# Reading writes nothing
+
+_READER = """
+import sys
+from pathlib import Path
+from agentwatch.history.store import History
+history = History(Path(sys.argv[1]))
+history.check()
+assert history.files() is not None and history.notice is None, history.notice
+print(*[one.digest for one in history.events()])
+"""
+
+
+def listing(state: Path) -> dict[str, tuple[bytes, int]]:
+    return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.iterdir()}
+
+
+def test_a_reader_sees_all_and_leaves_nothing_also_while_it_is_recorded(state: Path) -> None:
+    history, workspace = opened(state), Workspace()
+    seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(30)]
+    for number in (10, 20):
+        assert history.record(seen[number - 10 : number], workspace.text_of)
+        before = listing(state)
+        # In one process SQLite would share what it knows of the file.
+        reader = subprocess.run([sys.executable, "-c", _READER, str(state)], stdout=subprocess.PIPE, check=True)
+        assert reader.stdout.decode().split() == [one.digest for one in seen[:number]]
+        assert listing(state) == before
+
+
+def test_one_whose_writer_was_killed_in_the_middle_of_a_transaction(state: Path, tmp_path: Path) -> None:
+    workspace = Workspace()
+    seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(30)]
+    recorded(state, *seen, workspace=workspace)
+    copy = tmp_path / "killed"
+    with closing(sqlite3.connect(state / NAME, isolation_level=None)) as writer:
+        for statement in ("PRAGMA cache_size = 1", "PRAGMA cache_spill = 1", "BEGIN IMMEDIATE"):
+            writer.execute(statement)
+        writer.execute("UPDATE observations SET path = path || hex(randomblob(2000))")
+        shutil.copytree(state, copy)
+    assert b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" in (copy / f"{NAME}-journal").read_bytes()
+    assert facts(seen_in(History(copy))) == facts(seen)
+
+
+def test_where_there_is_none(state: Path) -> None:
+    history = History(state)
+    history.check()
+    assert (seen_in(history), history.notice, history.watched_at()) == ([], None, None)
+    assert not state.exists()
+
+
+# Requests
+
+ENDED = replace(request(command="npm test"), stage=RequestStage.ACTED, ended_at=1_120.0, by="dev@laptop", allowed=True)
+
+
+def ended(*requests: Request) -> list[Event]:
+    return [Requested(0, one.ended_at or 0.0, one.request_id, one) for one in requests]
+
+
+def kept(state: Path) -> list[Request]:
+    return [one.request for one in History(state).events() if isinstance(one, Requested) and one.request]
+
+
+def test_a_request_that_has_ended_is_recorded_as_it_stood_and_cannot_be_answered(state: Path) -> None:
+    recorded(state, *ended(replace(ENDED, stage=RequestStage.DELIVERED)))
+    recorded(state, *ended(replace(ENDED, shown="\ud800" + "x" * 100_000)))
+    [one] = kept(state)
+    assert (one.stage, one.by, one.allowed, one.asked_at) == (RequestStage.ACTED, "dev@laptop", True, 1_100.0)
+    assert (one.input, one.rules, one.can_answer) == ("", (), False)
+    assert one.shown.startswith("\ud800x")
+    assert len(one.shown) < 10_000
+
+
+def test_only_the_latest_requests_are_kept_and_a_damaged_one_is_left_out(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MOST_REQUESTS", 2)
+    recorded(
+        state, *ended(*(replace(request(number), stage=RequestStage.GONE, ended_at=number) for number in range(4)))
+    )
+    assert [one.ended_at for one in kept(state)] == [2.0, 3.0]
+    run_sql(state, "UPDATE requests SET packed = x'00' WHERE at = 2")
+    assert [one.ended_at for one in kept(state)] == [3.0]
+
+
+def test_each_end_of_a_request_is_recorded_once_and_nothing_after_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    worker = HistoryWorker(tmp_path, lambda _: None)
+    worker.start(Tree()).result()
+    done: list[Event] = []
+    monkeypatch.setattr(worker, "record", done.extend)
+    delivered = replace(ENDED, stage=RequestStage.DELIVERED)
+    for one in (request(command="npm test"), delivered, delivered, ENDED):
+        worker.record_requests([one], 2_000.0)
+    assert [one.request.stage for one in done if isinstance(one, Requested) and one.request] == [
+        RequestStage.DELIVERED,
+        RequestStage.ACTED,
+    ]
+    worker.stop()
+    HistoryWorker.record(worker, ended(ENDED))

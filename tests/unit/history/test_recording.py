@@ -1,0 +1,235 @@
+"""A recording holds what the history holds, and a damaged or hostile one is read as far as it goes."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
+from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.run import Asker, Round, Run, RunState
+from agentwatch.errors import UsageError
+from agentwatch.history import recording
+from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new
+from agentwatch.sources.sessions.reader import message
+from tests.unit.delegation.asking import request, requested
+from tests.unit.delegation.events import Recorder, returned
+from tests.unit.history.recorded import META, Workspace, digest_of, meta, packet, tree_of
+
+HOSTILE = "x\x1b]52;c;aGk=\x07\u202e\udcff[/red]"
+FINDING = Finding("SRC001", Severity.WARNING, "not UTF-8")
+
+
+def session() -> tuple[Workspace, list[Event]]:
+    workspace = Workspace()
+    events: list[Event] = [
+        workspace.seen("x.handoff.json", packet("x"), FINDING),
+        Tick(9, 9.0),
+        workspace.seen(META, meta("blocked")),
+        workspace.gone("x.handoff.json"),
+        workspace.seen(META, meta("implemented", "sess_2", HOSTILE)),
+    ]
+    return workspace, events
+
+
+def exported(tmp_path: Path, text_of: Callable[[str], str | None] | None = None) -> Path:
+    workspace, events = session()
+    path = tmp_path / "shop.jsonl"
+    assert write_new(path, recording_lines("shop", events, text_of or workspace.text_of)) == 5
+    return path
+
+
+def changed(path: Path, number: int, line: str | bytes) -> Path:
+    """The recording with another line `number`, counted from 1."""
+    lines = path.read_bytes().splitlines()
+    lines[number - 1] = line if isinstance(line, bytes) else line.encode()
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+@pytest.mark.parametrize("has_texts", [True, False])
+def test_what_is_read_is_what_was_written_and_a_text_that_was_dropped_leaves_its_outline(
+    tmp_path: Path, *, has_texts: bool
+) -> None:
+    workspace, events = session()
+    path = exported(tmp_path, None if has_texts else lambda _: None)
+    read = read_recording(path)
+    assert (read.workspace, read.problems) == ("shop", ())
+    kept = [one for one in events if isinstance(one, Seen | Gone)]
+    assert list(read.events) == [one._replace(seq=seq) for seq, one in enumerate(kept)]
+    texts = {digest: read.text(digest) for digest in workspace.texts}
+    assert texts == (workspace.texts if has_texts else dict.fromkeys(texts))
+    header, first, *_, last = path.read_text("ascii").splitlines()
+    assert json.loads(header) == {"agentwatch_recording": 1, "workspace": "shop"}
+    assert json.loads(first)["text"] == (packet("x") if has_texts else None)
+    assert set(json.loads(last)) == {"at", "path", "digest", "text", "outline"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def run_of(workspace: Workspace) -> Ran:
+    """A session's child that was handed a packet, and answered twice."""
+    first, second = meta("partial"), meta("implemented", "sess_1", "x\x1b]0;owned\x07\u202e")
+    workspace.texts |= {digest_of(text): text for text in (packet("x"), first)}
+    said, earlier = message(second, 30.0, key="k"), message(first, 20.0, key="k")
+    prompt = message(packet("x"), 9.0, key="k")
+    run = Run(
+        source="agents",
+        session_id="s1",
+        parent_session="s0",
+        state=RunState.ENDED,
+        place="/home/kim/store",
+        started_at=10.0,
+        updated_at=30.0,
+        ended_at=30.0,
+    )
+    rounds = (Round(9.0, prompt, state=RunState.ENDED, said=earlier, ended_at=20.0), Round(21.0, prompt, Asker.PARENT))
+    return Ran(1, 30.0, "agents:s1", replace(run, prompt=prompt, said=said, rounds=rounds))
+
+
+def test_a_session_and_a_request_are_read_again_with_the_texts_that_are_kept(tmp_path: Path) -> None:
+    workspace = Workspace()
+    ran = run_of(workspace)
+    asked = requested(replace(request(command="npm test"), stage=RequestStage.GONE, ended_at=1_120.0))
+    events = [ran, asked, Ran(2, 31.0, "agents:s2", None)]
+    assert write_new(tmp_path / "r", recording_lines("shop", events, workspace.text_of)) == 3
+    read = read_recording(tmp_path / "r")
+    assert asked.request is not None
+    assert read.events == (ran._replace(seq=0), asked._replace(seq=1, request=asked.request.remembered))
+    assert ran.run is not None
+    said = [one for one in (ran.run.prompt, ran.run.earlier[0], ran.run.said) if one is not None]
+    assert [read.text(one.digest) for one in said] == [packet("x"), meta("partial"), None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "words"),
+    [
+        ("run", {"state": "asleep"}, "`run` is no run"),
+        ("run", {"session_id": None}, "`run` is no run"),
+        ("run", {"prompt": "do it"}, "`run` is no run"),
+        ("run", {"rounds": [{"prompt": None}]}, "`run` is no run"),
+        ("run", {"rounds": [{"began_at": 1e300}]}, "a time in `run`"),
+        ("run", {"started_at": 1e300}, "a time in `run`"),
+        ("run", {"said": {"at": 1e300, "digest": "a", "opening": ""}}, "a time in `run`"),
+        ("request", {"asked_at": "inf"}, "a time"),
+        ("request", {"kind": "sudo"}, "none of a program"),
+        ("request", {"until": -1}, "a time"),
+    ],
+)
+def test_a_session_or_request_that_cannot_be_is_left_out_and_told(
+    tmp_path: Path, kind: str, change: dict[str, object], words: str
+) -> None:
+    workspace = Workspace()
+    lines = recording_lines("shop", [run_of(workspace), requested(request())], workspace.text_of)
+    whole = next(json.loads(text) for text in lines if f'"{kind}":' in text)
+    path = changed(exported(tmp_path), 3, json.dumps({**whole, kind: {**whole[kind], **change}}))
+    read = read_recording(path)
+    assert len(read.events) == 3
+    (problem,) = read.problems
+    assert problem.startswith(f"{path}:3: ")
+    assert words in problem
+
+
+def test_a_file_that_is_there_is_never_replaced_and_half_a_recording_is_not_left_behind(tmp_path: Path) -> None:
+    def interrupted() -> Iterator[str]:
+        yield "{}"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_new(tmp_path / "shop.jsonl", interrupted())
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "r").write_text("mine", "utf-8")
+    for place in ("r", "nowhere/r", "."):
+        with pytest.raises(UsageError, match="give another"):
+            write_new(tmp_path / place, [])
+    assert (tmp_path / "r").read_text("utf-8") == "mine"
+
+
+SEEN = {"at": 1.0, "path": "a.json", "digest": "a" * 64, "text": packet("a"), "outline": None}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"at": 1.0, "pa', "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[" * 100_000, "nested too deeply|no JSON"),
+        (b"", "no JSON"),
+        (b"[]", "no JSON object"),
+        (b'{"at": NaN}', "NaN is no number"),
+        (json.dumps({**SEEN, "at": 1e300}), "`at` is no time"),
+        (json.dumps({**SEEN, "at": True}), "`at` is no time"),
+        (json.dumps({**SEEN, "at": -1}), "`at` is no time"),
+        (json.dumps({**SEEN, "path": 7}), "`path` is no path"),
+        (json.dumps({**SEEN, "digest": "a"}), "`digest` is neither"),
+        (json.dumps({"at": 1.0, "path": "a.json"}), "`digest` is neither"),
+        (json.dumps({**SEEN, "text": "# Only prose"}), "neither `text` nor `outline`"),
+        (json.dumps({**SEEN, "text": None, "outline": "--------h{"}), "neither `text` nor `outline`"),
+        (json.dumps({**SEEN, "text": ["x"], "outline": {"x": 1}}), "neither `text` nor `outline`"),
+        (json.dumps({**SEEN, "text": "x" * 100_000}), "longer than"),
+    ],
+)
+def test_a_bad_line_is_told_with_its_place_and_costs_nothing_else(
+    tmp_path: Path, line: str | bytes, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if words == "longer than":
+        monkeypatch.setattr(recording, "_LONGEST_LINE", 10_000)
+    path = changed(exported(tmp_path), 3, line)
+    read = read_recording(path)
+    assert len(read.events) == 3
+    (problem,) = read.problems
+    assert problem.startswith(f"{path}:3: ")
+    assert problem.endswith("; the line is left out, export the recording again")
+    assert re.search(words, problem)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", ":1: no recording of agentwatch"),
+        ("# Notes\n", ":1: no recording of agentwatch"),
+        ('{"schema_version": 1}\n', ":1: no recording of agentwatch"),
+        ('{"agentwatch_recording": 2}\n', ":1: a recording of another version (2); update agentwatch"),
+        ('{"agentwatch_recording": 1}\n', "it holds nothing to replay"),
+        ('{"agentwatch_recording": 1}\nx\n', ":2: no JSON"),
+        (None, "cannot be read"),
+    ],
+)
+def test_what_is_no_recording_is_refused_with_what_to_do(tmp_path: Path, content: str | None, words: str) -> None:
+    path = tmp_path / "r"
+    if content is not None:
+        path.write_text(content, "utf-8")
+    with pytest.raises(UsageError, match=re.escape(words)):
+        read_recording(path)
+
+
+returns = st.sampled_from(["in_progress", "implemented", "blocked", "nonsense"])
+
+
+@given(st.lists(st.tuples(returns, st.integers(1, 4)), max_size=12))
+def test_without_any_text_the_attempts_are_counted_and_judged_as_before(steps: list[tuple[str, int]]) -> None:
+    workspace = Workspace()
+    versions: list[Event] = [workspace.seen("a.handoff.json", packet("a"))]
+    versions += [workspace.seen("a/.return-meta.json", meta(status, f"sess_{number}")) for status, number in steps]
+    again: list[Event] = []
+    for seen in versions:
+        assert isinstance(seen, Seen)
+        reading = read_version(seen.path, None, outline_of(seen))
+        assert reading is not None
+        again.append(seen._replace(document=reading.document, findings=reading.findings))
+    assert tree_of(again).tasks == tree_of(versions).tasks
+
+
+def test_a_version_that_is_nothing_of_its_name_today_stays_what_it_was() -> None:
+    seen = Recorder().seen("a.handoff.json", returned("completed"))
+    reading = read_version(seen.path, '{"ok": true}', outline_of(seen))
+    assert reading is not None
+    assert reading.document == seen.document

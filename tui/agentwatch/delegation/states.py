@@ -1,0 +1,295 @@
+"""How a task stands by its attempts: its state, why, its end, who does it, its name. Pure.
+
+Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
+"""
+
+from __future__ import annotations
+
+from posixpath import basename, dirname
+from sys import intern
+from typing import Final
+
+from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity
+from agentwatch.delegation import identity
+from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Stage
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.task import Attempt, State, Task, Version, has_moved
+from agentwatch.text import exact
+
+_ENDED_BADLY: Final = (RunState.FAILED, RunState.CANCELED)
+"""Whatever a run had said by then, it is not what it was asked for."""
+
+_STATES: Final = {
+    Outcome.WORKING: State.WORKING,
+    Outcome.COMPLETED: State.COMPLETED,
+    Outcome.PARTIAL: State.PARTIAL,
+    Outcome.BLOCKED: State.BLOCKED,
+    Outcome.FAILED: State.FAILED,
+}
+
+_DECIDED_STATES: Final = {
+    Action.RETRY: State.RETRYING,
+    Action.RESPOND: State.RETRYING,
+    Action.ESCALATE: State.ESCALATED,
+    Action.ABORT: State.CANCELED,
+}
+
+_OF_RUNS: Final = {
+    RunState.SUBMITTED: "asked for; no sign of life yet",
+    RunState.WORKING: "its process runs",
+    RunState.FAILED: "it failed, and the session store does not say why",
+    RunState.CANCELED: "it was aborted",
+}
+
+_DECIDED: Final = {
+    Action.RETRY: "you decided: retry",
+    Action.ESCALATE: "you decided: escalate",
+    Action.ABORT: "you decided: abort",
+    Action.RESPOND: "you have answered",
+    Action.ACCEPT: "you accepted it as it is",
+}
+
+_ASKS: Final = {
+    RequestKind.PERMISSION: "asks for a permission",
+    RequestKind.QUESTION: "asks a question",
+    RequestKind.FORM: "has a form to fill in",
+}
+
+
+LOST: Final = "its host cannot be reached"
+
+
+def is_early(version: Version) -> bool:
+    """Whether a return is an early marker (`in_progress`), which says nothing about the end."""
+    document = version.document
+    return isinstance(document, Return) and document.outcome is Outcome.WORKING
+
+
+def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
+    """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
+    returned, result, run = attempt.returned, attempt.result, attempt.run
+    if strict and (answers_another_session(attempt) or attempt.rival is not None):
+        return State.INVALID
+    if run is not None and (result is None or run.state in _ENDED_BADLY):
+        return _state_of_run(run, demands=demands)
+    if returned is None or result is None:
+        return State.SUBMITTED
+    is_broken = strict and any(finding.severity is Severity.ERROR for finding in returned.findings)
+    if is_broken or result.outcome is None or attempt.ended_without_result:
+        return State.INVALID
+    return _STATES[result.outcome]
+
+
+def _state_of_run(run: Run, *, demands: bool) -> State:
+    """What the store says, of a run that gave back nothing that the contracts know."""
+    if run.state is not RunState.ENDED:
+        return State.BLOCKED if run.waiting else State(run.state.value)
+    if run.parent_session is None:
+        return State.COMPLETED
+    return State.INVALID if run.said is None or demands else State.COMPLETED
+
+
+def answers_another_session(attempt: Attempt) -> bool:
+    """subagent-return, validation rule 4: the session id must match the one of the delegation."""
+    packet, result = attempt.packet, attempt.result
+    if packet is None or result is None or packet.session_id is None or result.session_id is None:
+        return False
+    return packet.session_id != result.session_id
+
+
+def decided_state(attempt: Attempt) -> State:
+    """The state of a task by its latest attempt: what was decided about it stands above what it says itself."""
+    decision, result = attempt.binding, attempt.result
+    if decision is None:
+        return attempt.state
+    if decision.action is not Action.ACCEPT:
+        return _DECIDED_STATES[decision.action]
+    return State.PARTIAL if result is not None and result.outcome is Outcome.PARTIAL else State.COMPLETED
+
+
+def decided_at(task: Task) -> float | None:
+    """When the operator decided that a task stands as it does (epoch seconds); None where its files say so."""
+    decision = task.binding
+    return decision.at if decision is not None and _DECIDED_STATES.get(decision.action) is task.own_state else None
+
+
+def ended_at(attempt: Attempt) -> float | None:
+    """When an attempt ended (epoch seconds): with its return, else its run, else what the operator decided; None while
+    it goes on, and where nobody knows."""
+    if attempt.state not in (State.SUBMITTED, State.WORKING):
+        if attempt.returned is not None:
+            return attempt.returned.at
+        if attempt.run is not None and attempt.run.ended_at is not None:
+            return attempt.run.ended_at
+    decision = attempt.binding
+    return decision.at if decision is not None and decision.action in ENDING else None
+
+
+def agent_of(task: Task, packet: Handoff | None, result: Return | None) -> str | None:
+    """Who does a task: by the session store, else the return, else the mode, else its place in a delegation path."""
+    if (run := task.run) is not None and run.agent:
+        return run.agent
+    if run is None and result is None and packet is None:
+        if task.requests:
+            return None
+        return task.task_id.rpartition("/")[2]
+    agent = (identity.agent_of(result) or result.mode) if result else None
+    return agent or (packet.mode if packet else None)
+
+
+def title(task: Task) -> str:
+    """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same.
+
+    `checkout.api` below `checkout` is `api`. A task that is known by its directory and agent goes by the directory
+    while it is a root (the agent has a column of its own), and by the agent below another task.
+    """
+    parent, run = task.parent_id, task.run
+    if parent is not None and task.task_id.startswith(parent + "."):
+        return _exact(task.task_id[len(parent) + 1 :], task)
+    packet, result = task.packet, task.result
+    if task.task_id in (packet and packet.task_id, result and result.task_id):
+        # A document itself gives this id: then a slash in it separates nothing.
+        return _exact(task.task_id, task)
+    if run is not None:
+        words = run.prompt.opening if run.prompt is not None and task.is_session else ""
+        return next((name for name in (run.title, words, run.agent) if name and name.strip()), _exact("", task))
+    if task.requests and task.latest is None:
+        asker = task.requests[0]
+        return f"{asker.source.partition('-')[0]} · {_exact(asker.session_id, task)}"
+    name = basename(task.task_id) or task.task_id
+    if parent is not None or task.agent is None:
+        return _exact(name, task)
+    directory, separator, extra = task.task_id.partition("#")
+    directory = dirname(directory) if basename(directory) == task.agent else directory
+    return _exact((basename(directory) or name) + separator + extra, task)
+
+
+def _exact(name: str, task: Task) -> str:
+    """A part of an id; where that is blank, all of it."""
+    return exact(name if name.strip() else task.task_id)
+
+
+def waiting_state(task: Task, state: State) -> State:
+    """The state with what its program asks: an open request stops an agent that is at work, whatever it said before.
+    One that was answered stops it no more, also where its store does not know that yet."""
+    if task.request is not None:
+        return state if state is State.CANCELED else State.BLOCKED
+    run = task.run
+    if run is None or not run.waiting or state is not State.BLOCKED:
+        return state
+    answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
+    return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
+
+
+def silent_from(task: Task, seconds: float) -> float | None:
+    """From when on (epoch seconds) a working task counts as silent, with all that works below it, if it shows no sign
+    of life for so long; None for one that does not work, or waits for somebody."""
+    if task.state is not State.WORKING:
+        return None
+    if task.run is not None and task.run.process_gone:
+        return float("-inf")
+    waits = task.below and any(one.state.is_open and one.state is not State.WORKING for one in task.below.counts)
+    return None if waits or task.alive_at is None else task.alive_at + seconds
+
+
+def state_with_below(task: Task) -> State:
+    """The state of a task with those below it: one handed off that has tasks below it works, and so does an idle
+    session while something below it does; one that is only named has the most urgent state below it."""
+    if task.inferred:
+        states = (one.state for one in task.below.counts) if task.below is not None else ()
+        return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
+    if task.below is not None and (task.own_state is State.SUBMITTED or task.waits_for_work):
+        return State.WORKING
+    return task.own_state
+
+
+def why(task: Task) -> str:
+    """Why the task has its state: what was seen that made it so."""
+    expired = task.latest is not None and any(one.expired for one in task.latest.decisions[-1:])
+    words = LOST if task.state is State.UNKNOWN else _why(task)
+    words += "; what you decided about it has expired" if expired else ""
+    # Interned, for a hundred thousand tasks have one of a few reasons.
+    return intern(words + ("; its files were deleted since" if task.deleted else ""))
+
+
+def process_words(run: Run | None) -> str:
+    """Whether the process of a run still runs."""
+    if run is None or run.process_gone is None:
+        return "whether its process still runs is not known"
+    return "its process is gone" if run.process_gone else _OF_RUNS[RunState.WORKING]
+
+
+def tells_process(task: Task) -> bool:
+    """Whether the reason that a working task has its state says already how its process does."""
+    run = task.run
+    if run is None or task.inferred or task.binding is not None or not _is_by_run(task, run):
+        return False
+    return run.state is RunState.WORKING and not run.waiting and (run.process_gone is not False or not run.reason)
+
+
+def dispute(task: Task) -> str | None:
+    """That two returns of the latest attempt say different things; None where they do not."""
+    attempt, result = task.latest, task.result
+    if attempt is None or attempt.rival is None or attempt.returned is None or result is None:
+        return None
+    rival = attempt.rival.document
+    there = f"{attempt.rival.path} {rival.reported_state if isinstance(rival, Return) else None}"
+    return f"two returns speak of it and disagree: {attempt.returned.path} says {result.reported_state}, {there}"
+
+
+def _why(task: Task) -> str:
+    attempt, result = task.latest, task.result
+    if task.inferred:
+        return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
+    if task.ended_with is not None and task.own_state is State.CANCELED:
+        return f"you aborted {task.ended_with}, and with it what was open below"
+    if task.request is not None and task.own_state is State.BLOCKED:
+        return _why_of_request(task.request)
+    if (decision := task.binding) is not None:
+        receipt = decision.receipt
+        stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
+        return f"{_DECIDED[decision.action]}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
+    if task.run is not None and _is_by_run(task, task.run):
+        return _why_of_run(task, task.run)
+    if attempt is None or result is None:
+        if task.state is State.WORKING:
+            return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
+        return "handed off; no sign of life yet"
+    word = result.reported_state
+    if task.state is State.INVALID and (words := dispute(task)) is not None:
+        return words
+    if attempt.ended_without_result:
+        return f"it ended without a result: its return still says {word}"
+    if task.state is State.INVALID:
+        errors = sum(placed.finding.severity is Severity.ERROR for placed in task.findings)
+        said = f"it says {word}" if word else "it states no status"
+        count = f"{errors} error" if errors == 1 else f"{errors} errors"
+        return f"the return breaks its contract ({count}), so it counts as failed; {said}"
+    return f"the return says {word}" if word else "the return states no status"
+
+
+def _is_by_run(task: Task, run: Run) -> bool:
+    return bool(task.result is None or run.reason or run.waiting)
+
+
+def _why_of_request(request: Request) -> str:
+    if not request.waits_for_operator:
+        return "its program has not got your answer yet"
+    return f"its program {_ASKS[request.kind]}" + ("" if request.actions else ", which is answered in its own session")
+
+
+def _why_of_run(task: Task, run: Run) -> str:
+    if run.state is RunState.ENDED:
+        if task.waits_for_work:
+            return "the session waits for its background work"
+        if task.is_session:
+            return run.reason or "the session is idle"
+        words = "it ended without a word" if run.said is None else "it ended; its answer follows no contract"
+        return run.reason or words
+    if run.waiting and task.own_state is State.BLOCKED:
+        return "it waits for an answer in its own session"
+    if run.state is RunState.WORKING and run.process_gone is not False:
+        heard = f"it worked when it was last heard of; {process_words(run)}"
+        return f"{heard}; {run.reason}" if run.reason else heard
+    return run.reason or _OF_RUNS[run.state]
