@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -126,8 +127,9 @@ class SessionsSource(Source):
         self._heard = heard
         self._selection = selection or Selection()
         self._clock = clock
-        self._lock = threading.RLock()
         self._readers: dict[str, SessionReader] = {}
+        self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        """By reader: one that hangs keeps nobody waiting for another."""
         self._searched_at = -math.inf
         self._rung = False
         self._changed_at = 0.0
@@ -192,11 +194,10 @@ class SessionsSource(Source):
 
     def close(self) -> None:
         """Give the stores back, after a `scan`."""
-        with self._lock:
-            for reader in self._readers.values():
-                # What broke has something open as well, and nobody is left to be told.
-                with suppress(Exception):
-                    reader.close()
+        for name, reader in self._readers.items():
+            # What broke has something open as well, and nobody is left to be told.
+            with suppress(Exception), self._locks[name]:
+                reader.close()
 
     def _found_by(self, name: str) -> Sequence[Found]:
         none: Sequence[Found] = ()
@@ -297,7 +298,7 @@ class SessionsSource(Source):
         if name in self._broken and time.monotonic() < self._broken[name][1]:
             return otherwise
         try:
-            with self._lock:
+            with self._locks[name]:
                 return question(self._readers[name])
         except Exception as error:  # noqa: BLE001  what one program wrote must not hide the sessions of the others
             self._note_broken(name, error)
