@@ -188,7 +188,9 @@ class Session(Generic[F]):
         self.has_unread = bool(files)
         if self.belongs is None and any(file.agent == SESSION for file in self.files.values()):
             files = [file for file in files if file.agent == SESSION]
-        return sorted(files, key=_newest) if self.belongs is not False else []
+        if len(files) > 1:
+            files.sort(key=_newest)
+        return files if self.belongs is not False else []
 
     def find_directory(self) -> str | None:
         """Where it began: its own file says so, or where it has none, those of its agents."""
@@ -497,19 +499,25 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             session, files = one
             return session.newest < recent, sum(file.left for file in files) > LARGE, -session.newest
 
-        waiting.sort(key=order)
+        if len(waiting) > 1:
+            waiting.sort(key=order)
+        is_large_left = True
         for takes_large in (False, True):
-            for session, _ in waiting:
-                belongs: bool | str | None = ""
-                # Whether it is known whose it is tells which files matter.
-                while session.belongs is not belongs:
-                    belongs = session.belongs
-                    for file in session.unread():
+            is_large_left, goes_on = False, is_large_left
+            for session, files in waiting if goes_on else ():
+                belongs = session.belongs
+                while True:
+                    for file in files:
                         is_wanted = takes_large or belongs is None or file.left <= LARGE
+                        is_large_left |= not is_wanted
                         while is_wanted and file.unread and session.belongs is belongs:
                             self._read_file(session, file)
                             if time.monotonic() >= until:
                                 return True
+                    if session.belongs is belongs:
+                        break
+                    # Whether it is known whose it is tells which files matter.
+                    belongs, files = session.belongs, session.unread()  # noqa: PLW2901
         return False
 
     def _read_file(self, session: Session[F], file: StoredFile[F]) -> None:
@@ -522,7 +530,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         if restarted:
             path = os.fspath(file.tail.path)
             file.fold = self.begin(partial(self.keep, path), file.agent, path)
-        fold, is_skipped = file.fold, self.is_skipped
+        fold, cwd, is_skipped = file.fold, file.fold.cwd, self.is_skipped
         for offset, data in lines:
             if is_skipped(data):
                 continue
@@ -534,11 +542,10 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         let_others_work()
         file.unread = file.tail.behind
         session.is_changed |= restarted or bool(lines)
-        if not self.all_belong and (cwd := session.find_directory()) is not None:
-            if cwd != session.cwd:
-                session.cwd, session.belongs = cwd, holds(self.workspace, cwd)
-            elif session.belongs is None:
-                session.belongs = holds(self.workspace, cwd)
+        if restarted or fold.cwd != cwd or session.belongs is None:
+            directory = session.find_directory()
+            if directory is not None and (session.belongs is None or directory != session.cwd):
+                session.cwd, session.belongs = directory, holds(self.workspace, directory)
 
     def _refold(self, session: Session[F]) -> bool:
         """Make the runs of a session anew where something has changed; nothing before all was read to its end once.
@@ -562,7 +569,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         total = left = unreadable = 0
         wanted = self._wanted()
         for session in wanted:
-            left += sum([file.left for file in session.unread()])
+            left += sum([file.left for file in session.unread()]) if session.has_unread else 0
             for file in session.files.values():
                 total += file.status.st_size
                 unreadable += file.refusal is not None and session.belongs is not False
