@@ -16,12 +16,12 @@ from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.states import state_of
 from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.entries import cut_short
 from agentwatch.sources.claude_code.entries import handed_back as words_handed_back
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.transcript import NOTHING, Transcript
-from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.fields import digest_of, number, text
 from agentwatch.sources.sessions.reader import message
 from agentwatch.sources.sessions.tail import Line, Tail, records
@@ -120,9 +120,9 @@ def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load)
     # Most children have no packet.
     from agentwatch.composition import find_task
 
-    found = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
-    complain_of(found.problems)
-    return child.with_file(found.task)
+    task, problems = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
+    complain_of(problems)
+    return child.with_file(task)
 
 
 def _child(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import MOST_PERMITS, Message, Run, RunState
-from agentwatch.place import is_there
 from agentwatch.sources.codex.beside import Database, Writers
 from agentwatch.sources.codex.entries import entries, prompt_in
 from agentwatch.sources.codex.rollout import (
@@ -34,6 +33,7 @@ from agentwatch.sources.sessions.reader import Change, Found, Progress, Workspac
 from agentwatch.sources.sessions.runs import OPEN, Keep
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session
 from agentwatch.sources.sessions.tail import Tail, record
+from agentwatch.state import is_there
 
 NAME: Final = "codex"
 LEFT_BEHIND: Final = "left behind when Codex was stopped"

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run
-from agentwatch.place import is_there
 from agentwatch.sources.opencode import records
 from agentwatch.sources.opencode.database import ForeignDatabase, Signature, is_passing
 from agentwatch.sources.opencode.entries import PartsTranscript
@@ -28,6 +27,7 @@ from agentwatch.sources.sessions.fields import text
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
 from agentwatch.sources.worktrees import worktrees_below
+from agentwatch.state import is_there
 
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.place import user_home
 from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.roo.task import (
     CANCELED,
@@ -28,6 +27,7 @@ from agentwatch.sources.roo.task import (
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Workspace, several
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
+from agentwatch.state import user_home
 
 NAME: Final = "roo"
 
