@@ -1,4 +1,5 @@
-"""Text to handoff or return, with findings. Pure: nothing here reads a file or the clock.
+"""Text to handoff or return, with findings. Pure: nothing here reads a file or the clock, but for the
+texts of the rules, which are loaded as the code is.
 
 `shapes` is what the whole program passes around and imports nothing heavy. `reading` is the way in and imports
 pydantic, so import it where you use it.

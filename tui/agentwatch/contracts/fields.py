@@ -17,7 +17,7 @@ from annotated_types import Ge
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
-from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, WARNING, Findings, Location, Rule, paragraphs, rule_of, shown
+from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, WARNING, Findings, Location, Rule, read_rows, rule_of, shown
 from agentwatch.contracts.shapes import Contract
 from agentwatch.text import folded
 
@@ -123,10 +123,10 @@ class Table:
     an empty one in an array; range. `lines`: the keys stand in lines of Markdown, and have no path.
     """
 
-    def __init__(self, contract: Contract, model: type[Model], text: str, *, lines: bool = False) -> None:
+    def __init__(self, contract: Contract, model: type[Model], *, lines: bool = False) -> None:
         self.contract, self.model, self._lines = contract, model, lines
         self.rows: dict[str, Row] = {}
-        for section, (path, rules, right, why, *more) in paragraphs(text):
+        for section, (path, rules, right, why, *more) in read_rows(contract):
             by_kind = {kind: rule for *kinds, rule in map(str.split, rules.split(", ")) for kind in kinds}
             form: Any = model
             for name in path.replace("[]", "").split("."):

@@ -116,26 +116,7 @@ class ReturnFormat(Model):
     attestation: AttestationSection | None = None
 
 
-_ROWS: Final = r"""
-# ## Status
-status.state | missing RET010, value RET011, case RET012 | "SUCCESS" | The state decides what the parent does next. |
-  not DONE
-status.summary | missing RET013, empty RET014 | "Built the API." | The summary is what the parent and the operator read
-  first. | needs one sentence
-# Error Return Format (MVP)
-status.retry_recommended | value ERR002, case ERR003 | "yes" | The parent decides retry, abort or escalate by it. | not
-  maybe
-# ## Runtime Attestation
-attestation.runtime_model_reported | missing RET050, empty RET051 | "openai/gpt-5.2" | The parent must know which model
-  did the work. | needs the model's name
-attestation.runtime_mode_reported | missing RET052, empty RET053 | "architect" | The parent must know in which mode the
-  work was done. | needs the mode's name
-attestation.files_created | missing RET054 | ["src/api.py"] | The list is what the claims of the return are checked by.
-  | needs a list key with one `- path` a line, or `- (none)`
-attestation.files_modified | missing RET055 | ["(none)"] | The list is what the claims of the return are checked by. |
-  needs a list key with one `- path` a line, or `- (none)`
-"""
-_TABLE: Final = Table(Contract.RETURN_FORMAT, ReturnFormat, _ROWS, lines=True)
+_TABLE: Final = Table(Contract.RETURN_FORMAT, ReturnFormat, lines=True)
 TABLES: Final = {Contract.RETURN_FORMAT: _TABLE}
 
 
