@@ -154,9 +154,9 @@ def _close(text: str) -> tuple[str, Break | None]:
     if message.startswith("Unterminated") or (message and stop >= end):
         broken = Break("DOC002", end)
     elif message.startswith("Invalid"):
-        is_cut = end - stop < _ESCAPE and "escape" in message
-        broken = Break("DOC002", end) if is_cut else broken
-    elif scalar and scalar.end() > stop and message[-5:] != "quotes" and "':'" not in message:
+        if end - stop < _ESCAPE and "escape" in message:
+            broken = Break("DOC002", end)
+    elif scalar and scalar.end() > stop and (start < stop or message == "Expecting value"):
         stop, is_cut = start, scalar.end() >= end and _CUT.match(scalar[0])
         reason = "a value is missing or is no JSON value"
         broken = Break("DOC002", end) if is_cut else Break("DOC001", stop, reason)
