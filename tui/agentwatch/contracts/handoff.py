@@ -8,7 +8,7 @@ from annotated_types import Ge, Le
 
 from agentwatch.contracts.fields import Model, Required, Table, Text, Whole, Word
 from agentwatch.contracts.reading import WRAPPER, unwrapped
-from agentwatch.contracts.rules import Findings, brief, judge_paths, sentences, shared
+from agentwatch.contracts.rules import Findings, judge_paths, outline, sentences
 from agentwatch.contracts.shapes import Contract, Handoff, Todo
 
 SCHEMA: Final = "composability.handoff_packet.v1"
@@ -77,13 +77,4 @@ def judge(_contract: Contract, top: dict[str, Any], findings: Findings, _name: s
     if packet.objective and (count := sentences(packet.objective)) > 1:
         findings.add("HOF006", ("objective",), count=count)
     judge_paths("HOF015", "evidence", raw, findings)
-    return packet, Handoff(
-        task_id=packet.task_id or None,
-        objective=brief(packet.objective),
-        parent_task_id=shared(packet.parent_task_id),
-        attempt=packet.attempt,
-        mode=shared(packet.mode),
-        session_id=packet.session_id or None,
-        decision_id=packet.decision_id or None,
-        restores=packet.restores or None,
-    )
+    return packet, outline(Handoff, packet, task_id=packet.task_id, objective=packet.objective)

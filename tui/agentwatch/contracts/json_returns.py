@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from sys import intern
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
@@ -22,12 +21,11 @@ from agentwatch.contracts.rules import (
     MAX_TOKENS,
     Findings,
     Location,
-    brief,
-    briefs,
     is_blank,
     judge_paths,
+    outline,
     sentences,
-    shared,
+    shorten,
     shown,
     tokens,
     why_not_relative,
@@ -263,7 +261,7 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
     outcome = Outcome(status) if status else None
     fields = _fields_of(Contract.SUBAGENT_RETURN, returned, top, outcome, attempt=_attempt_of(top, "SUB062", findings))
     if outcome is Outcome.BLOCKED:
-        fields = replace(fields, blockers=fields.errors or briefs(_blockers(top, Findings())))
+        fields = replace(fields, blockers=fields.errors or shorten(_blockers(top, Findings()) or []))
     return returned, fields
 
 
@@ -278,7 +276,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
         and not any(key.endswith("_path") for key in top)
     ):
         how = "is empty" if "artifacts" in top else "is missing"
-        findings.add("MET012", (), how=how, status=brief(str(top["status"])))
+        findings.add("MET012", (), how=how, status=shorten(str(top["status"])))
     # An orchestrator's handoff never has metadata: its directory says whose it is.
     if raw.get("metadata") is None and _HANDOFF_LIKE.search(name):
         raw["metadata"] = {}
@@ -315,11 +313,9 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
         top,
         outcome,
         attempt=_attempt_of(top, "MET037", findings),
-        blockers=briefs(returned.blockers),
-        review_reason=(brief(returned.review_reason) or _NO_REASON) if returned.requires_user_review else None,
+        blockers=returned.blockers or (),
+        review_reason=(returned.review_reason or _NO_REASON) if returned.requires_user_review else None,
         progress=(min(done, total), total) if done is not None and total else None,
-        files_created=briefs(returned.files_created),
-        files_modified=briefs(returned.files_modified),
     )
     if outcome is Outcome.BLOCKED and not fields.blockers:
         fields = replace(fields, blockers=fields.errors)
@@ -354,54 +350,51 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
     context_map = _context_map((report.findings or {}).get("context_map"), findings)
     report = report.model_copy(update={"context_map": context_map})
     raw_metadata = top.get("report_metadata")
-    return report, Return(
+    fields = outline(
+        Return,
+        metadata,
         contract=Contract.REPORT_CONTRACT,
         reported_state=_reported(raw_metadata if isinstance(raw_metadata, dict) else {}),
         outcome=(outcome := Outcome(status) if status else None),
-        task_id=metadata.task_id or None,
         attempt=_attempt_of(top, "REP051", findings),
-        agent=shared(metadata.agent_name),
-        error_message=brief(metadata.error_message),
-        blockers=briefs(report.blockers or _blockers(top, Findings())),
-        next_steps=brief("\n".join(report.recommendations or ())),
+        agent=metadata.agent_name,
+        blockers=report.blockers or _blockers(top, Findings()) or (),
+        next_steps="\n".join(report.recommendations or ()),
         confidence=confidence,
         stated_at=_stated_at(top, outcome),
     )
+    return report, fields
 
 
 def _fields_of(
     contract: Contract, returned: SubagentReturn | ReturnMeta, top: dict[str, Any], outcome: Outcome | None, **more: Any
 ) -> Return:
     """The fields that the delegation tree needs; `more` are others."""
-    metadata = returned.metadata or ReturnMetadata()
-    errors = returned.errors or []
-    first = errors[0] if errors else ReturnError()
-    path = tuple(map(intern, metadata.delegation_path or ()))
+    metadata, errors = returned.metadata or ReturnMetadata(), returned.errors or [ReturnError()]
+    path = tuple(metadata.delegation_path or ())
     recoverable = [error.recoverable for error in errors if error.recoverable is not None]
-    return Return(
-        contract=contract,
-        reported_state=_reported(top),
-        outcome=outcome,
-        session_id=metadata.session_id or None,
-        agent=shared(metadata.agent_type) or (path[-1] if path else None),
-        delegation_path=path,
-        summary=brief(returned.summary),
-        error_code=brief(first.type),
-        error_message=brief(first.message),
-        errors=briefs(error.message for error in errors),
+    facts: dict[str, Any] = {
+        "contract": contract,
+        "reported_state": _reported(top),
+        "outcome": outcome,
+        "agent": metadata.agent_type or (path[-1] if path else None),
+        # An empty one is a level, too.
+        "delegation_path": path,
+        "error_code": errors[0].type,
+        "error_message": errors[0].message,
+        "errors": [error.message for error in errors],
         # All that say so must be recoverable.
-        retry_recommended=all(recoverable) if recoverable else None,
-        retry_hint=brief(first.recommendation),
-        next_steps=brief(returned.next_steps),
-        artifacts=briefs(artifact.path for artifact in returned.artifacts or ()),
-        stated_at=_stated_at(top, outcome),
-        **more,
-    )
+        "retry_recommended": all(recoverable) if recoverable else None,
+        "retry_hint": errors[0].recommendation,
+        "artifacts": [artifact.path for artifact in returned.artifacts or ()],
+        "stated_at": _stated_at(top, outcome),
+    }
+    return outline(Return, metadata, returned, **facts, **more)
 
 
 def _reported(holder: dict[str, Any]) -> str | None:
     status = holder.get("status")
-    return shared(brief(status)) if isinstance(status, str) else None
+    return status if isinstance(status, str) else None
 
 
 def _judge_depth(rule: str, place: Location, depth: int | None, path: object, findings: Findings) -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from agentwatch.contracts.rules import MAX_ENTRIES, Findings, brief
+from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
 from agentwatch.contracts.shapes import Todo, TodoStatus
 from agentwatch.text import folded
 
@@ -528,4 +528,4 @@ def _item(match: re.Match[str], index: int, findings: Findings) -> Todo:
     phase = _PHASE.match(text)
     text = text[phase.end() :] if phase else text
     status = _STATUSES.get(mark, TodoStatus.PENDING)
-    return Todo(brief(text) or "", status, phase[1] if phase else None, findings.first_line + index)
+    return Todo(shorten(text) or "", status, phase[1] if phase else None, findings.first_line + index)

@@ -38,10 +38,8 @@ from agentwatch.contracts.rules import (
     MAX_ENTRIES,
     Findings,
     Location,
-    brief,
-    briefs,
+    outline,
     sentences,
-    shared,
     tells_a_next_step,
     why_not_relative,
 )
@@ -186,24 +184,19 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         )
 
     outcome = _OUTCOMES.get(status.state or "")
-    document = Return(
+    document = outline(
+        Return,
+        status,
+        attesting,
         contract=Contract.RETURN_FORMAT,
-        reported_state=shared(brief(keys.values.get("state"))),
+        reported_state=keys.values.get("state"),
         outcome=outcome,
-        task_id=status.task_id or None,
-        attempt=status.attempt,
-        agent=shared(attesting.runtime_mode_reported),
-        summary=brief(status.summary),
-        error_code=brief(status.error_code),
-        error_message=brief(status.summary) if outcome is Outcome.FAILED else None,
+        agent=attesting.runtime_mode_reported,
+        error_message=status.summary if outcome is Outcome.FAILED else None,
         retry_recommended=None if status.retry_recommended is None else status.retry_recommended == "yes",
-        retry_hint=brief(status.retry_hint),
-        model=shared(attesting.runtime_model_reported),
-        mode=shared(attesting.runtime_mode_reported),
-        files_created=briefs(attesting.files_created),
-        files_modified=briefs(attesting.files_modified),
-        limitations=briefs(attesting.limitations),
-        artifacts=briefs(deliverable["path"] for deliverable in deliverables or ()),
+        model=attesting.runtime_model_reported,
+        mode=attesting.runtime_mode_reported,
+        artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
     return Opened(document, findings.made(line_of), not _is_cut(sections, attested), ReturnFormat.model_validate(raw))

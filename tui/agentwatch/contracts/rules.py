@@ -6,14 +6,14 @@ The rules of a contract's fields are made of its model (`fields`), which is load
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import get_data
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from agentwatch.contracts.shapes import Contract, Finding, Severity
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Return, Severity
 from agentwatch.text import quoted
 
 ERROR: Final = Severity.ERROR
@@ -29,6 +29,7 @@ MAX_TOKENS: Final = 100
 BRIEF: Final = 2_000
 """Characters of a free text that a document keeps."""
 
+AnyDocument = TypeVar("AnyDocument", Handoff, Return)
 Location = tuple[str | int, ...]
 """A place inside a document: keys and list indices from the top, `("metadata", "delegation_path", 2)`."""
 
@@ -208,19 +209,19 @@ _REASONS: Final = (
 """Why a path is not repo-relative, by how it looks."""
 
 
-def brief(text: str | None) -> str | None:
-    """A free text, cut where it is a dump; None and empty texts become None."""
-    return (text if len(text) <= BRIEF else text[: BRIEF - 1] + "\u2026") if text else None
+def shorten(value: Any) -> Any:
+    """A free text, cut where it is a dump, and a list of texts as a tuple without empty ones; an empty text is None."""
+    if type(value) is str:
+        # Many documents have the same one.
+        return intern(value if len(value) <= BRIEF else f"{value[: BRIEF - 1]}\u2026") or None
+    return tuple(filter(None, map(shorten, value))) if isinstance(value, list) else value
 
 
-def briefs(texts: Iterable[str | None] | None) -> tuple[str, ...]:
-    """`brief` of each text that is not empty."""
-    return tuple([short for text in texts or () if (short := brief(text))])
-
-
-def shared(word: str | None) -> str | None:
-    """A word that many documents have, as one object for all of them; the empty word becomes None."""
-    return intern(word) if word else None
+def outline(kind: type[AnyDocument], *models: object, **facts: Any) -> AnyDocument:
+    """A document of facts, and of those fields of models that are called as its own, all of them shortened."""
+    names = [(model, name) for model in reversed(models) for name in kind.__dataclass_fields__ if hasattr(model, name)]
+    found = {name: value for model, name in names if (value := getattr(model, name)) is not None}
+    return kind(**{name: shorten(value) for name, value in (found | facts).items()})
 
 
 def is_blank(value: object) -> bool:
