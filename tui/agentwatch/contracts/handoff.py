@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
-from agentwatch.contracts.fields import Model, Required, Table, Text, Whole, Word
+from agentwatch.contracts.fields import Model, Required, Text, Whole, Word, read_fields
 from agentwatch.contracts.reading import WRAPPER, unwrapped
 from agentwatch.contracts.rules import Findings, judge_paths, outline, sentences
 from agentwatch.contracts.shapes import Contract, Handoff, Todo
@@ -59,8 +59,7 @@ class HandoffPacket(Model):
     todos: tuple[Todo, ...] | None = None
 
 
-_TABLE: Final = Table(Contract.HANDOFF_PACKET, HandoffPacket)
-TABLES: Final = {Contract.HANDOFF_PACKET: _TABLE}
+MODELS: Final = {Contract.HANDOFF_PACKET: HandoffPacket}
 
 
 def judge(_contract: Contract, top: dict[str, Any], findings: Findings, _name: str) -> tuple[HandoffPacket, Handoff]:
@@ -71,7 +70,7 @@ def judge(_contract: Contract, top: dict[str, Any], findings: Findings, _name: s
         findings.at = (WRAPPER,)
     # A packet may hold a key of that name; the checklist is what stands behind the packet.
     raw = {key: value for key, value in inner.items() if key != "todos"}
-    packet = _TABLE.read(HandoffPacket, raw, findings)
+    packet = read_fields(Contract.HANDOFF_PACKET, HandoffPacket, raw, findings)
     if packet.handoff_schema not in (None, SCHEMA):
         findings.add("HOF041", ("handoff_schema",), value=packet.handoff_schema)
     if packet.objective and (count := sentences(packet.objective)) > 1:

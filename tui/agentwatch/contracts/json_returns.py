@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
 
-from agentwatch.contracts.fields import Amount, Count, Model, Required, Table, Text, Whole, Word
+from agentwatch.contracts.fields import Amount, Count, Model, Required, Text, Whole, Word, read_fields
 from agentwatch.contracts.reading import METADATA_KEYS, OUTSIDE_THE_ENUM, STAGE_WORDS
 from agentwatch.contracts.rules import (
     MAX_ENTRIES,
@@ -219,10 +219,11 @@ class Report(Model):
     blockers: list[str] | None = None
 
 
-_SUBAGENT_RETURN: Final = Table(Contract.SUBAGENT_RETURN, SubagentReturn)
-_RETURN_META: Final = Table(Contract.RETURN_META, ReturnMeta)
-_REPORT: Final = Table(Contract.REPORT_CONTRACT, Report)
-TABLES: Final = {table.contract: table for table in (_SUBAGENT_RETURN, _RETURN_META, _REPORT)}
+MODELS: Final = {
+    Contract.SUBAGENT_RETURN: SubagentReturn,
+    Contract.RETURN_META: ReturnMeta,
+    Contract.REPORT_CONTRACT: Report,
+}
 
 
 def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str) -> tuple[Model, Return]:
@@ -235,7 +236,7 @@ def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str
 
 
 def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[SubagentReturn, Return]:
-    returned = _SUBAGENT_RETURN.read(SubagentReturn, top, findings)
+    returned = read_fields(Contract.SUBAGENT_RETURN, SubagentReturn, top, findings)
     status, summary = returned.status, returned.summary or ""
     if not is_blank(summary):
         count = sentences(summary)
@@ -280,7 +281,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
     # An orchestrator's handoff never has metadata: its directory says whose it is.
     if raw.get("metadata") is None and _HANDOFF_LIKE.search(name):
         raw["metadata"] = {}
-    returned = _RETURN_META.read(ReturnMeta, raw, findings)
+    returned = read_fields(Contract.RETURN_META, ReturnMeta, raw, findings)
     changed: dict[str, Any] = {"metadata": _metadata(top, returned, findings)}
 
     summary = returned.summary or ""
@@ -324,7 +325,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
 
 def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Return]:
     raw = {key: value for key, value in top.items() if key != "context_map"}
-    report = _REPORT.read(Report, raw, findings)
+    report = read_fields(Contract.REPORT_CONTRACT, Report, raw, findings)
     metadata = report.report_metadata or ReportMetadata()
     confidence, status = metadata.confidence_level, metadata.status
     if confidence is not None and confidence < LOW_CONFIDENCE:
@@ -433,7 +434,7 @@ def _metadata(top: dict[str, Any], returned: ReturnMeta, findings: Findings) -> 
     above: dict[str, Any] = {key: top[key] for key in METADATA_KEYS if key in top and key not in inside}
     metadata = returned.metadata or MetaMetadata()
     if above:
-        at_top = _RETURN_META.read(MetaMetadata, above, findings, "metadata")
+        at_top = read_fields(Contract.RETURN_META, MetaMetadata, above, findings, "metadata")
         metadata = at_top.model_copy(update=metadata.model_dump(exclude_none=True))
     if told and inside.get("session_id") is None and top.get("session_id") is None:
         findings.add("MET022", ("metadata",))

@@ -360,7 +360,7 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> Opened:
             document, said = TodoList((), recognised=False), "checklist"
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
     findings.add("DOC012" if isinstance(document, Return) else "DOC013", 1, contract=said)
-    return Opened(document, findings.made(), complete=False, model=module_of(contract).TABLES[contract].model())
+    return Opened(document, findings.made(), complete=False, model=module_of(contract).MODELS[contract]())
 
 
 def _read_return(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from agentwatch.contracts.fields import Model, Required, Table, Text
+from agentwatch.contracts.fields import Model, Required, Text, read_fields
 from agentwatch.contracts.markdown import (
     ATTESTATION,
     DELIVERABLES,
@@ -114,8 +114,7 @@ class ReturnFormat(Model):
     attestation: AttestationSection | None = None
 
 
-_TABLE: Final = Table(Contract.RETURN_FORMAT, ReturnFormat, lines=True)
-TABLES: Final = {Contract.RETURN_FORMAT: _TABLE}
+MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
 
 
 @dataclass(slots=True)
@@ -166,8 +165,9 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         deliverables = _read_deliverables(lines, spans, findings, swallowed=EVIDENCE not in found)
     if EVIDENCE in found:
         evidence = _read_evidence(lines, cited, findings)
-    attesting = _TABLE.read(AttestationSection, attested.values | attested.lists, judged(ATTESTATION), "attestation")
-    status = _TABLE.read(StatusSection, {**keys.values, "attempt": number}, judged(STATUS), "status")
+    contract, given = Contract.RETURN_FORMAT, attested.values | attested.lists
+    attesting = read_fields(contract, AttestationSection, given, judged(ATTESTATION), "attestation")
+    status = read_fields(contract, StatusSection, {**keys.values, "attempt": number}, judged(STATUS), "status")
     if STATUS in found:
         _judge_status(status, keys.values, findings)
     if status.state == "PARTIAL" and STATUS in found and ATTESTATION in found:
@@ -188,7 +188,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         Return,
         status,
         attesting,
-        contract=Contract.RETURN_FORMAT,
+        contract=contract,
         reported_state=keys.values.get("state"),
         outcome=outcome,
         agent=attesting.runtime_mode_reported,

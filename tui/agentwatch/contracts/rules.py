@@ -1,7 +1,4 @@
-"""Rules: their catalogue, the collection of those that a document breaks, and the checks that contracts share.
-
-The rules of a contract's fields are made of its model (`fields`), which is loaded only where its document is met.
-"""
+"""Rules: their catalogue, the collection of those that a document breaks, and the checks that contracts share."""
 
 from __future__ import annotations
 
@@ -47,8 +44,8 @@ class Rule(NamedTuple):
     severity: Severity
     section: str
     title: str
-    message: str = ""
-    why: str = OTHERWISE
+    message: str
+    why: str
     right: str = ""
     wrong: str = ""
     warns_in: Contract | None = None
@@ -59,62 +56,51 @@ class Rule(NamedTuple):
         return f"{self.severity}; in a {self.warns_in} `check` only warns" if self.warns_in else self.severity.value
 
 
+_MODULES: Final = {Contract.HANDOFF_PACKET: "handoff", Contract.RETURN_FORMAT: "return_format"}
 PREFIXES: Final = {
-    "DOC": (None, ""),
-    "HOF": (Contract.HANDOFF_PACKET, "handoff"),
-    "TOD": (Contract.HANDOFF_PACKET, ""),
-    "RET": (Contract.RETURN_FORMAT, "return_format"),
-    "ERR": (Contract.RETURN_FORMAT, "return_format"),
-    "SUB": (Contract.SUBAGENT_RETURN, "json_returns"),
-    "MET": (Contract.RETURN_META, "json_returns"),
-    "REP": (Contract.REPORT_CONTRACT, "json_returns"),
+    "DOC": None,
+    **dict.fromkeys(("HOF", "TOD"), Contract.HANDOFF_PACKET),
+    **dict.fromkeys(("RET", "ERR"), Contract.RETURN_FORMAT),
+    "SUB": Contract.SUBAGENT_RETURN,
+    "MET": Contract.RETURN_META,
+    "REP": Contract.REPORT_CONTRACT,
 }
-"""By the letters of a rule its contract, and the module with the fields that have such rules."""
-CONTRACTS_IN_JSON: Final = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
+"""By the letters of a rule its contract; rules of links have none of these."""
 
 
-def module_of(contract: Contract | str) -> Any:
-    """The module of a contract: it has `TABLES` by contract and, for JSON, `judge`."""
-    name = next(module for of, module in PREFIXES.values() if of == contract and module)
-    return import_module(f"agentwatch.contracts.{name}")
+def module_of(contract: Contract) -> Any:
+    """The module of a contract: it has `MODELS` by contract and, for JSON, `judge`. It is loaded where it is met."""
+    return import_module(f"agentwatch.contracts.{_MODULES.get(contract, 'json_returns')}")
 
 
 @cache
-def read_rows(block: str) -> list[tuple[str, list[str]]]:
-    """The rows of a block of `rules.txt`, each with the section above it."""
+def read_rows(block: str) -> list[str]:
+    """The rows of a block of `rules.txt`: a row goes on in lines that are indented."""
     text = (get_data("agentwatch.contracts", "rules.txt") or b"").decode()
-    section, rows = "", []
-    for row in re.split(r"\n(?=\S)", text.partition(f"\n= {block}\n")[2].partition("\n\n= ")[0].strip()):
+    return re.sub(r"\n (?= )", "", text.partition(f"\n= {block}\n")[2].partition("\n\n= ")[0].strip()).split("\n")
+
+
+@cache
+def read_rules() -> dict[str, Rule]:
+    """All rules by id, in the order of the catalogue: those of the contracts, then those of links."""
+    section, rules = "", {}
+    for row in read_rows("rules"):
         if row.startswith("# "):
             section = row[2:]
-        else:
-            rows.append((section, row.replace("\n ", "").split(" | ")))
-    return rows
-
-
-@cache
-def rules_of(prefix: str) -> dict[str, Rule]:
-    """The rules whose ids begin so, in their order."""
-    contract, module = PREFIXES.get(prefix, (None, ""))
-    made: dict[str, Rule] = module_of(contract).TABLES[contract].rules() if contract and module else {}
-    for section, (head, message, *more) in read_rows("rules"):
-        if head.startswith(prefix):
-            start, _, title = head.partition(": ")
-            rule_id, severity, *warns = start.split()
-            right, _, wrong = (more.pop() if " \u2260 " in more[-1] else "").replace("\\n", "\n").partition(" \u2260 ")
-            why, only = more[0] if more else OTHERWISE, Contract(*warns) if warns else None
-            level = Severity(severity)
-            made[rule_id] = Rule(rule_id, contract, level, section, title, message, why, right, wrong, only)
-    return {rule_id: rule for rule_id, rule in sorted(made.items()) if rule_id.startswith(prefix)}
-
-
-def rule_of(rule_id: str) -> Rule:
-    return rules_of(rule_id[:3])[rule_id]
+            continue
+        head, message, *more = row.split(" | ")
+        start, _, title = head.partition(": ")
+        rule_id, severity, *warns = start.split()
+        right, _, wrong = (more.pop() if " \u2260 " in row else "").replace("\\n", "\n").partition(" \u2260 ")
+        why, only = more[0] if more else OTHERWISE, Contract(*warns) if warns else None
+        level, contract = Severity(severity), PREFIXES.get(rule_id[:3])
+        rules[rule_id] = Rule(rule_id, contract, level, section, title, message, why, right, wrong, only)
+    return rules
 
 
 def contract_rules() -> dict[str, Rule]:
-    """All rules of the contracts by id, in the order of the catalogue."""
-    return {rule_id: rule for prefix in PREFIXES for rule_id, rule in rules_of(prefix).items()}
+    """The rules of the contracts by id, in the order of the catalogue."""
+    return {rule_id: rule for rule_id, rule in read_rules().items() if rule_id[:3] in PREFIXES}
 
 
 def shown(value: object) -> str:
@@ -160,7 +146,7 @@ class Findings:
         for rule_id, where, facts in self._noted:
             of_rule[rule_id] = of_rule.get(rule_id, 0) + 1
             if of_rule[rule_id] <= LIMIT_OF_ONE_RULE:
-                rule = rule_of(rule_id)
+                rule = read_rules()[rule_id]
                 value = {"value": facts.get("exact") or shown(facts.get("value"))} if facts else {}
                 # Many documents have the same one.
                 message = intern(rule.message.format(**facts | value))
@@ -173,7 +159,7 @@ class Findings:
             del made[LIMIT - 1 :]
         made.sort(key=lambda finding: finding.line or 0)
         if left_out:
-            made.append(Finding("DOC010", WARNING, rule_of("DOC010").message.format(count=left_out)))
+            made.append(Finding("DOC010", WARNING, read_rules()["DOC010"].message.format(count=left_out)))
         return tuple(made)
 
 

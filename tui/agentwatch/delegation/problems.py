@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.contracts.rules import Rule, rules_of
+from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Return
 from agentwatch.delegation.task import PlacedFinding, Task
 
-RULES: Final = tuple(rules_of("LNK").values())
+RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"))
 (
     CYCLE,
     SELF_PARENT,
