@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from sys import maxsize
 from typing import Any, Final, NamedTuple, NoReturn
 
 from agentwatch.contracts.rules import Findings, Location
@@ -87,13 +86,11 @@ class Node:
     """A value of a sound JSON text: what it is, from `start` to `end`, and what is in it.
 
     As a part of another it begins with its `step`, a key or an index: a member `begins` at its key, an entry at itself.
-    `most` is how many parts of one object or array are looked at. Raises ValueError where no sound value starts.
+    Raises ValueError where no sound value starts.
     """
 
-    def __init__(
-        self, text: str, start: int, most: int = maxsize, step: str | int = "", begins: int | None = None
-    ) -> None:
-        self._text, self.start, self._most = text, start, most
+    def __init__(self, text: str, start: int, step: str | int = "", begins: int | None = None) -> None:
+        self._text, self.start = text, start
         self.step, self.begins = step, start if begins is None else begins
         try:
             self.value, self.end = _decode(text, start)
@@ -105,10 +102,10 @@ class Node:
         """The members of an object, or the entries of an array."""
         found: list[Node] = []
         at = self.start + 1 if self.value and self._text[self.start] in "{[" else self.end
-        while at < self.end and len(found) < self._most and (match := _PART.match(self._text, at)) is not None:
+        while at < self.end and len(found) < MAX_PARTS and (match := _PART.match(self._text, at)) is not None:
             key = match[2]
             step = len(found) if key is None else json.loads(key, strict=False) if "\\" in key else key[1:-1]
-            found.append(Node(self._text, match.end(), self._most, step, match.end(1)))
+            found.append(Node(self._text, match.end(), step, match.end(1)))
             at = found[-1].end
         return found
 
@@ -196,7 +193,7 @@ class JsonSource:
             # The same length as before, so that offsets stay true.
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
         self._text = self._sound = text
-        self._counted = self._first = (0, first_line)
+        self._first_line = first_line
         self._odd = False
         self._broken: Break | None = None
         if text.count("{") + text.count("[") > MAX_DEPTH:
@@ -250,11 +247,7 @@ class JsonSource:
 
     @cached_property
     def _node(self) -> Node:
-        return Node(self._sound, behind_space(self._sound), MAX_PARTS)
+        return Node(self._sound, behind_space(self._sound))
 
     def _line(self, offset: int) -> int:
-        # Most questions come in the order of the text: counting on from the last one keeps many of them linear.
-        start, line = self._counted if offset >= self._counted[0] else self._first
-        line += self._text.count("\n", start, offset)
-        self._counted = (offset, line)
-        return line
+        return self._first_line + self._text.count("\n", 0, offset)

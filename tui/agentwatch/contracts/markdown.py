@@ -7,7 +7,6 @@ line numbers.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -88,16 +87,13 @@ def blocks(lines: list[str], start: int = 0) -> tuple[list[Section], list[Fence]
     fence, opening, language = "", 0, ""
     for index in range(start, len(lines)):
         line = lines[index]
-        mark = line[:1]
-        mark = line.lstrip(" ")[:1] if mark == " " else mark
-        if mark == "#" and not fence and (made := heading(line)):
+        before, fence = fence, after_fence(line, fence)
+        if fence and not before:
+            opening, language = index + 1, re.sub(r"[`~\s]*([^`\s]*).*", r"\1", line).lower()
+        elif before and not fence:
+            fences.append(Fence(opening, index, language, closed=True))
+        elif not fence and (made := heading(line)):
             headings.append((index, *made))
-        elif mark in ("`", "~"):
-            before, fence = fence, after_fence(line, fence)
-            if fence and not before and (match := _FENCE.match(line)):
-                opening, language = index + 1, match[2].lower()
-            elif before and not fence:
-                fences.append(Fence(opening, index, language, closed=True))
     if fence:
         fences.append(Fence(opening, len(lines), language, closed=False))
     ends = (*(line for line, _, _ in headings[1:]), len(lines))
@@ -129,12 +125,6 @@ def entry(line: str) -> KeyLine | None:
     """The `key: value` that a line holds, or None."""
     if ":" not in line and "=" not in line:
         return None
-    # Nearly all returns have the same short lines; a long one is not kept.
-    return _entry(line) if len(line) <= 40 else _entry.__wrapped__(line)
-
-
-@lru_cache(500)
-def _entry(line: str) -> KeyLine | None:
     match = _KEY.match(line)
     if match is None:
         return None
@@ -149,9 +139,6 @@ def _entry(line: str) -> KeyLine | None:
 
 def bullet(line: str) -> Bullet | None:
     """The bullet that a line is, or None."""
-    if line[:2] == "- ":
-        # As the contracts write it: the pattern would say the same.
-        return Bullet(line[2:].strip(), "-", 0)
     match = _BULLET.match(line)
     return Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4))) if match else None
 

@@ -377,7 +377,6 @@ def _read_return(
         return None
     from agentwatch.contracts import return_format
 
-    _judge_characters(lines, findings)
     return return_format.judge(lines, sections, findings, embedded=embedded)
 
 
@@ -390,7 +389,6 @@ def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
 
     findings = Findings(1 + start)
     lines = _bounded(lines, findings)
-    _judge_characters(lines, findings)
     items = read_checklist(lines, findings, alone=True)
     return Opened(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
 
@@ -398,12 +396,9 @@ def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
     if len(lines) > MAX_LINES:
         findings.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
-    return lines[:MAX_LINES]
-
-
-def _judge_characters(lines: list[str], findings: Findings) -> None:
     if REPLACEMENT in "".join(lines):
         findings.add_in("DOC003", next(index for index, line in enumerate(lines) if REPLACEMENT in line))
+    return lines[:MAX_LINES]
 
 
 # Packets

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+from pydantic import BeforeValidator
 
 from agentwatch.contracts.fields import Model, Required, Text, read_fields
 from agentwatch.contracts.markdown import (
@@ -47,7 +49,6 @@ from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_INTEGER: Final = re.compile(r"[1-9][0-9]{0,5}\Z")
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
 _WORD_KEYS: Final = ("state", "retry_recommended")
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
@@ -74,6 +75,7 @@ _BARE_PATH: Final = re.compile(
     r"\s*`?(?!</?\w|\w+://)[^\s`>|]*(?:[/\\]|\.[A-Za-z0-9])[^\s`]*`?(?:\s+(?:\u2014|\u2013|--?|\u2192|=>)\s|\s*\Z)"
 )
 _MORE_THAN_A_PATH: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|[:,;]\s|\s\([^()]{0,200}\)\Z")
+Number = Annotated[int, BeforeValidator(lambda text: int(text) if re.fullmatch("[1-9][0-9]{0,5}", text) else text)]
 
 
 class StatusSection(Model):
@@ -85,7 +87,7 @@ class StatusSection(Model):
     retry_recommended: Literal["yes", "no"] | None = None
     retry_hint: str | None = None
     task_id: str | None = None
-    attempt: int | None = None
+    attempt: Number | None = None
 
 
 class Deliverable(Model):
@@ -155,10 +157,6 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         cut = next((index for index in range(first, end) if is_attestation_key(lines[index])), end)
         cited, attestation = [(first, cut)], [(cut, end)]
     attested = _read_attestation(lines, attestation, judged(ATTESTATION))
-    attempt = keys.values.get("attempt")
-    number = int(attempt) if attempt is not None and _INTEGER.match(attempt) else None
-    if attempt is not None and number is None:
-        findings.add_in("RET022", keys.lines["attempt"], value=attempt)
     deliverables = evidence = None
     if DELIVERABLES in found:
         spans = sections.spans(DELIVERABLES)
@@ -167,7 +165,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         evidence = _read_evidence(lines, cited, findings)
     contract, given = Contract.RETURN_FORMAT, attested.values | attested.lists
     attesting = read_fields(contract, AttestationSection, given, judged(ATTESTATION), "attestation")
-    status = read_fields(contract, StatusSection, {**keys.values, "attempt": number}, judged(STATUS), "status")
+    status = read_fields(contract, StatusSection, dict(keys.values), judged(STATUS), "status")
     if STATUS in found:
         _judge_status(status, keys.values, findings)
     if status.state == "PARTIAL" and STATUS in found and ATTESTATION in found:

@@ -176,8 +176,6 @@ _NEXT_STEP: Final = re.compile(
     r"|when|will)\b",
     re.IGNORECASE,
 )
-# Nearly every path is one of these, and needs no closer look.
-_PLAIN: Final = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.-][A-Za-z0-9_./-]{0,4095}\Z")
 _REASONS: Final = (
     (r"(?s:.{4097})", "it is longer than a path can be"),
     (r"\s*\Z", "it is empty"),
@@ -240,8 +238,6 @@ def sentences(text: str) -> int:
 
 def why_not_relative(path: str) -> str | None:
     """Why a path is not repo-relative, as half a sentence for a message; None where it is."""
-    if _PLAIN.match(path):
-        return None
     for pattern, reason in _REASONS:
         if re.match(pattern, path):
             return reason
