@@ -1,8 +1,4 @@
-"""Fields of contracts: plain pydantic models, whose errors are mapped to the rules of each field.
-
-Reading is tolerant and judging strict: what a model refuses breaks a rule and is left out, so that a typed model always
-results.
-"""
+"""Plain pydantic models: what one refuses breaks a rule and is left out, so that a typed model always results."""
 
 from __future__ import annotations
 
@@ -82,11 +78,7 @@ def read_fields(
 
 @cache
 def _rules_of_fields(contract: Contract) -> dict[str, dict[str, str]]:
-    """By the path of a field its rules by their kind.
-
-    Kinds are missing; type; entry: the type of one in an array; value: not one of the allowed words; case: an allowed
-    word in other letters; empty; blank: an empty one in an array; range.
-    """
+    """By the path of a field its rules by kind; `entry` and `blank` are the type and emptiness of one in an array."""
     rows = (row.split(": ") for row in read_rows(contract))
     groups = {path: map(str.split, rules.split(", ")) for path, rules in rows}
     return {path: {kind: rule for *kinds, rule in group for kind in kinds} for path, group in groups.items()}

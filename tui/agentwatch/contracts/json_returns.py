@@ -1,9 +1,4 @@
-"""Returns in JSON: the subagent-return, its dialect return-meta, and the report-contract.
-
-The authors of return-meta left the document of subagent-return on purpose: stage words as status, an early
-`in_progress`, optional errors. Only a status that says nothing breaks it; the rest are warnings where a reader loses
-something.
-"""
+"""Returns in JSON: the subagent-return, its dialect return-meta, and the report-contract."""
 
 from __future__ import annotations
 
@@ -167,10 +162,7 @@ class MetaMetadata(Progress):
 
 
 class ReturnMeta(Progress):
-    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined.
-
-    What has no row may be written in several ways, or be of any type: it is left out where it is of another.
-    """
+    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
 
     status: Required[str] = None
     summary: str | None = None
@@ -555,10 +547,7 @@ def _holders(top: dict[str, Any]) -> list[tuple[Location, dict[str, Any]]]:
 
 
 def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
-    """The latest time in the keys that say when it ended, in seconds since the epoch; None where there is none.
-
-    While it works, when it began is its last sign of life.
-    """
+    """The latest time that it says it ended, or while it works began, in seconds since the epoch."""
     keys = _ENDED if outcome is not Outcome.WORKING else (*_ENDED, *_BEGAN)
     moments = []
     for text in [holder[key] for _, holder in _holders(top) for key in keys if isinstance(holder.get(key), str)]:

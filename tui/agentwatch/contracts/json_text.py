@@ -1,8 +1,4 @@
-"""JSON text to value, with the line of each place, and whatever can be had of a text that breaks off.
-
-The C parser says neither where a key stands nor what came before an error. A node decodes what it is asked for, and a
-text that breaks off is closed behind its last whole value; both run only for a finding.
-"""
+"""JSON text to value; the lines of places, and what can be had of a text that breaks off, only for a finding."""
 
 from __future__ import annotations
 
@@ -83,11 +79,7 @@ _decode: Final = json.JSONDecoder(  # type: ignore[attr-defined]
 
 
 class Node:
-    """A value of a sound JSON text: what it is, from `start` to `end`, and what is in it.
-
-    As a part of another it begins with its `step`, a key or an index: a member `begins` at its key, an entry at itself.
-    Raises ValueError where no sound value starts.
-    """
+    """A sound JSON value from `start` to `end`; as a part with its `step`, it `begins` at its key. May raise ValueError."""
 
     def __init__(self, text: str, start: int, step: str | int = "", begins: int | None = None) -> None:
         self._text, self.start = text, start
@@ -181,12 +173,7 @@ def _close(text: str) -> tuple[str, Break | None]:
 
 
 class JsonSource:
-    """One JSON text. `value` is what was read of it, possibly only a part.
-
-    `complete` is False where the text does not parse or ends in the middle. `whole` is False where `value` is not
-    everything the text says, so that nothing can be said of what is missing. `first_line` is the number of the text's
-    first line in the file it stands in.
-    """
+    """One JSON text; `complete` unless it breaks off, and `whole` where `value` is all that it says."""
 
     def __init__(self, text: str, first_line: int = 1) -> None:
         if "\\ud" in text or "\\uD" in text:

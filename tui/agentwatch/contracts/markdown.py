@@ -1,8 +1,4 @@
-"""Markdown by lines: its blocks and keys, the sections of a return-format text, and checklists.
-
-A contract uses so little of Markdown that a line scan reads it a hundred times faster than a parser, and keeps the
-line numbers.
-"""
+"""Markdown by lines: its blocks and keys, the sections of a return-format text, and checklists."""
 
 from __future__ import annotations
 
@@ -149,10 +145,7 @@ def is_rule(line: str) -> bool:
 
 
 def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
-    """(indices of the lines outside of fences, those and the lines inside), both without the marks of fences.
-
-    Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
-    """
+    """(lines outside of fences, those and the lines inside), without the marks of fences, however indented."""
     both = [index for first, end in spans for index in range(first, end)]
     text = "".join([lines[index] for index in both])
     if "```" not in text and "~~~" not in text:
@@ -241,8 +234,7 @@ class Section(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """The sections of a text, in their order. `start` is the index of the first line of the return; `repeated` are
-    further ones. `preamble`: text or other headings stand before the first."""
+    """The sections of a text from line `start` on; `preamble`: other text or headings stand before the first."""
 
     start: int
     by_header: dict[str, Section]
@@ -278,10 +270,7 @@ def may_be_return(text: str) -> bool:
 
 
 def open_returns(lines: list[str]) -> list[int]:
-    """Indices of the lines where the returns of a text begin: each at its `## Status`, told by the `state` below it.
-
-    One that begins with another section, or tells no state, begins with the text. Nothing where there is no section.
-    """
+    """Lines where the returns of a text begin: each `## Status` with a `state`; the first may begin with the text."""
     headed = [each for each in blocks(lines, after_front_matter(lines))[0] if each.header]
     if not headed:
         return []
@@ -298,11 +287,10 @@ def tail_of(lines: list[str], first: int, end: int) -> int:
 def find_sections(
     lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False
 ) -> Sections | None:
-    """The sections of a return, None where the text is none.
+    """The sections of a return, None where the text is none: a file must begin with them, and not be about the format.
 
-    A file must begin with them; in the text that a subagent returned (`embedded`), or in a file that is `named` as a
-    return is, anything may stand before. In any other a state that stands for all is that of a document about the
-    format. `by_name`: one section is enough, for the name says that the file is a return.
+    In the text of a subagent (`embedded`), or a file `named` as a return, anything may stand before. `by_name`: one
+    section is enough.
     """
     start = after_front_matter(lines)
     headed, _ = blocks(lines, start)
@@ -364,11 +352,7 @@ def _end_of_last(lines: list[str], last: Section) -> int:
 
 
 def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
-    """The lines without what a program puts around a return: tags before a header, and, where it may be `indented`, an
-    indentation of all of it.
-
-    Behind an indented return nothing is left. Line numbers stay.
-    """
+    """The lines without tags before a header and, where it may be `indented`, the indentation of a whole return."""
     text = "".join(lines)
     if "<" in text:
         lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
@@ -440,10 +424,7 @@ _STATUSES: Final = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": T
 
 
 def first_item(lines: list[str], *, alone: bool = False) -> int | None:
-    """Index of the first line that is a checklist item, or is meant as one; None where there is none.
-
-    `alone`: the file is called a checklist, so that a list that it begins with is meant as one.
-    """
+    """Index of the first item, or of what is meant as one, such as any bullet of a list `alone` in its file."""
     for index, line in enumerate(lines):
         if ("[" in line and (_ITEM.match(line) or _NEARLY.match(line))) or (alone and _BULLET.match(line)):
             return index
@@ -459,11 +440,9 @@ def opened(lines: list[str]) -> list[str]:
 
 
 def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> tuple[Todo, ...]:
-    """The items of a checklist.
+    """The items of a checklist, which ends at a heading or text behind an empty line; `alone`, every line is judged.
 
-    `alone`: the file is nothing but the checklist, so that every line is judged; headings structure it and are left
-    aside. Otherwise the list ends at a heading, or at text behind an empty line. What continues an item and other words
-    are notes, and so are the bullets behind them.
+    What continues an item and other words are notes, and so are the bullets behind them.
     """
     found: list[Todo] = []
     pending_before = out_of_order = noted = after_blank = False

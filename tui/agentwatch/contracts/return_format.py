@@ -1,8 +1,4 @@
-"""The return-format: four Markdown sections with `key: value` lines and bullet lists, and its error keys.
-
-Whatever else Markdown allows may stand between the lines, and is left aside. A fence is read only where what its
-section must have stands in it.
-"""
+"""The return-format: four Markdown sections with `key: value` lines and bullet lists; the rest is left aside."""
 
 from __future__ import annotations
 
@@ -376,10 +372,7 @@ def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> list[s
 
 
 def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Keys:
-    """The keys and lists of `## Runtime Attestation`.
-
-    Below a label, a remark or another bullet (`apart`) only what can be nothing but a path is an entry of a list.
-    """
+    """The keys and lists; below a label, a remark or another bullet (`apart`) only a mere path is an entry."""
     attested = Keys()
     current: str | None = None
     indent: int | None = None

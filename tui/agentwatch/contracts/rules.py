@@ -32,11 +32,9 @@ Location = tuple[str | int, ...]
 
 
 class Rule(NamedTuple):
-    """A rule as `agentwatch rules` lists it and `--explain` tells it.
+    """A rule; its `section` is the heading of the document that asks for it, its `contract` None if it is for any.
 
-    `contract` is None for the rules that hold for any document. `section` is the heading of the contract's document
-    that asks for it. `message` is a template: its `{names}` are filled with the facts of the place where the rule is
-    broken. `warns_in` is the contract of which `check` takes an error for a warning.
+    The `{names}` of the message are filled with the facts of the place. In `warns_in`, `check` only warns.
     """
 
     id: str
@@ -116,10 +114,7 @@ def shown(value: object) -> str:
 
 
 class Findings:
-    """The rules that a document breaks, each with its line or its place.
-
-    `first_line` is the number of a text's first line in its file; places are told from `at` on.
-    """
+    """The rules that a document breaks, by lines counted from `first_line` of its file, or places below `at`."""
 
     __slots__ = ("_noted", "at", "first_line")
 
@@ -129,10 +124,7 @@ class Findings:
         self.first_line = first_line
 
     def add(self, rule: str, where: Location | int, **facts: object) -> None:
-        """Break `rule` at a line (1-based), or at a place, the line of which is looked up at the end.
-
-        `facts` fill its message: a foreign `value` is shown short and safe, unless it is said in `exact` words.
-        """
+        """Break `rule` at a line from 1 on or at a place; `facts` fill its message, `value` shown or `exact`."""
         self._noted.append((rule, where if isinstance(where, int) else (*self.at, *where), facts))
 
     def add_in(self, rule: str, index: int, **facts: object) -> None:
