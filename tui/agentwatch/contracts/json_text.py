@@ -79,7 +79,7 @@ _decode: Final = json.JSONDecoder(  # type: ignore[attr-defined]
 
 
 class Node:
-    """A sound JSON value from `start` to `end`; as a part with its `step`, it `begins` at its key. May raise ValueError."""
+    """A sound JSON value from `start` to `end`; a part, with its `step`, `begins` at its key. May raise ValueError."""
 
     def __init__(self, text: str, start: int, step: str | int = "", begins: int | None = None) -> None:
         self._text, self.start = text, start

@@ -311,8 +311,9 @@ def _read_markdown(text: str, name: str) -> Opened | None:
     """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
-        packet = _read_leading_packet(lines_of(text), name)
-        if packet is not None:
+        lines = lines_of(text)
+        fences = [fence for fence in blocks(lines)[1][:1] if _leads(lines, fence)]
+        if fences and (packet := _read_fenced_packet(lines, fences[0], name)) is not None:
             return packet
     named = _RETURN_FILE.search(name) is not None
     found = _read_return(lines_of(text), named=named) if named or may_be_return(text) else None
@@ -380,58 +381,48 @@ def _bounded(lines: list[str], findings: Findings) -> list[str]:
 # Packets
 
 
-def _read_leading_packet(lines: list[str], name: str, *, embedded: bool = False) -> Opened | None:
-    """Read the fenced packet that is the first block behind front matter and a title; `embedded` in a message."""
-    filled = [index for index in range(after_front_matter(lines), len(lines)) if lines[index].strip()][:2]
-    if filled and lines[filled[0]].strip().startswith("#"):
-        filled = filled[1:]
-    if not filled or lines[filled[0]].lstrip()[:3] not in ("```", "~~~"):
-        return None
-    _, found = blocks(lines, filled[0])
-    is_first = found and found[0].first == filled[0] + 1
-    return _read_fenced_packet(lines, found[0], name, leading=embedded) if is_first else None
+def _leads(lines: list[str], fence: Fence) -> bool:
+    """Whether a fence is the first block of a text, behind front matter and one title."""
+    above = [line for line in lines[after_front_matter(lines) : fence.first - 1] if line.strip()]
+    return not above or (len(above) == 1 and above[0].lstrip().startswith("#"))
 
 
-def _read_fenced_packet(lines: list[str], fence: Fence, name: str, *, leading: bool = False) -> Opened | None:
-    """Read a fenced packet and the checklist behind it; None where it is something else."""
-    text = "\n".join(lines[fence.first : fence.end])
-    if fence.language not in ("", "json", "jsonc", "json5") or not text.lstrip().startswith("{"):
-        return None
-    source = JsonSource(text, fence.first + 1)
+def _read_fenced_packet(
+    lines: list[str], fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
+) -> Opened | None:
+    """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
+    source = JsonSource("\n".join(lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
-    if not isinstance(source.value, dict) or signature(source.value, name) is not Contract.HANDOFF_PACKET:
+    is_json = fence.language in ("", "json", "jsonc", "json5") and isinstance(source.value, dict)
+    if not is_json or signature(source.value, name) is not Contract.HANDOFF_PACKET:
         return None
-    findings = Findings()
+    from agentwatch.contracts import handoff
+
+    findings = Findings(fence.end + 1 + fenced)
+    if not fenced:
+        findings.add("HOF060", source.line_of(()) or 1)
     if source.complete and not fence.closed:
         findings.add("DOC002", len(lines))
-    return _with_todos(source, lines[fence.end + 1 :], fence.end + 2, findings, closed=fence.closed)
+    source.judge(findings)
+    judged = findings if source.whole else Findings()
+    model, document = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged, "")
+    after = opened(lines[fence.end + 1 :])
+    item = first_item(after)
+    if item is not None:
+        findings.first_line += item
+        todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
+        model, document = model.model_copy(update={"todos": todos}), replace(document, todos=todos)
+    return Opened(document, findings.made(source.line_of), source.complete and fence.closed, model)
 
 
 def _read_unfenced_packet(text: str, name: str) -> Opened | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
-    end, part = _object_at(text, text.index("{"))
-    if end is None or not text[end:].strip() or contract_of(part, name) is not Contract.HANDOFF_PACKET:
+    end, _ = _object_at(text, text.index("{"))
+    if end is None or not text[end:].strip():
         return None
-    source = JsonSource(text[:end])
-    findings = Findings()
-    findings.add("HOF060", source.line_of(()) or 1)
-    return _with_todos(source, lines_of(text[end:]), 1 + text.count("\n", 0, end), findings, closed=True)
-
-
-def _with_todos(source: JsonSource, after: list[str], first_line: int, findings: Findings, *, closed: bool) -> Opened:
-    """A packet and the checklist in the lines behind it, the first of which has the number `first_line`."""
-    from agentwatch.contracts import handoff
-
-    source.judge(findings)
-    judged = findings if source.whole else Findings()
-    model, document = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged, "")
-    after = opened(after)
-    item = first_item(after)
-    if item is not None:
-        findings.first_line = first_line + item
-        todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
-        model, document = model.model_copy(update={"todos": todos}), replace(document, todos=todos)
-    return Opened(document, findings.made(source.line_of), source.complete and closed, model)
+    inside = lines_of(text[:end])
+    lines = [*inside, *lines_of(text[end:])]
+    return _read_fenced_packet(lines, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
 def _read_packet(lines: list[str], name: str) -> Opened | None:
@@ -442,10 +433,9 @@ def _read_packet(lines: list[str], name: str) -> Opened | None:
         end, part = _object_at(text, start)
         if isinstance(part, dict) and leading_contract_of(part, name) is Contract.HANDOFF_PACKET:
             return _judge(JsonSource(text[start:end], 1 + text.count("\n", 0, start)), Contract.HANDOFF_PACKET, name)
-    elif (found := _read_leading_packet(lines, name, embedded=True)) is not None:
-        return found
-    for fence in blocks(lines)[1][:_FENCES]:
-        if (found := _read_fenced_packet(lines, fence, name)) is not None:
+    for index, fence in enumerate(blocks(lines)[1][:_FENCES]):
+        found = _read_fenced_packet(lines, fence, name, leading=index == 0 and _leads(lines, fence))
+        if found is not None:
             return found
     return next((made for _, made in _objects(text, name) if isinstance(made.document, Handoff)), None)
 
