@@ -45,6 +45,7 @@ from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
+_ATTESTED: Final = TEXT_KEYS + LIST_KEYS
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
 _WORD_KEYS: Final = ("state", "retry_recommended")
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
@@ -145,27 +146,28 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
 
     spans = sections.spans(STATUS) or [(sections.start, sections.first)]
     swallowed = STATUS in found and DELIVERABLES not in found
-    keys = _read_status(lines, spans, judged(STATUS), swallowed=swallowed)
+    keys = Keys()
+    _read_status(lines, spans, keys, judged(STATUS), swallowed=swallowed)
     cited, attestation = sections.spans(EVIDENCE), sections.spans(ATTESTATION)
     if cited and not attestation:
         # The keys of an attestation whose header is missing end the evidence.
         first, end = cited[0]
         cut = next((index for index in range(first, end) if is_attestation_key(lines[index])), end)
         cited, attestation = [(first, cut)], [(cut, end)]
-    attested = _read_attestation(lines, attestation, judged(ATTESTATION))
+    _read_attestation(lines, attestation, keys, judged(ATTESTATION))
     deliverables = evidence = None
     if DELIVERABLES in found:
         spans = sections.spans(DELIVERABLES)
         deliverables = _read_deliverables(lines, spans, findings, swallowed=EVIDENCE not in found)
     if EVIDENCE in found:
         evidence = _read_evidence(lines, cited, findings)
-    contract, given = Contract.RETURN_FORMAT, attested.values | attested.lists
+    contract, given = Contract.RETURN_FORMAT, keys.values | keys.lists
     attesting = read_fields(contract, AttestationSection, given, judged(ATTESTATION), "attestation")
-    status = read_fields(contract, StatusSection, dict(keys.values), judged(STATUS), "status")
+    status = read_fields(contract, StatusSection, given, judged(STATUS), "status")
     if STATUS in found:
         _judge_status(status, keys.values, findings)
     if status.state == "PARTIAL" and STATUS in found and ATTESTATION in found:
-        limitations = attested.lists.get("limitations")
+        limitations = keys.lists.get("limitations")
         findings.at = (ATTESTATION,)
         if not limitations:
             findings.add("RET063", ())
@@ -173,9 +175,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
             findings.add("RET064", ("limitations",))
 
     def line_of(place: Location) -> int:
-        return findings.first_line + (keys if place[0] == STATUS else attested).lines.get(
-            place[-1], found[str(place[0])].line
-        )
+        return findings.first_line + keys.lines.get(place[-1], found[str(place[0])].line)
 
     outcome = _OUTCOMES.get(status.state or "")
     document = outline(
@@ -193,7 +193,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    return Opened(document, findings.made(line_of), not _is_cut(sections, attested), ReturnFormat.model_validate(raw))
+    return Opened(document, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
 
 
 def _judge_headers(sections: Sections, findings: Findings, *, embedded: bool) -> None:
@@ -234,19 +234,19 @@ def _judge_status(status: StatusSection, values: dict[str, str], findings: Findi
         findings.add("ERR004", ("retry_hint",))
 
 
-def _is_cut(sections: Sections, attested: Keys) -> bool:
+def _is_cut(sections: Sections, keys: Keys) -> bool:
     """Whether the text ends in the middle: what is missing is exactly what would have come last."""
     present = [header in sections.by_header for header in HEADERS]
     if all(present):
         last = max(sections.by_header.values(), key=lambda section: section.line)
-        present = [key in attested.values or last.header != ATTESTATION for key in (*TEXT_KEYS, *FILE_KEYS)]
+        present = [key in keys.values or last.header != ATTESTATION for key in (*TEXT_KEYS, *FILE_KEYS)]
     return not all(present) and present == sorted(present, reverse=True)
 
 
 def _visible(lines: list[str], spans: Spans, counts: Callable[[str], object] = str.strip) -> list[int]:
     """The lines of a section outside of fences; inside, too, where nothing that counts stands outside."""
     outside, both = unfenced(lines, spans)
-    return outside if len(outside) == len(both) or any(counts(lines[index]) for index in outside) else both
+    return outside if any(counts(lines[index]) for index in outside) else both
 
 
 def _is_no_text(line: str) -> bool:
@@ -268,9 +268,8 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _read_status(lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool) -> Keys:
+def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings, *, swallowed: bool) -> None:
     """The keys of `## Status`; what stands behind an empty line is not of it where it has `swallowed` a section."""
-    keys = Keys()
     after_blank = False
     for index in _visible(lines, spans, lambda line: _known(line, STATUS_KEYS)):
         text = lines[index]
@@ -285,7 +284,6 @@ def _read_status(lines: list[str], spans: Spans, findings: Findings, *, swallowe
             if above is not None and keys.values[above] and _indent(text) > _indent(lines[index - 1]):
                 # The value goes on: one word is not what it says.
                 keys.values[above] += f" {text.strip()}"
-    return keys
 
 
 def _judge_dress(told: KeyLine, index: int, findings: Findings) -> None:
@@ -371,9 +369,8 @@ def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> list[s
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Keys:
+def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: Findings) -> None:
     """The keys and lists; below a label, a remark or another bullet (`apart`) only a mere path is an entry."""
-    attested = Keys()
     current: str | None = None
     indent: int | None = None
     after_blank = apart = False
@@ -383,7 +380,7 @@ def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Key
         if not text.strip():
             after_blank = True
             continue
-        told = _known(text, TEXT_KEYS + LIST_KEYS)
+        told = _known(text, _ATTESTED)
         item = _item(text) if told is None else None
         entries = attested.lists.get(current or "", [])
         is_files = current in FILE_KEYS
@@ -425,26 +422,21 @@ def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Key
                 findings.add_in("RET057", attested.lines[key], key=key)
     for entries in attested.lists.values():
         entries[:] = list(filter(None, entries))[:MAX_ENTRIES]
-    return attested
 
 
 def _with_lists(lines: list[str], spans: Spans) -> list[int]:
     """The lines of the attestation outside of fences; inside, too, where all keys, or a list's bullets, stand there."""
     outside, both = unfenced(lines, spans)
-    if len(outside) == len(both):
-        return outside
-    chosen = _visible(lines, spans, lambda line: _known(line, TEXT_KEYS + LIST_KEYS))
-    kept = set(chosen)
-    bare: int | None = None
-    for index in [*chosen, len(lines)]:
-        told = _known(lines[index], TEXT_KEYS + LIST_KEYS) if index < len(lines) else None
-        if told is not None or index == len(lines):
-            if bare is not None:
-                kept |= {each for each in both if bare < each < index}
-            bare = index if told is not None and not told.value and told.name in LIST_KEYS else None
-        elif _item(lines[index]) is not None:
-            bare = None
-    return [index for index in both if index in kept]
+    if not any(_known(lines[index], _ATTESTED) for index in outside):
+        return both
+    seen, chosen, bare = set(outside), [], False
+    for index in both:
+        if index in seen:
+            told = _known(lines[index], _ATTESTED)
+            bare = not told.value and told.name in LIST_KEYS if told else bare and _item(lines[index]) is None
+        if index in seen or bare:
+            chosen.append(index)
+    return chosen
 
 
 def _put_attested(attested: Keys, name: str, value: str, index: int, findings: Findings) -> str | None:
