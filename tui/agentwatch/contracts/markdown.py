@@ -254,19 +254,7 @@ class Sections(NamedTuple):
 
 def header_of(text: str) -> str | None:
     """Which of the four headers a heading means, however it is spelled; None for any other heading."""
-    if text in HEADERS or len(text) > _MAX_HEADING or "`" in text:
-        return text if text in HEADERS else None
-    return _MEANT.get(re.sub(r"[^a-z]", "", folded(text)))
-
-
-def may_be_return(text: str) -> bool:
-    """A cheap look that turns away nearly every other Markdown text: its first heading is none of the four."""
-    if "#" not in text:
-        return False
-    if "runtime_" in text or "RUNTIME_" in text:
-        return True
-    found, _ = blocks(lines_of(text))
-    return next((each.header for each in found if each.level > 1 or each.header), None) is not None
+    return None if len(text) > _MAX_HEADING or "`" in text else _MEANT.get(re.sub(r"[^a-z]", "", folded(text)))
 
 
 def open_returns(lines: list[str]) -> list[int]:

@@ -17,7 +17,6 @@ from agentwatch.contracts.markdown import (
     find_sections,
     first_item,
     lines_of,
-    may_be_return,
     open_returns,
     opened,
     read_checklist,
@@ -45,6 +44,8 @@ _RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE | 
 _LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
 # The first block is a fence: the text begins with one, with front matter or with a title in front of it.
 _MAY_LEAD_WITH_PACKET: Final = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
+# A return has one of these keys.
+_MAY_BE_RETURN: Final = re.compile(r"state|runtime_", re.IGNORECASE)
 _GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
 _OBJECT: Final = re.compile(r'\{(?=\s*")')
 
@@ -316,7 +317,7 @@ def _read_markdown(text: str, name: str) -> Opened | None:
         if fences and (packet := _read_fenced_packet(lines, fences[0], name)) is not None:
             return packet
     named = _RETURN_FILE.search(name) is not None
-    found = _read_return(lines_of(text), named=named) if named or may_be_return(text) else None
+    found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
     if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
         returns = _returns(lines_of(text), name)
@@ -332,14 +333,14 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> Opened:
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
         return part._replace(document=replace(part.document, recognised=False))
-    findings, said = Findings(), str(contract)
+    findings = Findings()
     document: Document = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
-        document = Handoff(None, None, recognised=False)
-        if name.lower().endswith("todos.md"):
-            document, said = TodoList((), recognised=False), "checklist"
+        is_list = name.lower().endswith("todos.md")
+        document = TodoList((), recognised=False) if is_list else Handoff(None, None, recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
-    findings.add("DOC012" if isinstance(document, Return) else "DOC013", 1, contract=said)
+    rule = "DOC012" if isinstance(document, Return) else "DOC013"
+    findings.add(rule, 1, contract="checklist" if isinstance(document, TodoList) else contract)
     return Opened(document, findings.made(), complete=False, model=module_of(contract).MODELS[contract]())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
@@ -69,6 +69,7 @@ class Todo:
 class Handoff:
     """The fields that the tree needs; all texts are foreign. Where not `recognised`, only its name says what it is."""
 
+    contract: ClassVar = Contract.HANDOFF_PACKET
     task_id: str | None
     objective: str | None
     parent_task_id: str | None = None
@@ -80,21 +81,14 @@ class Handoff:
     todos: tuple[Todo, ...] | None = None
     recognised: bool = True
 
-    @property
-    def contract(self) -> Contract:
-        return Contract.HANDOFF_PACKET
-
 
 @dataclass(frozen=True, slots=True)
 class TodoList:
     """A checklist in a file of its own (`x.todos.md`, `todos.md`). `recognised` as for a handoff."""
 
+    contract: ClassVar = Contract.HANDOFF_PACKET
     items: tuple[Todo, ...]
     recognised: bool = True
-
-    @property
-    def contract(self) -> Contract:
-        return Contract.HANDOFF_PACKET
 
 
 @dataclass(frozen=True, slots=True)
