@@ -50,8 +50,7 @@ def _judge_text(value: T, info: core_schema.ValidationInfo) -> T:
 
 
 Required = Annotated[T | None, AfterValidator(_judge_presence)]
-Text = Annotated[str | None, AfterValidator(_judge_text)]
-"""A string that is required, and must have a word in it."""
+Text = Annotated[str | None, AfterValidator(_judge_text)]  # a string that is required, and must have a word in it
 Word = Annotated[str, AfterValidator(_judge_text)]
 Whole = Annotated[
     int, BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -28,10 +28,8 @@ from agentwatch.contracts.rules import (
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.text import folded
 
-LOW_CONFIDENCE: Final = 0.5
-"""A confidence below this is flagged for a human."""
-_FAR_TOO_LONG: Final = 500
-"""Characters of a summary above which no count of tokens makes it short enough."""
+LOW_CONFIDENCE: Final = 0.5  # a confidence below this is flagged for a human
+_FAR_TOO_LONG: Final = 500  # characters of a summary above which no count of tokens makes it short enough
 _NO_REASON: Final = "The return asks for a review without saying why."
 _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
 _POINTER: Final = re.compile(

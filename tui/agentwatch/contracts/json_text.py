@@ -13,10 +13,8 @@ from agentwatch.contracts.rules import Findings, Location
 from agentwatch.text import quoted
 
 REPLACEMENT: Final = "\ufffd"
-MAX_DEPTH: Final = 100
-"""Arrays and objects inside each other; the contracts need five. Far below any recursion limit."""
-MAX_PARTS: Final = 20_000
-"""Parts of one object or array in which places are looked for, about 30 ms."""
+MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
+MAX_PARTS: Final = 20_000  # parts of one object or array in which places are looked for, about 30 ms
 
 _REPLACED: Final = re.compile(r"\ufffd|\\ufffd")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -29,8 +27,7 @@ _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},:]|[^][{}",: \t\n
 # A scalar that only lacks its end.
 _CUT: Final = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|Na?|-|-?\d+(?:\.|(?:\.\d+)?[eE][-+]?))\Z")
 _SCALAR: Final = re.compile(r"[-+.0-9A-Za-z_]*")
-_ESCAPE: Final = 6
-"""Characters of the longest escape: so near to the end a bad one may only be cut."""
+_ESCAPE: Final = 6  # characters of the longest escape: so near to the end a bad one may only be cut
 _STRING: Final = "a string holds a line break, a control character or a bad escape"
 _REASONS: Final = {
     "Expecting value": "a value is missing",

@@ -23,10 +23,8 @@ _RULE: Final = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")
 _COMMENT: Final = "<!--"
 # A whole comment, or a code span: what is quoted there opens none.
 _CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
-_LONGEST: Final = 2_000
-"""Characters of a line in which comments are looked for."""
-_LOOK_AHEAD: Final = 50
-"""Lines that a comment behind words may run on."""
+_LONGEST: Final = 2_000  # characters of a line in which comments are looked for
+_LOOK_AHEAD: Final = 50  # lines that a comment behind words may run on
 
 Spans = list[tuple[int, int]]
 """Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
@@ -195,8 +193,7 @@ DELIVERABLES: Final = "Deliverables"
 EVIDENCE: Final = "Evidence"
 ATTESTATION: Final = "Runtime Attestation"
 HEADERS: Final = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
-LEVEL: Final = 2
-"""How many `#` each of the headers has."""
+LEVEL: Final = 2  # how many `#` each of the headers has
 STATES: Final = ("SUCCESS", "ERROR", "PARTIAL")
 STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
 TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")

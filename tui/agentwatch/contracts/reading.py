@@ -28,14 +28,10 @@ from agentwatch.contracts.rules import Findings, module_of
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
 from agentwatch.text import folded
 
-MAX_LINES: Final = 5_000
-"""Lines of a return or a checklist that are read: about 30 ms. A long one has a hundred."""
-_ATTEMPTS: Final = 20
-"""Places in a text where an object seems to begin, and none can be read, that are tried."""
-_OBJECTS: Final = 5_000
-"""Objects of a text that are looked at."""
-_FENCES: Final = 200
-"""Fenced blocks of a text that are looked at."""
+MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
+_ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and none can be read, that are tried
+_OBJECTS: Final = 5_000  # objects of a text that are looked at
+_FENCES: Final = 200  # fenced blocks of a text that are looked at
 _DECODER: Final = json.JSONDecoder()
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
 # Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
@@ -177,18 +173,11 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     is_rest = word in _RETURN_STATUSES and sum(isinstance(top.get(key), kind) for key, kind in _KINDS.items()) >= 2
     if is_return or (embedded and is_rest):
         return Contract.SUBAGENT_RETURN
-    if _is_packet(packet, name):
+    # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
+    needed = 2 if _HANDOFF_FILE.search(name) else 4 if "task_id" not in packet and last.endswith(".json") else 3
+    if _count(packet, _IDENTIFYING) and _count(packet, _PACKET_KEYS) >= needed:
         return Contract.HANDOFF_PACKET
     return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
-
-
-def _is_packet(top: dict[str, Any], name: str) -> bool:
-    count = _count(top, _PACKET_KEYS)
-    if not _count(top, _IDENTIFYING):
-        return False
-    # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
-    needed = 4 if "task_id" not in top and _last_part(name).endswith(".json") else 3
-    return count >= needed or (count >= 2 and _HANDOFF_FILE.search(name) is not None)
 
 
 def _is_subagent_return(top: dict[str, Any], word: str) -> bool:

@@ -38,7 +38,6 @@ from agentwatch.contracts.rules import (
     Location,
     outline,
     sentences,
-    tells_a_next_step,
     why_not_relative,
 )
 from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
@@ -46,6 +45,12 @@ from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
 _ATTESTED: Final = TEXT_KEYS + LIST_KEYS
+_NEXT_STEP: Final = re.compile(
+    r"\b(?:after|again|ask|before|complete|continue|defer\w*|finish|follow\w*|later|left|must|need\w*|next|once|open"
+    r"|outstanding|pending|please|postpone\w*|remain\w*|resume|retry|run|should|still|then|todo|to be|until|wait\w*"
+    r"|when|will)\b",
+    re.IGNORECASE,
+)
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
 _WORD_KEYS: Final = ("state", "retry_recommended")
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
@@ -171,7 +176,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         findings.at = (ATTESTATION,)
         if not limitations:
             findings.add("RET063", ())
-        elif not status.retry_hint and not tells_a_next_step(" ".join((status.summary or "", *limitations))):
+        elif not status.retry_hint and not _NEXT_STEP.search(" ".join((status.summary or "", *limitations))[:1_000]):
             findings.add("RET064", ("limitations",))
 
     def line_of(place: Location) -> int:

@@ -16,15 +16,11 @@ from agentwatch.text import quoted
 ERROR: Final = Severity.ERROR
 WARNING: Final = Severity.WARNING
 OTHERWISE: Final = "It is understood here, and may not be elsewhere."
-MAX_ENTRIES: Final = 1_000
-"""Entries of one list that are read and judged."""
+MAX_ENTRIES: Final = 1_000  # entries of one list that are read and judged
 LIMIT_OF_ONE_RULE: Final = 20
-LIMIT: Final = 100
-"""Findings of one document that are kept, the last of them saying how many more there are."""
-MAX_TOKENS: Final = 100
-"""Tokens that a summary may have."""
-BRIEF: Final = 2_000
-"""Characters of a free text that a document keeps."""
+LIMIT: Final = 100  # findings of one document that are kept, the last of them saying how many more there are
+MAX_TOKENS: Final = 100  # tokens that a summary may have
+BRIEF: Final = 2_000  # characters of a free text that a document keeps
 
 AnyDocument = TypeVar("AnyDocument", Handoff, Return)
 Location = tuple[str | int, ...]
@@ -162,12 +158,6 @@ _ABBREVIATION: Final = re.compile(
 _END: Final = re.compile(r"[.!?…]+[\"'”’)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)")
 _WORD: Final = re.compile(r"\w")
 _MAX_LOOKED_AT: Final = 1_000
-_NEXT_STEP: Final = re.compile(
-    r"\b(?:after|again|ask|before|complete|continue|defer\w*|finish|follow\w*|later|left|must|need\w*|next|once|open"
-    r"|outstanding|pending|please|postpone\w*|remain\w*|resume|retry|run|should|still|then|todo|to be|until|wait\w*"
-    r"|when|will)\b",
-    re.IGNORECASE,
-)
 _REASONS: Final = (
     (r"(?s:.{4097})", "it is longer than a path can be"),
     (r"\s*\Z", "it is empty"),
@@ -203,11 +193,6 @@ def outline(kind: type[AnyDocument], *models: object, **facts: Any) -> AnyDocume
 def is_blank(value: object) -> bool:
     """Whether a value is a string without a word in it."""
     return isinstance(value, str) and not value.strip()
-
-
-def tells_a_next_step(text: str) -> bool:
-    """Whether a text speaks of what is to come, as far as its words tell."""
-    return _NEXT_STEP.search(text[:_MAX_LOOKED_AT]) is not None
 
 
 def tokens(text: str) -> int:
