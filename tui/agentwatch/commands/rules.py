@@ -8,7 +8,7 @@ from typing import Final
 from agentwatch.arguments import did_you_mean
 from agentwatch.contracts.rules import Rule, contract_rules
 from agentwatch.decisions.rules import RULES as DECISION_RULES
-from agentwatch.delegation.problems import RULES as LINK_RULES
+from agentwatch.delegation.links import RULES as LINK_RULES
 from agentwatch.errors import UsageError
 from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.text import clean, indented, say

@@ -13,9 +13,8 @@ from agentwatch.app.widgets.cells import left
 from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Line, caution, faint, plain, text
 from agentwatch.app.widgets.details.listing import Difference, compare
 from agentwatch.app.widgets.details.view import READING, View
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.run import Message
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.view import looks, times
 
 _DIGITS: Final = 12

@@ -34,9 +34,8 @@ from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.json_returns import Artifact, MetaArtifact, ReturnMeta, SubagentReturn
 from agentwatch.contracts.return_format import AttestationSection, ReturnFormat
 from agentwatch.contracts.shapes import Contract, Return
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Call, Claim, Deed, Verdict
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import Attempt, Task
 from agentwatch.view import looks
 from agentwatch.view.words import Agreement, Compared, mode_of, model_of, plural
 

@@ -23,7 +23,7 @@ from agentwatch.sources.sessions.follower import Follower
 from agentwatch.sources.sessions.following import Look, RunTranscript
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 _LONGEST_SEARCH: Final = 100
 _FAMILY: Final = 2_000
@@ -189,7 +189,7 @@ class LiveTab(Widget):
         self._state.update(faint("   ").join(parts))
 
 
-def _name(tree: DelegationTree, task: Task, digest: str) -> str:
+def _name(tree: Tree, task: Task, digest: str) -> str:
     """What the task below is called that was given these words."""
     below = list(task.children)
     # It grows while it is gone through: the nearest come first.

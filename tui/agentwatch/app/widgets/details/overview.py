@@ -29,7 +29,7 @@ from agentwatch.app.widgets.details.blocks import (
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.problems import missing_artifacts
+from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Basis, State, Task

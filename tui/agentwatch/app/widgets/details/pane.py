@@ -23,10 +23,10 @@ from agentwatch.app.widgets.details.head import TABS, Count, Head, TabBar
 from agentwatch.app.widgets.details.page import CursorView, Page
 from agentwatch.app.widgets.details.view import Reads, View
 from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.changes import Unclaimed
+from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import Task, Version
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.view import looks
 
@@ -107,7 +107,7 @@ class DetailsPane(Widget):
     def show(
         self,
         task: Task | None,
-        tree: DelegationTree,
+        tree: Tree,
         content: Callable[[Version | Message], str | None],
         now: float,
         transcript: Callable[[Run], RunTranscript | None] = lambda _: None,

@@ -15,10 +15,9 @@ from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
-    from agentwatch.delegation.attempt import Attempt
     from agentwatch.delegation.run import Run
-    from agentwatch.delegation.task import Task, Version
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.task import Attempt, Task, Version
+    from agentwatch.delegation.tree import Tree
     from agentwatch.sources.sessions.following import RunTranscript
 
 T = TypeVar("T")
@@ -49,7 +48,7 @@ class View(NamedTuple):
     """
 
     task: Task
-    tree: DelegationTree
+    tree: Tree
     content: Callable[[Version | Message], str | None]
     now: float
     reads: Reads
