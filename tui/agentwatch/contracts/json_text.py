@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, NoReturn
 
 from agentwatch.contracts.rules import Findings, Location
@@ -22,20 +23,21 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _PART: Final = re.compile(
     r'([ \t\n\r]*+(?:,[ \t\n\r]*+)?)(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+)?(?=[^\]}])', re.DOTALL
 )
-# A string, a bracket, a comma, or a scalar; of one that is not closed, its quote.
-_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},:]|[^][{}",: \t\n\r]+|"', re.DOTALL)
-# A scalar that only lacks its end.
-_CUT: Final = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|Na?|-|-?\d+(?:\.|(?:\.\d+)?[eE][-+]?))\Z")
-_SCALAR: Final = re.compile(r"[-+.0-9A-Za-z_]*")
+_TOKEN: Final = re.compile(
+    r'("(?:[^"\\\0-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)("?)|[][{}:,]|[-+.0-9A-Za-z_]+', re.DOTALL
+)
+_NO_BRACKETS: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^][{}"]+', re.DOTALL)
+_WORD: Final = re.compile(r"(?:true|false|null|NaN|-?Infinity|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\Z")
+_CUT: Final = re.compile(
+    r"(?:t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?|n(?:u(?:ll?)?)?|N(?:aN?)?|-?(?:0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?)?)\Z"
+)
 _ESCAPE: Final = 6  # characters of the longest escape: so near to the end a bad one may only be cut
-_STRING: Final = "a string holds a line break, a control character or a bad escape"
-_REASONS: Final = {
-    "Expecting value": "a value is missing",
-    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
-    "Expecting ':' delimiter": "a colon is missing behind a key",
-    "Expecting ',' delimiter": "a comma or a closing bracket is missing",
+_MISSING: Final = {
+    "value": "a value is missing",
+    "key": "a key in double quotes is missing",
+    "colon": "a colon is missing behind a key",
+    "comma": "a comma or a closing bracket is missing",
 }
-"""By the message of the parser, as we say it; any other is about a string."""
 _DIGITS: Final = 4_000
 # Half of a surrogate pair: the parser would make a character of it that no encoding can write.
 _LONE_SURROGATE: Final = re.compile(
@@ -125,48 +127,48 @@ class Break(NamedTuple):
 
 def _close(text: str) -> tuple[str, Break | None]:
     """The text up to its last whole value before it breaks, its brackets closed; and where it breaks."""
-    end, stop, message = len(text.rstrip(" \t\n\r")), len(text), ""
-    try:
-        _TOLERANT.decode(text)
-    except json.JSONDecodeError as error:
-        stop, message = error.pos, error.msg
-    except RecursionError:
-        pass
-    broken = Break("DOC001", stop, _REASONS.get(message, _STRING)) if message else None
-    # The parser stops inside of a scalar that is none.
-    begun = re.search(r"[-+.\w]{0,40}\Z", text[max(stop - 40, 0) : stop])
-    start = stop - len(begun[0] if begun and message[:7] in ("Expecti", "Extra d") else "")
-    scalar = _SCALAR.match(text, start)
-    if message.startswith("Unterminated") or (message and stop >= end):
-        broken = Break("DOC002", end)
-    elif message.startswith("Invalid"):
-        if end - stop < _ESCAPE and "escape" in message:
-            broken = Break("DOC002", end)
-    elif scalar and scalar.end() > stop and (start < stop or message == "Expecting value"):
-        stop, is_cut = start, scalar.end() >= end and _CUT.match(scalar[0])
-        reason = "a value is missing or is no JSON value"
-        broken = Break("DOC002", end) if is_cut else Break("DOC001", stop, reason)
-    elif message == "Extra data":
-        broken = Break("DOC007", stop)
     closing: list[str] = []
-    whole, before = 0, ""
-    for token in _TOKEN.finditer(text, 0, stop):
-        part = token[0]
-        if part in "{[":
-            if len(closing) == MAX_DEPTH:
-                broken = Break("DOC006", token.start())
+    broken: Break | None = None
+    # `fresh`: a bracket has just been opened, and may be closed at once.
+    awaited, fresh, at, whole, end = "value", False, behind_space(text), 0, len(text.rstrip(" \t\n\r"))
+    while at < end and broken is None:
+        match = _TOKEN.match(text, at)
+        part = match[0] if match else text[at]
+        behind, is_string, is_fresh, fresh = at + len(part), part[0] == '"', fresh, False
+        if awaited == "nothing":
+            broken = Break("DOC007", at)
+        elif match and match[1] and not match[2] and awaited in ("value", "key"):
+            if behind == len(text) or (text[behind] == "\\" and end - behind <= _ESCAPE):
                 break
-            closing.append("}" if part == "{" else "]")
-            whole = token.end()
-        elif part in "}]":
+            broken = Break("DOC001", behind, "a string holds a line break, a control character or a bad escape")
+        elif (is_fresh or awaited == "comma") and part == closing[-1]:
             closing.pop()
-            whole = token.end()
-        elif part == '"':
-            break
-        elif part not in ":," and (before == ":" or closing[-1:] != ["}"]):
-            whole = token.end()
-        before = part
-    return text[:whole] + "".join(reversed(closing)), broken
+            awaited, whole = "comma" if closing else "nothing", behind
+        elif awaited == "value" and part in "{[":
+            if len(closing) == MAX_DEPTH:
+                broken = Break("DOC006", at)
+            else:
+                closing.append("}" if part == "{" else "]")
+                awaited, fresh, whole = "key" if part == "{" else "value", True, behind
+        elif awaited == "value" and (is_string or _WORD.match(part)):
+            awaited, whole = "comma" if closing else "nothing", behind
+        elif awaited == "key" and is_string:
+            awaited = "colon"
+        elif awaited == "colon" and part == ":":
+            awaited = "value"
+        elif awaited == "comma" and part == ",":
+            awaited = "key" if closing[-1] == "}" else "value"
+        elif awaited == "value" and (part[0].isalnum() or part[0] in "-+._"):
+            if behind >= end and _CUT.match(part):
+                break
+            broken = Break("DOC001", at, "a value is missing or is no JSON value")
+        else:
+            broken = Break("DOC001", at, _MISSING[awaited])
+        at = behind_space(text, behind)
+    is_whole = broken is None and awaited == "nothing" and at >= end
+    return text[:whole] + "".join(reversed(closing)), None if is_whole else broken or Break(
+        "DOC002", end, "the text ends"
+    )
 
 
 class JsonSource:
@@ -179,14 +181,19 @@ class JsonSource:
         self._text = self._sound = text
         self._first_line = first_line
         self._odd = False
+        self.value: Any = None
+        broken = text.count("{") + text.count("[") > MAX_DEPTH and (
+            max(accumulate(1 if each in "{[" else -1 for each in _NO_BRACKETS.sub("", text)), default=0) > MAX_DEPTH
+        )
+        if not broken:
+            try:
+                self.value = self._parsed(text)
+            except json.JSONDecodeError:
+                broken = True
         self._broken: Break | None = None
-        if text.count("{") + text.count("[") > MAX_DEPTH:
+        if broken:
             self._sound, self._broken = _close(text)
-        try:
-            self.value: Any = self._parsed(self._sound)
-        except json.JSONDecodeError:
-            self._sound, self._broken = _close(text)
-            self.value = self._parsed(self._sound) if self._sound else None
+            self.value = self._parsed(self._sound) if self._sound.strip() else None
         self.whole = self._broken is None
         self.complete = self._broken is None or self._broken.rule == "DOC006"
 
@@ -202,7 +209,7 @@ class JsonSource:
 
     def line_of(self, location: Location) -> int | None:
         """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it."""
-        if not self._sound:
+        if not self._sound.strip():
             return None
         node = self._node
         for step in location:
@@ -217,7 +224,7 @@ class JsonSource:
             findings.add("DOC003", self._line(bad.start()))
         if (broken := self._broken) is not None:
             findings.add(broken.rule, self._line(broken.offset), reason=broken.reason, limit=MAX_DEPTH)
-        if not self._odd or not self._sound:
+        if not self._odd or not self._sound.strip():
             return
         for location, node in self._node.walk():
             if isinstance(node.value, float) and not math.isfinite(node.value):
