@@ -117,8 +117,6 @@ def after_fence(line: str, fence: str) -> str:
 
 def entry(line: str) -> KeyLine | None:
     """The `key: value` that a line holds, or None."""
-    if ":" not in line and "=" not in line:
-        return None
     match = _KEY.match(line)
     if match is None:
         return None
@@ -144,20 +142,15 @@ def is_rule(line: str) -> bool:
 
 def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
     """(lines outside of fences, those and the lines inside), without the marks of fences, however indented."""
-    both = [index for first, end in spans for index in range(first, end)]
-    text = "".join([lines[index] for index in both])
-    if "```" not in text and "~~~" not in text:
-        return both, both
     outside: list[int] = []
-    both = []
+    both: list[int] = []
     for first, end in spans:
         fence = ""
         for index in range(first, end):
-            after = after_fence(lines[index].lstrip(), fence)
-            if after == fence:
+            before, fence = fence, after_fence(lines[index].lstrip(), fence)
+            if before == fence:
                 both.append(index)
                 outside += [] if fence else [index]
-            fence = after
     return outside, both
 
 
@@ -338,10 +331,8 @@ def _end_of_last(lines: list[str], last: Section) -> int:
 
 def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
     """The lines without tags before a header and, where it may be `indented`, the indentation of a whole return."""
-    text = "".join(lines)
-    if "<" in text:
-        lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
-    for index, line in enumerate(lines if indented and " #" in text else ()):
+    lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" else line for line in lines]
+    for index, line in enumerate(lines if indented else ()):
         if line[:1] == "#":
             break
         found = heading(line) if line[:1] == " " else None

@@ -185,8 +185,8 @@ def shorten(value: Any) -> Any:
 
 def outline(kind: type[AnyDocument], *models: object, **facts: Any) -> AnyDocument:
     """A document of facts, and of those fields of models that are called as its own, all of them shortened."""
-    names = [(model, name) for model in reversed(models) for name in kind.__dataclass_fields__ if hasattr(model, name)]
-    found = {name: value for model, name in names if (value := getattr(model, name)) is not None}
+    fields = [field for model in reversed(models) for field in vars(model).items() if field[1] is not None]
+    found = {name: value for name, value in fields if name in kind.__dataclass_fields__}
     return kind(**{name: shorten(value) for name, value in (found | facts).items()})
 
 
