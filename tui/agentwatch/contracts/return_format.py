@@ -431,17 +431,19 @@ def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: 
 
 def _with_lists(lines: list[str], spans: Spans) -> list[int]:
     """The lines of the attestation outside of fences; inside, too, where all keys, or a list's bullets, stand there."""
-    outside, both = unfenced(lines, spans)
-    if not any(_known(lines[index], _ATTESTED) for index in outside):
-        return both
-    seen, chosen, bare = set(outside), [], False
-    for index in both:
-        if index in seen:
-            told = _known(lines[index], _ATTESTED)
-            bare = not told.value and told.name in LIST_KEYS if told else bare and _item(lines[index]) is None
-        if index in seen or bare:
-            chosen.append(index)
-    return chosen
+    _, both = unfenced(lines, spans)
+    chosen = _visible(lines, spans, lambda line: _known(line, _ATTESTED))
+    kept = set(chosen)
+    bare: int | None = None
+    for index in [*chosen, len(lines)]:
+        told = _known(lines[index], _ATTESTED) if index < len(lines) else None
+        if told is not None or index == len(lines):
+            if bare is not None:
+                kept |= {each for each in both if bare < each < index}
+            bare = index if told is not None and not told.value and told.name in LIST_KEYS else None
+        elif _item(lines[index]) is not None:
+            bare = None
+    return [index for index in both if index in kept]
 
 
 def _put_attested(attested: Keys, name: str, value: str, index: int, findings: Findings) -> str | None:
