@@ -12,9 +12,8 @@ import pytest
 
 import agentwatch
 from agentwatch.agents.examples import EXAMPLES
-from agentwatch.cli import run
-from agentwatch.commands.check import check
-from agentwatch.commands.rules import every_rule, explain, list_rules
+from agentwatch.cli import run, start
+from agentwatch.cli.rules import every_rule
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON
 from agentwatch.errors import UsageError
@@ -23,6 +22,18 @@ from tests.unit.contracts.documents import FAILURE, META, PACKET, REPORT, RETURN
 
 MESSAGE = "`status` is \u201cfinished\u201d; it must be `completed`, `partial`, `failed` or `blocked`."
 BROKEN = put("status", "finished")(SUBAGENT)
+
+
+def check(paths: list[str], output: str = "text") -> int:
+    return start("check", ["--format", output, "--", *paths])
+
+
+def list_rules(output: str = "text") -> int:
+    return start("rules", ["--format", output])
+
+
+def explain(rule_id: str) -> int:
+    return start("rules", ["--explain", rule_id])
 
 
 @pytest.fixture

@@ -1,13 +1,15 @@
-"""`agentwatch check`, the linter: findings of files for people, for programs and for GitHub."""
+"""Check handoffs and returns against their contracts."""
 
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentwatch.cli.command import argument, format_of
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.rules import forged
@@ -27,6 +29,10 @@ from agentwatch.view.words import plural
 if TYPE_CHECKING:
     from agentwatch.view.documents import lists
 
+ARGUMENTS: Final = (
+    argument("paths", "PATH", "files, or directories that are searched", nargs="+"),
+    format_of("text", "json", "github"),
+)
 _EXCERPT: Final = 100
 
 
@@ -51,12 +57,13 @@ class _Checked(NamedTuple):
     lines: Sequence[str] = ()
 
 
-def check(paths: Sequence[str], output: str = "text") -> int:
+def run(options: Namespace) -> int:
     """Check files, and what looks like a handoff or return in directories; print the findings.
 
-    `output` is "text", "json" or "github". Returns 1 where there is an error finding, else 0: a file that is named and
-    is neither handoff nor return is said, and is no error. Raises UsageError for a path that is not there.
+    Returns 1 where there is an error finding, else 0: a file that is named and is neither handoff nor return is said,
+    and is no error. Raises UsageError for a path that is not there.
     """
+    paths: list[str] = options.paths
     checked: list[_Checked] = []
     for file in _files(paths):
         judged = _check_file(file)
@@ -65,7 +72,7 @@ def check(paths: Sequence[str], output: str = "text") -> int:
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
     checked += (one for path in dict.fromkeys(paths) if os.path.isdir(path) for one in _forged(path))
-    {"json": _print_json, "github": _print_github}.get(output, _print_text)(checked)
+    {"json": _print_json, "github": _print_github}.get(options.format, _print_text)(checked)
     return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
 
 

@@ -1,25 +1,24 @@
-"""`agentwatch wait` and `agentwatch claim`: an agent asks for the operator's decision, and who carries it out.
-
-What `wait` says is one document, wherever it is made: the exit code and what stands on standard error come from it.
-"""
+"""Wait for the operator's decision about a task, and print it as JSON."""
 
 from __future__ import annotations
 
 import json
-import os
+import math
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agentwatch.composition import find_task
-from agentwatch.config import Settings
-from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
-from agentwatch.decisions.desk import operator_name
+from agentwatch.cli.command import PLACE, TASK, argument, flag
+from agentwatch.cli.shared import target_of
+from agentwatch.composition import find_task, scanned
+from agentwatch.config import Settings, load
+from agentwatch.decisions.asking import CALL_AGAIN, Asker, is_needless, question_about, waited
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
-from agentwatch.errors import ExitCode
+from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
@@ -29,12 +28,58 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
     from agentwatch.remote.source import RemoteSource
 
+# It takes no decision about another return than the one that is there, nor about an earlier attempt: an orchestrator
+# that loops would retry for ever. In a sandbox the history may be hidden, so the attempt number is a lower bound.
+
+_SECONDS: Final = 90.0
+"""Shells of agents end a command, or move it away, after two minutes."""
 _BY: Final = "agentwatch wait"
 _FINAL: Final = (ExitCode.DONE, ExitCode.EXPIRED, ExitCode.UNASKED)
 """Waiting any longer changes nothing."""
 _AGAIN_SECONDS: Final = 0.5
 """Between two questions to a host."""
 _MOST_REFUSED: Final = 10
+
+ARGUMENTS: Final = (
+    TASK,
+    PLACE,
+    argument(
+        "--timeout",
+        "S",
+        f"how long to wait at most; 0 looks once (default: {_SECONDS:g})",
+        type=float,
+        default=_SECONDS,
+    ),
+    argument("--attempt", "N", "which attempt (default: the latest that is seen)", type=int),
+    flag("--json", "the JSON on one line"),
+)
+EXIT_CODES: Final = (
+    "exit codes: 0 decided, 3 pending: call again, 4 the decision has expired: the operator must decide again,"
+    " 5 pending, and fake decisions were refused: call again, 8 nothing is asked of the operator: go on, 2 wrong usage"
+)
+
+
+def run(options: Namespace) -> int:
+    """Wait here, or have a host look. Returns one of `ExitCode`."""
+    if not 0 <= options.timeout < math.inf:
+        raise UsageError(f"a time-out of {options.timeout} s cannot be waited; give 0 or more")
+    if options.attempt is not None and options.attempt < 1:
+        raise UsageError(f"there is no attempt {options.attempt}; they count from 1")
+    settings = settings_in_sight()
+    about: tuple[str, int | None] = options.task, options.attempt
+    wishes: dict[str, Any] = {"timeout": options.timeout, "indent": None if options.json else 2}
+    with target_of(options.path, settings) as (workspace, far):
+        if far is not None:
+            return wait_for_host(far.source(workspace), far.fleet.address(workspace), *about, **wishes)
+        return wait(workspace, settings, scanned, *about, **wishes)
+
+
+def settings_in_sight() -> Settings:
+    """The operator's settings. A sandbox may hide them, and nothing in them decides what an agent is told."""
+    try:
+        return load()
+    except ConfigError:
+        return Settings()
 
 
 def wait(
@@ -77,7 +122,7 @@ def wait_for_host(
     while True:
         document = _said(source, "wait", task_id, "" if attempt is None else str(attempt))
         left = end - time.monotonic()
-        if (document is not None and _code(document) in _FINAL) or left <= 0:
+        if (document is not None and exit_code_of(document) in _FINAL) or left <= 0:
             break
         time.sleep(min(_AGAIN_SECONDS, left))
     if document is None:
@@ -90,7 +135,7 @@ def wait_for_host(
         return ExitCode.PENDING
     _print(document, indent)
     trouble = None
-    if _code(document) == ExitCode.DONE:
+    if exit_code_of(document) == ExitCode.DONE:
         read = _said(source, "read", str(document.get("decision_id")))
         trouble = f"{source.host.label} was not told that it was read" if read is None else read.get("trouble")
     return _tell(document, task_id, written, trouble)
@@ -114,7 +159,7 @@ def _print(document: Mapping[str, object], indent: int | None) -> None:
 
 def _tell(document: Mapping[str, Any], task_id: str, place: str, trouble: object) -> int:
     """Say on standard error what a document says. Returns its exit code."""
-    task, code = quoted(task_id), _code(document)
+    task, code = quoted(task_id), exit_code_of(document)
     if trouble:
         complain(clean(str(trouble)))
     if code == ExitCode.EXPIRED:
@@ -123,7 +168,7 @@ def _tell(document: Mapping[str, Any], task_id: str, place: str, trouble: object
         complain(clean(str(document.get("do_now"))))
     elif code != ExitCode.DONE:
         complain(f"pending: the operator has not decided about {task} yet; call again")
-        _complain_of(document)
+        complain_of_refused(document)
     if code == ExitCode.PENDING and document.get("state") is None:
         complain(f"no task {task} is seen in the files of {clean(place)}: if no session has it either, check its id")
     return code
@@ -171,29 +216,8 @@ def _seen(load: Load, workspace: Path, settings: Settings, task_id: str) -> Task
     return find_task(workspace, settings, task_id, load, inspects=True)[0] if is_needless(task) else task
 
 
-def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
-    """Claim a decision before it is carried out, and print who has it. Returns an exit code. Raises ReceiptError."""
-    asker = Asker(workspace, settings, "claim")
-    found = asker.reader.find(Question(None, decision_id=decision_id))
-    if not isinstance(found, Verified):
-        known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"
-        complain(f"not claimed: a signed decision {decision_id} {known}")
-        document = answer(found)
-        _complain_of(document)
-        return _code(document)
-    made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")
-    again = bool(by) and not made.won and made.by == by
-    if again:
-        # The same name is the same agent: it may have crashed after its claim.
-        made = made._replace(won=True)
-        complain(f"already yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}")
-    say(json.dumps({"decision_id": decision_id, **made._asdict(), "again": again}))
-    if not made.won:
-        complain(f"not yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}; do not carry it out again")
-    return ExitCode.DONE if made.won else ExitCode.TAKEN
-
-
-def _complain_of(document: Mapping[str, Any]) -> None:
+def complain_of_refused(document: Mapping[str, Any]) -> None:
+    """Say on standard error which decisions were refused."""
     refused = document.get("refused", ())
     for problem in refused[:_MOST_REFUSED]:
         complain(f"refused: {clean(str(problem.get('message')))}")
@@ -201,7 +225,8 @@ def _complain_of(document: Mapping[str, Any]) -> None:
         complain(f"refused: {len(refused) - _MOST_REFUSED} more")
 
 
-def _code(document: Mapping[str, Any]) -> int:
+def exit_code_of(document: Mapping[str, Any]) -> int:
+    """The exit code that stands for a document."""
     if not document["pending"]:
         return ExitCode.DONE
     if "expired" in document:

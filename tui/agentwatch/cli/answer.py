@@ -1,20 +1,19 @@
-"""`agentwatch answer`: shows what a program asks, asks the operator once more, records the answer, and says whether it
-got there."""
+"""Answer a permission or a question of a program that waits for it, after one more question."""
 
 from __future__ import annotations
 
-import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from getpass import getpass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.commands.confirming import PLACEHOLDER, confirmed, refuse_placeholder
+from agentwatch.cli.command import PLACE, YES, argument, flag, one_of
+from agentwatch.cli.shared import PLACEHOLDER, confirmed, is_on_terminal, passphrase, refuse_placeholder, target_of
 from agentwatch.composition import desk_of, inbox_of, scanned
-from agentwatch.config import Settings
+from agentwatch.config import Settings, load
 from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, RequestGoneError
 from agentwatch.decisions.face import OperatorDesk
@@ -31,6 +30,28 @@ from agentwatch.view.requests import denial_words, whole_input
 from agentwatch.view.times import ago
 from agentwatch.view.words import plural
 
+ARGUMENTS: Final = (
+    argument("request", "REQUEST", "its id, or the first 8 digits of it", offers="requests"),
+    PLACE,
+    *one_of(
+        flag("--allow", "allow it, once"),
+        argument("--deny", "TEXT", "deny it, with words to the model where it takes any", nargs="?", const=""),
+        argument(
+            "--option",
+            "TEXT",
+            "answer its question, with an option of it or your own words; again for the next question; several choices"
+            " a line each",
+            action="append",
+        ),
+        required=True,
+    ),
+    argument("--rule", "RULE", "with --allow: what else is allowed for the rest of its session, as the request has it"),
+    YES,
+)
+EXIT_CODES: Final = (
+    "exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an answer any"
+    " more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused"
+)
 DIGITS: Final = 8
 """Of a request's id, so many are enough where no other begins like it."""
 
@@ -38,16 +59,26 @@ _WIDTH: Final = 10
 _DELIVERED_SECONDS: Final = 3.0
 _LONGEST_OPTION: Final = 2_000
 _PAUSE_SECONDS: Final = 0.05
-_ASKS: Final = "Passphrase of the key that signs decisions: "
 
 
 class Wish(NamedTuple):
-    """What the operator asks for. `options` are in the order of the questions."""
+    """The answer that the operator asks for. `options` are in the order of the questions."""
 
     action: Action
     note: str = ""
     options: tuple[str, ...] = ()
     rule: str | None = None
+
+
+def run(options: Namespace) -> int:
+    """Answer here or on a host. Raises UsageError and DecisionError."""
+    if options.rule is not None and not options.allow:
+        raise UsageError("--rule belongs to --allow: it is what else is allowed")
+    action = Action.ALLOW if options.allow else Action.ANSWER if options.option is not None else Action.DENY
+    wish, settings = Wish(action, options.deny or "", tuple(options.option or ()), options.rule), load()
+    with target_of(options.path, settings) as (workspace, far):
+        monitor = far.scanned(workspace, settings, passphrase=passphrase()) if far is not None else None
+        return answer(workspace, options.request, wish, settings=settings, yes=options.yes, far=monitor)
 
 
 def answer(
@@ -57,12 +88,12 @@ def answer(
     the request itself. Returns one of `ExitCode`. Raises DecisionError and UsageError."""
     inbox = inbox_of(workspace) if far is None else None
     desk: OperatorDesk | None = far.clerk.desk if far is not None and far.clerk is not None else None
-    desk = desk or desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
+    desk = desk or desk_of(workspace, settings, passphrase())
     if (unreachable := desk.unreachable) is not None:
         raise DecisionError(f"not recorded: {unreachable}")
     request = found(_known(inbox, far), start)
     params = params_of(request, wish)
-    if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (yes or is_on_terminal()):
         raise UsageError("there is no terminal to ask on; say --yes")
     gone = partial(inbox.gone, request) if inbox is not None else lambda: None
     entry = desk.read().latest.get(request.request_id)
