@@ -15,7 +15,7 @@ from agentwatch.background import in_step, let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run
 from agentwatch.sources import Batch, Health, Mode, Problem, Source, health_of
-from agentwatch.sources.files.bell import BELL
+from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
 from agentwatch.sources.sessions.outliving import Outliving
@@ -140,7 +140,7 @@ class SessionsSource(Source):
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
         heard = self._heard()
-        with BELL.heard(heard, self._ring):
+        with shared_watcher.watch(heard, self._ring):
             self._look_on(emit, hears=bool(heard))
 
     def _ring(self) -> None:
@@ -149,7 +149,7 @@ class SessionsSource(Source):
     def _look_on(self, emit: Callable[[Batch], None], *, hears: bool) -> None:
         try:
             while not self._stopping.is_set():
-                rests = hears and BELL.works and not self._rung
+                rests = hears and shared_watcher.works and not self._rung
                 if time.monotonic() >= self._searched_at + _SEARCH_SECONDS[rests]:
                     self._search()
                 self._at_work.glance()
