@@ -21,7 +21,6 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestStage
-from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
@@ -91,7 +90,13 @@ def answer(
     desk = desk or desk_of(workspace, settings, passphrase())
     if (unreachable := desk.unreachable) is not None:
         raise DecisionError(f"not recorded: {unreachable}")
-    request = found(_known(inbox, far), start)
+    if inbox is not None:
+        known = inbox.box.read()
+        for problem in inbox.box.problems:
+            complain(clean(problem))
+    else:
+        known = [one for task in far.tree.tasks.values() for one in task.requests if one.is_open] if far else []
+    request = found(known, start)
     params = params_of(request, wish)
     if not (yes or is_on_terminal()):
         raise UsageError("there is no terminal to ask on; say --yes")
@@ -112,19 +117,12 @@ def answer(
         say("nothing is recorded")
         return ExitCode.NOT
     tree = scanned(workspace, settings, inspects=False, requests=True).tree if far is None else far.tree
-    task_id, attempt = _place(tree, request)
-    given = {"task_id": task_id, "attempt": attempt, "note": wish.note}
-    _tell(inbox, desk.answer(request, wish.action, params, gone=gone, **given))  # type: ignore[arg-type]
+    asked = tree.request(request.request_id)
+    task_id = request.session_id if asked is None else asked.task_id
+    attempt = 1 if asked is None else max(tree.tasks[task_id].attempt, 1)
+    made = desk.answer(request, wish.action, params, gone=gone, task_id=task_id, attempt=attempt, note=wish.note)
+    _tell(inbox, made)
     return ExitCode.DONE
-
-
-def _known(inbox: Inbox | None, far: Monitor | None) -> list[Request]:
-    if inbox is None:
-        return [one for task in far.tree.tasks.values() for one in task.requests if one.is_open] if far else []
-    requests = inbox.box.read()
-    for problem in inbox.box.problems:
-        complain(clean(problem))
-    return requests
 
 
 def found(requests: Iterable[Request], start: str) -> Request:
@@ -180,10 +178,16 @@ def options_of(query: Query, longest: int) -> Iterator[str]:
 def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]:
     """What will be recorded, and what it is about. What is foreign is indented behind a bar."""
     agent = f"{request.source}, session {exact(request.session_id, 80)}"
+    does = ""
+    if wish.action is Action.ALLOW:
+        rest = f"for the rest of its session whatever fits {exact(wish.rule, len(wish.rule))}" if wish.rule else ""
+        does = f"allow, and {rest}" if rest else "allow, once"
+    elif wish.action is Action.DENY:
+        does = "deny" + (", with words to the model" if wish.note else "")
     facts = [
         ("request", f"{request.request_id[:DIGITS]}, {request.kind}: {clean(request.tool, 80)}"),
         ("asked by", f"{agent}, {ago(request.asked_at, now)}"),
-        ("answer", _does(wish)),
+        ("answer", does),
         *(("note", piece.text) for piece in whole(wish.note) if wish.note),
         *(("answer", f"{clean(one.question or '', 300)} → {_chosen(request, one)}") for one in params.answers),
         *(("besides", quoted(str(one), 400)) for one in request.beside),
@@ -210,16 +214,6 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
     return shown
 
 
-def _does(wish: Wish) -> str:
-    if wish.action is Action.ALLOW and wish.rule is not None:
-        return f"allow, and for the rest of its session whatever fits {exact(wish.rule, len(wish.rule))}"
-    if wish.action is Action.ALLOW:
-        return "allow, once"
-    if wish.action is Action.DENY:
-        return "deny" + (", with words to the model" if wish.note else "")
-    return ""
-
-
 def _chosen(request: Request, answer: Answer) -> str:
     """What it is answered with, and that it is none of the asker's options where it is not."""
     options = [one.label for query in request.queries if query.question == answer.question for one in query.options]
@@ -231,12 +225,6 @@ def _barred(text: str) -> Iterator[str]:
     """All of it: what is recorded is about all of it."""
     for piece in whole(text):
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
-
-
-def _place(tree: Tree, request: Request) -> tuple[str, int]:
-    """The task that asks it, and its attempt."""
-    asked = tree.request(request.request_id)
-    return (asked.task_id, max(tree.tasks[asked.task_id].attempt, 1)) if asked is not None else (request.session_id, 1)
 
 
 def _tell(inbox: Inbox | None, made: DecisionMade) -> None:

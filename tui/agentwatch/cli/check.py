@@ -17,7 +17,7 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_a
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind, beside, place_of
-from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, FileText, read_file
+from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
 from agentwatch.sources.files.walk import DEFAULT_PRUNED, join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
@@ -80,8 +80,12 @@ def _files(paths: Sequence[str]) -> Iterator[_File]:
             raise UsageError(f"{clean(path)}: no such file or directory")
     seen: set[str] = set()
     for path in paths:
-        is_directory = os.path.isdir(path) and not os.path.islink(path)
-        for file in _below(path) if is_directory else [_alone(path)]:
+        # resolve() would follow a link, which must not be read.
+        lone = Path(os.path.abspath(path))  # noqa: PTH100
+        files = [_File(to_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
+        if os.path.isdir(path) and not os.path.islink(path):
+            files = _below(path)
+        for file in files:
             place = f"{file.root}/{file.relative}"
             if place not in seen:
                 seen.add(place)
@@ -126,11 +130,6 @@ def _forged(directory: str) -> Iterator[_Checked]:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 
 
-def _alone(path: str) -> _File:
-    file = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link, which must not be read
-    return _File(to_path(path), os.path.realpath(file.parent), file.name, is_named=True)
-
-
 def _check_file(file: _File) -> _Checked | None:
     try:
         if file.closed:
@@ -143,9 +142,17 @@ def _check_file(file: _File) -> _Checked | None:
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
-    reading = _recognised(file, text)
-    if reading is None or (_may_be_others(reading) and not _is_beside_handoff(file)):
+    # Only here: the models are slow to load.
+    from agentwatch.contracts.reading import read_document
+
+    reading = read_document(text.text, file.path)
+    if reading is None:
         return None
+    # Only its name says that it is a report, as other programs call theirs.
+    if not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT:
+        stem = f"{file.root}/{file.relative[: -len('.report.json')]}"
+        if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
+            return None
     findings = reading.findings
     # That it is not UTF-8 is said once.
     if not any(finding.rule == "DOC003" for finding in findings):
@@ -159,13 +166,6 @@ def _check_file(file: _File) -> _Checked | None:
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
         findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)
     return _Checked(file.path, reading.contract, _state(reading), findings, lines)
-
-
-def _recognised(file: _File, text: FileText) -> Reading | None:
-    # Only here: the models are slow to load, and listing the rules needs none of them.
-    from agentwatch.contracts.reading import read_document
-
-    return read_document(text.text, file.path)
 
 
 def _missing(file: _File, document: Return) -> tuple[str, ...]:
@@ -194,16 +194,6 @@ def _project(file: _File) -> str | None:
     if place.is_relative_to(here):
         return here
     return None if file.is_named else file.root
-
-
-def _may_be_others(reading: Reading) -> bool:
-    """Whether only the name says that it is a report, as other programs call theirs."""
-    return not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT
-
-
-def _is_beside_handoff(file: _File) -> bool:
-    stem = file.relative[: -len(".report.json")]
-    return any(os.path.lexists(os.path.join(file.root, f"{stem}.handoff{end}")) for end in (".json", ".md"))  # noqa: PTH118
 
 
 def _state(reading: Reading) -> str | None:

@@ -9,7 +9,7 @@ import os
 import re
 import signal
 from argparse import SUPPRESS, Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.cli.command import Argument, argument
 from agentwatch.cli.registry import COMMANDS, load_command
-from agentwatch.config import load
+from agentwatch.config import config_directory, load
+from agentwatch.manual import schemas, topics
 from agentwatch.text import clean, exact, say
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _offered(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     elif before or last.startswith("-"):
         known = _of("", before, last)
     else:
-        known = chain(((name, text) for name, text in COMMANDS.items() if name), _hosts({}))
+        known = chain(((name, text) for name, text in COMMANDS.items() if name), _look_up("hosts", {}))
     return ((word, text) for word, text in known if word.startswith(last) and word == exact(word))
 
 
@@ -192,7 +193,7 @@ def _of(command: str, before: Sequence[str], last: str) -> Iterable[tuple[str, s
 def _values(argument: Argument, given: Mapping[str, str], last: str) -> Iterable[tuple[str, str]]:
     if argument.choices:
         return ((choice, "") for choice in argument.choices)
-    known = _OFFERS[argument.offers]({**given, argument.names[0]: last}) if argument.offers else ()
+    known = _look_up(argument.offers, {**given, argument.names[0]: last})
     # A word that looks like an option would be one.
     return ((word, text) for word, text in known if not word.startswith("-"))
 
@@ -203,65 +204,38 @@ def _monitor() -> Monitor:
     return scanned(Path.cwd(), load(), inspects=False, requests=True)
 
 
-def _tasks(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    seen = _monitor().tree.tasks.values()
-    tasks = [task for task in seen if task.task_id.startswith(given["task"])]
-    # Who needs the operator is meant, if any of them can be.
-    return ((task.task_id, f"{task.state}: {task.title}") for task in [t for t in tasks if t.needs_operator] or tasks)
+def _look_up(kind: str, given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """What an argument could be, with what that is; `given` are the arguments before it."""
+    match kind:
+        case "tasks":
+            tasks = [task for task in _monitor().tree.tasks.values() if task.task_id.startswith(given["task"])]
+            # Who needs the operator is meant, if any of them can be.
+            tasks = [task for task in tasks if task.needs_operator] or tasks
+            return ((task.task_id, f"{task.state}: {task.title}") for task in tasks)
+        case "hosts":
+            return ((name, ", ".join(addresses)) for name, addresses in load().hosts)
+        case "requests":
+            from agentwatch.composition import inbox_of
 
+            known = inbox_of(Path.cwd()).box.read()
+            return ((one.request_id, f"{one.tool} {one.shown}") for one in known if one.can_answer)
+        case "modes":
+            from agentwatch.decisions.policy import offered_modes
 
-def _hosts(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    return ((name, ", ".join(addresses)) for name, addresses in load().hosts)
+            monitor = _monitor()
+            known_tasks, purposes = monitor.tree.tasks, dict(monitor.settings.modes)
+            modes = offered_modes(known_tasks.get(given.get("task", "")), known_tasks.values(), purposes)
+            return ((mode, purposes.get(mode, "")) for mode in modes)
+        case "rules":
+            from agentwatch.cli.rules import every_rule
 
+            return ((rule.id, rule.title) for rule in every_rule().values())
+        case "schemas":
+            return ((name, "") for name in schemas())
+        case "topics":
+            return ((topic, "") for topic in (*topics(), *filter(None, COMMANDS)))
+        case "themes":
+            from agentwatch.app.theme_files import theme_names
 
-def _requests(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.composition import inbox_of
-
-    known = inbox_of(Path.cwd()).box.read()
-    return ((one.request_id, f"{one.tool} {one.shown}") for one in known if one.can_answer)
-
-
-def _modes(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.decisions.policy import offered_modes
-
-    monitor = _monitor()
-    tasks, purposes = monitor.tree.tasks, dict(monitor.settings.modes)
-    modes = offered_modes(tasks.get(given.get("task", "")), tasks.values(), purposes)
-    return ((mode, purposes.get(mode, "")) for mode in modes)
-
-
-def _rules(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.cli.rules import every_rule
-
-    return ((rule.id, rule.title) for rule in every_rule().values())
-
-
-def _schemas(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.manual import schemas
-
-    return ((name, "") for name in schemas())
-
-
-def _topics(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.manual import topics
-
-    return ((topic, "") for topic in (*topics(), *filter(None, COMMANDS)))
-
-
-def _themes(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.app.theme_files import theme_names
-    from agentwatch.config import config_directory
-
-    return ((name, "") for name in sorted(theme_names(config_directory() / "themes")))
-
-
-_OFFERS: Final[dict[str, Callable[[Mapping[str, str]], Iterable[tuple[str, str]]]]] = {
-    "hosts": _hosts,
-    "modes": _modes,
-    "requests": _requests,
-    "rules": _rules,
-    "schemas": _schemas,
-    "tasks": _tasks,
-    "themes": _themes,
-    "topics": _topics,
-}
+            return ((name, "") for name in sorted(theme_names(config_directory() / "themes")))
+    return ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -146,7 +145,13 @@ def decide(
     warnings = list(policy.options(task, mitigation=wish.mitigation)[wish.action].warnings)
     failed = list(monitor.tree.failed_below(task))
     operator = operator_name()
-    params = params_of(wish, task, subject, operator, partial(_text, monitor), failed=failed, beware=warnings)
+
+    def text_of(version: Version) -> str | None:
+        """The text that a version had, from the history where the file is not that any more."""
+        text = monitor.text(version)
+        return recall_text(workspace, version.digest) if text is None else text
+
+    params = params_of(wish, task, subject, operator, text_of, failed=failed, beware=warnings)
     places = [f"{clean(str(desk.state / LEDGER))}  (the ledger, signed)"]
     if monitor.host:
         places = [f"the ledger of {clean(monitor.host)}, once it has checked your signature"]
@@ -245,9 +250,3 @@ def _look_around(desk: OperatorDesk) -> None:
 
 def _by(record: Record) -> str:
     return f"{clean(record.operator, 60)} said {record.action} at {record.created_at}"
-
-
-def _text(monitor: Monitor, version: Version) -> str | None:
-    """The text that a version had, from the history where the file is not that any more."""
-    now = monitor.text(version)
-    return now if now is not None else recall_text(monitor.workspace, version.digest)

@@ -69,7 +69,11 @@ def run(options: Namespace) -> int:
     if options.creds or options.monitor:
         raise UsageError("--creds and --monitor belong to --nats")
     workspace, settings = workspace_at(options.path), load()
-    desk = Desk(workspace, read_only=settings.read_only)
+    desk, shelf = Desk(workspace, read_only=settings.read_only), shelf_of(workspace, settings)
+    shelf.read_changes()
+    history = History(state_directory(workspace))
+    history.check()
+    events = plural(len(history.events()), "observation")
     return say_checks(
         [
             *_state(state_directory(workspace)),
@@ -80,9 +84,11 @@ def run(options: Namespace) -> int:
             _watches(workspace, settings),
             *_terminal(),
             _git(workspace),
-            _history(workspace),
+            bad("history", history.notice) if history.notice else good("history", f"{events}, sound"),
             *_ledger(desk),
-            _put_aside(workspace, settings),
+            bad("put aside", shelf.notice)
+            if shelf.notice
+            else good("put aside", "what you have put aside can be read"),
             *(bad("settings", f"{where(f'views.{name}')}: {why}") for name, why in view_faults(settings.views).items()),
             *checks(workspace),
             *_key_map(settings),
@@ -110,12 +116,15 @@ def _state(state: Path) -> Iterator[Check]:
 
 def _outside(workspace: Path, desk: Desk) -> Iterator[Check]:
     """That nothing of ours lies where agents write."""
-    places = (("state directory", "XDG_STATE_HOME", state_directory(workspace)),
-              ("signing key", "XDG_CONFIG_HOME", desk.keys.directory))  # fmt: skip
-    for about, variable, place in places:
+    state, keys = state_directory(workspace), desk.keys.directory
+    for about, variable, place in (
+        ("state directory", "XDG_STATE_HOME", state),
+        ("signing key", "XDG_CONFIG_HOME", keys),
+    ):
         if leads_through(place, workspace):
-            yield bad(about, f"{place} lies in the workspace, where agents write, so nothing that programs ask can be "
-                      f"answered here: set {variable} to another place")  # fmt: skip
+            why = "so nothing that programs ask can be answered here"
+            cure = f"set {variable} to another place"
+            yield bad(about, f"{place} lies in the workspace, where agents write, {why}: {cure}")
 
 
 def _try_links(directory: Path) -> None:
@@ -249,13 +258,6 @@ def _git(workspace: Path) -> Check:
     return good("git", f"the repository {repository.top} is asked, without its configuration")
 
 
-def _history(workspace: Path) -> Check:
-    history = History(state_directory(workspace))
-    history.check()
-    events = plural(len(history.events()), "observation")
-    return bad("history", history.notice) if history.notice else good("history", f"{events}, sound")
-
-
 def _ledger(desk: Desk) -> Iterator[Check]:
     try:
         chain = desk.read()
@@ -267,12 +269,6 @@ def _ledger(desk: Desk) -> Iterator[Check]:
     if not chain.problems:
         decisions = plural(len(chain.entries), "decision")
         yield good("ledger", f"{decisions}, sound" if chain.entries else "nothing is decided yet")
-
-
-def _put_aside(workspace: Path, settings: Settings) -> Check:
-    shelf = shelf_of(workspace, settings)
-    shelf.read_changes()
-    return bad("put aside", shelf.notice) if shelf.notice else good("put aside", "what you have put aside can be read")
 
 
 def _key_map(settings: Settings) -> Iterator[Check]:

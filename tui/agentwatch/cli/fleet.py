@@ -73,7 +73,11 @@ def run(options: Namespace) -> int:
 def _config(keys: Keys, introductions: Sequence[str]) -> int:
     """Print the configuration of a server for the keys that are trusted here, once hosts that are introduced as
     NAME=KEY are, too. Raises KeyProblemError and UsageError."""
-    for name, public in list(map(_host_of, introductions)):
+    introduced_hosts = list(map(introduced, introductions))
+    for name, _ in introduced_hosts:
+        if not is_host(name):
+            raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
+    for name, public in introduced_hosts:
         keys.trust_other(Role.HOST, public, name)
     operators: list[tuple[str, PublicKey]] = []
     try:
@@ -97,14 +101,6 @@ def _config(keys: Keys, introductions: Sequence[str]) -> int:
             f" {nkey_of(operators[0][1])[:12]}…, and name its file in NATS_NKEY"
         )
     return ExitCode.DONE
-
-
-def _host_of(introduction: str) -> tuple[str, PublicKey]:
-    """The name and the key of a host. Raises KeyProblemError and UsageError."""
-    name, public = introduced(introduction)
-    if not is_host(name):
-        raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
-    return name, public
 
 
 def _installed() -> tuple[int, int] | None:

@@ -99,7 +99,10 @@ def _summary(monitor: Monitor, options: Namespace, found: int | None) -> str:
             return f"nothing is known of {where} on {clean(monitor.host)}"
         is_selected = options.since is not None or options.session is not None
         # Of sessions that were not asked for, nobody has counted the tasks, unless they are all that there is.
-        if not monitor.host and is_selected and (left_out := _count(monitor)):
+        left_out = 0
+        if is_selected and not monitor.host:
+            left_out = scanned(monitor.workspace, monitor.settings, inspects=False).tree.totals.tasks
+        if left_out:
             verb = "is" if left_out == 1 else "are"
             return f"nothing to show in {where}: {plural(left_out, 'task')} {verb} older, or of another session{noted}"
         return f"no handoffs or returns in {where}{noted}"
@@ -123,8 +126,3 @@ def _summary(monitor: Monitor, options: Namespace, found: int | None) -> str:
     how = f": {states}" if states else ""
     lost = f"; {clean(monitor.host)} cannot be reached" if monitor.tree.lost_since is not None else ""
     return f"{counted}{how}{silent}; {now.needs_operator} need you{lost}{old}{noted}"
-
-
-def _count(monitor: Monitor) -> int:
-    """How many tasks there are in all sessions."""
-    return scanned(monitor.workspace, monitor.settings, inspects=False).tree.totals.tasks

@@ -17,7 +17,7 @@ from agentwatch.cli.shared import target_of
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
 from agentwatch.decisions.asking import CALL_AGAIN, Asker, is_needless, question_about, waited
-from agentwatch.decisions.reader import Expired, Found, Question, Verified
+from agentwatch.decisions.reader import Expired, Question, Verified
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
@@ -95,21 +95,43 @@ def wait(
     """Wait for a decision, at most `timeout` seconds, and print it. Returns one of `ExitCode`.
 
     Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
+    Before there is a decision about the task, whichever, only files are looked at: the agents' sessions may be large.
     """
-    asker = Asker(workspace, settings, "wait")
+    end, asker = time.monotonic() + timeout, Asker(workspace, settings, "wait")
 
     def load_decided(workspace: Path, settings: Settings, **options: Any) -> Monitor:
         monitor = load(workspace, settings, **options)
         asker.tell(monitor.tree, task_id)
         return monitor
 
-    found, task = _decided(asker, load_decided, workspace, settings, task_id, attempt=attempt, timeout=timeout)
+    def find() -> Task | None:
+        """The task as files show it; where they say that nothing is asked, as everything shows it: a claim may be
+        false."""
+        task, problems = find_task(workspace, settings._replace(sessions=False), task_id, load_decided)
+        complain_of(problems)
+        return find_task(workspace, settings, task_id, load_decided, inspects=True)[0] if is_needless(task) else task
+
+    question, final = Question(task_id, attempt), (Verified, Expired)
+    found, task = asker.reader.wait(question, 0.0), None
+    if not isinstance(found, final):
+        task, left = find(), end - time.monotonic()
+        if left > 0 and not is_needless(task):
+            found = asker.reader.wait(question, left)
+            # It may have returned meanwhile.
+            task = None if isinstance(found, final) else find()
+    if isinstance(found, final):
+        question = question_about(load_decided(workspace, settings, inspects=False).tree, task_id, attempt)
+        found = asker.reader.wait(question, 0.0)
+        if not isinstance(found, final) and not is_needless(find()):
+            # One of before was decided; this one asks, or has not returned.
+            found = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
+        task = None if isinstance(found, final) else find()
     handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
     document = waited(found, task, task_id, handoff_path=handoff_path)
     _print(document, indent)
     # Only now somebody has it.
-    trouble = asker.note_read(found, _BY) if isinstance(found, Verified) else None
-    return _tell(document, task_id, str(workspace), trouble)
+    problem = asker.note_read(found, _BY) if isinstance(found, Verified) else None
+    return _explain(document, task_id, str(workspace), problem)
 
 
 def wait_for_host(
@@ -120,7 +142,7 @@ def wait_for_host(
     end = time.monotonic() + timeout
     source.scan()
     while True:
-        document = _said(source, "wait", task_id, "" if attempt is None else str(attempt))
+        document = _ask_host(source, "wait", task_id, "" if attempt is None else str(attempt))
         left = end - time.monotonic()
         if (document is not None and exit_code_of(document) in _FINAL) or left <= 0:
             break
@@ -134,14 +156,14 @@ def wait_for_host(
         complain(f"pending: nobody knows what is decided about {quoted(task_id)}: {clean(detail)}; call again")
         return ExitCode.PENDING
     _print(document, indent)
-    trouble = None
+    problem = None
     if exit_code_of(document) == ExitCode.DONE:
-        read = _said(source, "read", str(document.get("decision_id")))
-        trouble = f"{source.host.label} was not told that it was read" if read is None else read.get("trouble")
-    return _tell(document, task_id, written, trouble)
+        read = _ask_host(source, "read", str(document.get("decision_id")))
+        problem = f"{source.host.label} was not told that it was read" if read is None else read.get("trouble")
+    return _explain(document, task_id, written, problem)
 
 
-def _said(source: RemoteSource, what: Literal["wait", "read"], key: str, place: str = "") -> dict[str, Any] | None:
+def _ask_host(source: RemoteSource, what: Literal["wait", "read"], key: str, place: str = "") -> dict[str, Any] | None:
     """The document that the host answers with; None where it does not."""
     with suppress(ValueError, RecursionError):
         document = json.loads(source.ask(what, key, place) or "null")
@@ -157,11 +179,11 @@ def _print(document: Mapping[str, object], indent: int | None) -> None:
         sys.stdout.flush()
 
 
-def _tell(document: Mapping[str, Any], task_id: str, place: str, trouble: object) -> int:
+def _explain(document: Mapping[str, Any], task_id: str, place: str, problem: object) -> int:
     """Say on standard error what a document says. Returns its exit code."""
     task, code = quoted(task_id), exit_code_of(document)
-    if trouble:
-        complain(clean(str(trouble)))
+    if problem:
+        complain(clean(str(problem)))
     if code == ExitCode.EXPIRED:
         complain(f"the decision about {task} has expired: the operator must decide again")
     elif code == ExitCode.UNASKED:
@@ -172,48 +194,6 @@ def _tell(document: Mapping[str, Any], task_id: str, place: str, trouble: object
     if code == ExitCode.PENDING and document.get("state") is None:
         complain(f"no task {task} is seen in the files of {clean(place)}: if no session has it either, check its id")
     return code
-
-
-def _decided(
-    asker: Asker,
-    load: Load,
-    workspace: Path,
-    settings: Settings,
-    task_id: str,
-    *,
-    attempt: int | None,
-    timeout: float,
-) -> tuple[Found, Task | None]:
-    """What there is to say after at most `timeout` seconds, and the task where nothing is decided.
-
-    Before there is a decision about the task, whichever, only files are looked at: the agents' sessions may be large.
-    """
-    end = time.monotonic() + timeout
-    question, task = Question(task_id, attempt), None
-    found = asker.reader.wait(question, 0.0)
-    if not isinstance(found, Verified | Expired):
-        task = _seen(load, workspace, settings, task_id)
-        left = end - time.monotonic()
-        if left > 0 and not is_needless(task):
-            found = asker.reader.wait(question, left)
-            if not isinstance(found, Verified | Expired):
-                # It may have returned meanwhile.
-                task = _seen(load, workspace, settings, task_id)
-    if not isinstance(found, Verified | Expired):
-        return found, task
-    question = question_about(load(workspace, settings, inspects=False).tree, task_id, attempt)
-    found = asker.reader.wait(question, 0.0)
-    if not isinstance(found, Verified | Expired) and not is_needless(_seen(load, workspace, settings, task_id)):
-        # One of before was decided; this one asks, or has not returned.
-        found = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
-    return found, None if isinstance(found, Verified | Expired) else _seen(load, workspace, settings, task_id)
-
-
-def _seen(load: Load, workspace: Path, settings: Settings, task_id: str) -> Task | None:
-    """The task as files show it; where they say that nothing is asked, as everything shows it: a claim may be false."""
-    task, problems = find_task(workspace, settings._replace(sessions=False), task_id, load)
-    complain_of(problems)
-    return find_task(workspace, settings, task_id, load, inspects=True)[0] if is_needless(task) else task
 
 
 def complain_of_refused(document: Mapping[str, Any]) -> None:
