@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -249,13 +249,6 @@ def _tell(inbox: Inbox | None, made: DecisionMade) -> None:
         say("not delivered yet: `agentwatch pending` says when its program has it")
     else:
         complain("not delivered: the request ended meanwhile, so this answers nothing")
-
-
-def command(request: Request, workspace: Path | str) -> Sequence[str]:
-    """The words of the command that answers it the plain way, behind what starts agentwatch; none where none does."""
-    ways = ways_of(request)
-    # Behind `--` nothing is an option.
-    return ["answer", *ways[0], "--", request.request_id, str(workspace)] if ways else []
 
 
 def ways_of(request: Request) -> list[list[str]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.cli.command import PLACE, TASK, YES, argument, flag, one_of
-from agentwatch.cli.shared import confirmed, is_on_terminal, load_of, target_of
-from agentwatch.composition import check_claims
+from agentwatch.cli.shared import confirmed, is_on_terminal, passphrase, target_of
+from agentwatch.composition import check_claims, desk_of, scanned
 from agentwatch.config import Settings, load
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
@@ -87,7 +88,14 @@ def run(options: Namespace) -> int:
             note=options.note,
             handoff=None if options.handoff is None else _read_handoff(options.handoff),
         )
-        look, seen = load_of(workspace, far, settings), (options.attempt, digest)
+        look: Load
+        if far is None:
+            desk = desk_of(workspace, settings, passphrase())
+            look = partial(scanned, workspace, settings, desk=desk, requests=True)
+        else:
+            monitor = far.scanned(workspace, settings, passphrase=passphrase())
+            look = lambda **_: monitor  # noqa: E731  it was looked at once for all
+        seen = (options.attempt, digest)
         return decide(look, options.task, wish, settings=settings, seen=seen, yes=options.yes)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agentwatch.cli.answer import DIGITS, command, options_of, ways_of
+from agentwatch.cli.answer import DIGITS, options_of, ways_of
 from agentwatch.cli.command import PLACES, SESSIONS, flag
 from agentwatch.cli.shared import PLACEHOLDER, print_workspaces, report_problems
 from agentwatch.config import load
@@ -123,15 +123,12 @@ def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Acti
         options = policy.options(task)
         first = policy.suggested(task)
         actions = sorted((one for one in OF_ATTEMPTS if options[one].allowed), key=lambda one: one is not first)
-        return {action: command_line(_words(task, action, subject.return_sha256, workspace)) for action in actions}
+        seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none"]
+        # Behind `--` nothing is an option, whatever an agent calls its task.
+        about = [*seen, "--", task.task_id, str(workspace)]
+        return {action: command_line([*called(), "decide", *_asked(task, action), *about]) for action in actions}
     except (RecordError, ValueError):
         return {}
-
-
-def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path | str) -> list[str]:
-    seen = ["--attempt", str(task.attempt), "--return-sha256", return_sha256 or "none"]
-    # Behind `--` nothing is an option, whatever an agent calls its task.
-    return [*called(), "decide", *_asked(task, action), *seen, "--", task.task_id, str(workspace)]
 
 
 def _asked(task: Task, action: Action) -> list[str]:
@@ -173,8 +170,8 @@ def _say_request(request: Request, workspace: Path | str, now: float) -> None:
             for option in options_of(query, 200):
                 say(f"      - {option}")
     ways = ways_of(request)
-    if line := request_line(request, workspace):
-        say(f"    {line}")
+    if ways:
+        say(f"    {request_line(request, workspace)}")
         if ways[1:]:
             say(f"    or, in place of {' '.join(ways[0])}: {', '.join(' '.join(way) for way in ways[1:])}")
     else:
@@ -183,8 +180,10 @@ def _say_request(request: Request, workspace: Path | str, now: float) -> None:
 
 def request_line(request: Request, workspace: Path | str) -> str:
     """The command line that answers a request the plain way, "" where none can."""
-    words = command(request, workspace)
-    return command_line([*called(), *words]) if words else ""
+    ways = ways_of(request)
+    # Behind `--` nothing is an option.
+    about = ["--", request.request_id, str(workspace)]
+    return command_line([*called(), "answer", *ways[0], *about]) if ways else ""
 
 
 def _say_decision(decision: Decision, now: float) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.composition import connected, desk_of, scanned, shown_worktrees
+from agentwatch.composition import connected, scanned, shown_worktrees
 from agentwatch.config import Settings
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
@@ -22,7 +22,7 @@ from agentwatch.text import clean, complain, indented, say
 from agentwatch.workspaces import Places
 
 if TYPE_CHECKING:
-    from agentwatch.composition import Load, RemoteWorkspaces
+    from agentwatch.composition import RemoteWorkspaces
     from agentwatch.decisions.desk import Desk
     from agentwatch.remote.address import Address
     from agentwatch.sources.sessions.selection import Selection
@@ -65,15 +65,6 @@ def target_of(word: str, settings: Settings) -> Iterator[tuple[Path, RemoteWorks
         return
     with connected(addresses) as far:
         yield far.only(addresses[0]), far
-
-
-def load_of(workspace: Path, far: RemoteWorkspaces | None, settings: Settings) -> Load:
-    """What looks at a workspace with the operator's desk; on a host once for all."""
-    if far is None:
-        desk = desk_of(workspace, settings, passphrase())
-        return partial(scanned, workspace, settings, desk=desk, requests=True)
-    monitor = far.scanned(workspace, settings, passphrase=passphrase())
-    return lambda **_: monitor
 
 
 def selection_of(options: Namespace, *, is_far: bool = False) -> Selection | None:
