@@ -29,10 +29,7 @@ ARGUMENTS: Final = (
     flag("--json", "print the documented JSON (schema_version 1)"),
     flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"),
     argument(
-        "--where",
-        "QUERY",
-        "only the tasks that match, with those above them: 'state:failed since:1h'",
-        default="",
+        "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
     ),
     *SESSIONS,
 )
