@@ -15,7 +15,6 @@ from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run, start
 from agentwatch.cli.rules import every_rule
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.rules import CONTRACTS_IN_JSON
 from tests.unit.contracts.cases import CASES
 from tests.unit.contracts.documents import FAILURE, META, PACKET, REPORT, RETURN, SUBAGENT, TODOS, put, text_of
 
@@ -145,6 +144,9 @@ def test_rules_of_documents_and_of_files_have_different_ids() -> None:
 def test_a_rule_that_is_milder_in_one_contract_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert explain("LNK007") == 0
     assert "(error; in a return-meta `check` only warns)" in capsys.readouterr().out
+
+
+CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
 
 
 @pytest.mark.parametrize("contract", CONTRACTS_IN_JSON)

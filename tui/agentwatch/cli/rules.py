@@ -8,21 +8,23 @@ from typing import Final
 
 from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import argument, format_of
-from agentwatch.contracts.rules import CONTRACTS_IN_JSON, Rule, contract_rules, module_of
+from agentwatch.contracts.rules import Rule, contract_rules
 from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.delegation.links import RULES as LINK_RULES
 from agentwatch.errors import UsageError
+from agentwatch.manual import print_schema
 from agentwatch.sources.files.read import RULES as FILE_RULES
 from agentwatch.text import clean, indented, say
 
+_IN_JSON: Final = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
 _IN_MARKDOWN: Final = "return-format"
 ARGUMENTS: Final = (
     argument("--explain", "ID", "why the rule is there, with a right and a wrong example", offers="rules"),
     argument(
         "--schema",
         "CONTRACT",
-        f"its JSON Schema: {', '.join(CONTRACTS_IN_JSON)}",
-        choices=(*CONTRACTS_IN_JSON, _IN_MARKDOWN),
+        f"its JSON Schema: {', '.join(_IN_JSON)}",
+        choices=(*_IN_JSON, _IN_MARKDOWN),
     ),
     format_of("text", "json"),
 )
@@ -41,10 +43,10 @@ def run(options: Namespace) -> int:
             "return-format is Markdown and has no JSON Schema; `agentwatch help contracts` has a whole example,"
             " and `agentwatch check FILE` judges yours"
         )
-    rules = every_rule()
     if options.schema:
-        say(indented(module_of(options.schema).TABLES[options.schema].schema()))
-    elif options.explain:
+        return print_schema(options.schema)
+    rules = every_rule()
+    if options.explain:
         _explain(options.explain, rules)
     elif options.format == "json":
         fields = Rule._fields[: Rule._fields.index("warns_in")]
