@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentwatch.cli import run
-from agentwatch.commands.log import log_document as logged
+from agentwatch.cli.log import log_document as logged
 from agentwatch.contracts.reading import read_document
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Player
