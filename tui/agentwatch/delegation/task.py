@@ -318,6 +318,10 @@ def has_moved(todos: tuple[Todo, ...] | None) -> bool:
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
+Link = tuple[str | None, Basis, tuple[Rule, str] | None]
+"""A task's parent, its basis, and what is wrong with what was claimed: the rule and the other party."""
+
+
 class Place(NamedTuple):
     """What the documents and runs of a task say of its place in the tree.
 
@@ -337,23 +341,25 @@ class Place(NamedTuple):
     """When its first request was asked."""
 
 
+NOWHERE: Final = Place()
+"""Of a task that has said nothing yet."""
+
+
 @dataclass(slots=True)
 class Facts:
     """What a tree works out of a task on the way to what is shown of it."""
 
-    place: Place = Place()  # noqa: RUF009  it is immutable
+    place: Place = NOWHERE
     findings: Sequence[PlacedFinding] = ()
     """What its own documents and attempts break."""
-    link: tuple[str | None, Basis, tuple[Rule, str] | None] = (None, Basis.NONE, None)
-    """Its parent, the basis, and what is wrong with what was claimed: the rule and the other party."""
+    link: Link | None = None
+    """None before it is linked."""
     overrun: PlacedFinding | None = None
     """It was retried more often than the policy allows: its parent's fault."""
     expires_at: float = math.inf
     """When what was decided about it expires, and it has to be folded again."""
     due: float = math.inf
     """When time alone may change it."""
-    position: int = 0
-    """Where it stands in preorder."""
     kind: Counted | None = None
     """As what the sums above count it; None where they do not."""
     counted: tuple[object, ...] = ()
