@@ -34,13 +34,10 @@ _WAITING: Final = frozenset(
 """Tools with which an agent waits: to call them over and over is what they are for."""
 _NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
 
-_LONGEST_WORD: Final = 40
-"""Characters that are quoted of what a child calls its state."""
+_LONGEST_WORD: Final = 40  # characters that are quoted of what a child calls its state
 
-_LONGEST_SHOWN: Final = 300
-"""Characters of a command or a question that a task asks with."""
-_LONGEST_NAMES: Final = 60
-"""Characters of the names of what a call is given besides."""
+_LONGEST_SHOWN: Final = 300  # characters of a command or a question that a task asks with
+_LONGEST_NAMES: Final = 60  # characters of the names of what a call is given besides
 
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
@@ -263,8 +260,7 @@ def alarm_words(task: Task, limits: Limits) -> str:
 
 
 def alarmed_at(task: Task) -> float | None:
-    """Since when a task is past a limit, as far as it was seen; None where it is past none. Nothing that is gone goes
-    on, so there its last sign of life stays what it was."""
+    """Since when a task is past a limit, as far as it was seen; None where it is past none."""
     if not task.alarms or Alarm.GONE in task.alarms:
         return None
     return task.alarmed_at or task.alive_at
@@ -365,16 +361,13 @@ class Asides:
 
     def __init__(self, tasks: dict[str, Task]) -> None:
         self._tasks = tasks
-        self.known: dict[str, Aside] = {}
-        """What is known of a task, whether it still holds or not."""
+        self.known: dict[str, Aside] = {}  # what is known of a task, whether it still holds or not
         self.looked_at = math.inf
         """What was there by then is not new, in epoch seconds. Where nobody looks, nothing is."""
-        self._held: dict[str, Put] = {}
-        """How tasks are aside now."""
+        self._held: dict[str, Put] = {}  # how tasks are aside now
         self.over: dict[str, Put] = {}
         """How tasks were aside that are something else now, until somebody takes it: what comes back asks again."""
-        self.is_watching = False
-        """Whether all that was there at first has been taken in."""
+        self.is_watching = False  # whether all that was there at first has been taken in
 
     def put_aside(self) -> list[Task]:
         """The tasks that do not ask because of it, the latest first. Costs a look at all that was ever put aside."""
@@ -383,17 +376,14 @@ class Asides:
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def watch(self, now: float) -> None:
-        """All that is there has been taken in: from now on, what is aside and becomes something else is over.
-
-        Of a result that was checked all is known, so it is over also where it became something else before."""
+        """All that is there has been taken in: from now on, what is aside and becomes something else is over."""
         if not self.is_watching:
             self.is_watching = True
             for task_id in self.known.keys() & self._tasks.keys():
                 self.lay(self._tasks[task_id], now)
 
     def lay(self, task: Task, now: float) -> None:
-        """Heed how a task was put aside, as long as it is as it was then, and whether it is new to the operator. What
-        it asks must be known."""
+        """Heed how a task was put aside, as long as it is as it was then, and whether it is new to the operator."""
         (put, seen), held = self.known.get(task.task_id, Aside()), self._held.pop(task.task_id, None)
         task.acknowledged, task.snoozed_until = False, None
         if put is not None and put.ends_at > now:

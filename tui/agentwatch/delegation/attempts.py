@@ -47,8 +47,7 @@ class Attempts:
     todos: tuple[Todo, ...] | None = None
     todos_at: float | None = None
     checklist: Version | None = None
-    moved: Doing | None = None
-    """The todo that was ticked or begun last, in a file."""
+    moved: Doing | None = None  # the todo that was ticked or begun last, in a file
     problems: list[PlacedFinding] = field(default_factory=list)
     rivals: dict[int, dict[str, Version]] = field(default_factory=dict)
     """By attempt and path, the returns in files beside the one that counts."""
@@ -139,10 +138,7 @@ class Attempts:
         return self.numbered(attempt.number + 1) if other_session or (restarted and is_same_file) else attempt
 
     def _is_open(self, attempt: Attempt, version: Version) -> bool:
-        """Whether the latest attempt takes a return of any session: a session may go through all attempts of a task.
-
-        What is written after a handoff answers it, and so does what completes a file that named no session.
-        """
+        """Whether the latest attempt takes a return of any session: a session may go through all attempts of a task."""
         if attempt.returned is None:
             return not _is_older(version, attempt)
         return attempt.session_id is None and not self._is_rival(attempt.returned, version)
@@ -236,9 +232,7 @@ def fold(
 
 
 def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) -> tuple[Version, ...]:
-    """The versions of one task that say something, in their order. The same return written again says something only
-    after a handoff, after the file has said something else, or after one of the `decisions` has sent the child on;
-    `times` tells how often it was said."""
+    """The versions of one task that say something, in their order."""
     if len({version.path for version in versions}) == len(versions):
         return tuple(versions)
     counted: list[Version] = []
@@ -318,11 +312,7 @@ def _first_attempt(attempts: Attempts, run: Run) -> Attempt:
 
 
 def _begins_anew(attempts: Attempts, attempt: Attempt, run: Run, first: int, number: int) -> bool:
-    """Whether a later turn of a run, which executes an attempt since its `first` turn, is an attempt of its own.
-
-    It is if it is handed a packet, says itself that it is another attempt, comes of a decision to retry or to answer,
-    or if its parent asks again after a failure. It is not if a hook holds the child, or has it correct its return.
-    """
+    """Whether a later turn of a run, which executes an attempt since its `first` turn, is an attempt of its own."""
     turn = run.rounds[number]
     if turn.asker is Asker.PROGRAM:
         return False
@@ -437,11 +427,7 @@ def _bind(attempts: Attempts, decision: Decision) -> None:
 
 
 def _came_of(attempt: Attempt, decision: Decision) -> bool:
-    """Whether another return than the one that was decided about came of the decision, in the same attempt.
-
-    Only a return that is there is ever decided about, so another one came later: of the decision, if somebody had read
-    that. What an aborted child says late does not undo the abort.
-    """
+    """Whether another return than the one that was decided about came of the decision, in the same attempt."""
     answered = decision.is_read and decision.return_sha256 is not None
     return _is_of_handoff(decision, attempt) and (answered or decision.action is Action.ABORT)
 

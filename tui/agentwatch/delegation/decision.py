@@ -26,11 +26,9 @@ OF_ATTEMPTS: Final = (Action.RETRY, Action.ESCALATE, Action.ABORT, Action.RESPON
 OF_REQUESTS: Final = (Action.ALLOW, Action.DENY, Action.ANSWER)
 """What is decided about a request of a program: of no attempt, and no retry."""
 
-ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})
-"""What asks nobody for another attempt."""
+ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})  # what asks nobody for another attempt
 
-SENDS_ON: Final = frozenset({Action.RETRY, Action.RESPOND})
-"""What a child can carry out in its own session."""
+SENDS_ON: Final = frozenset({Action.RETRY, Action.RESPOND})  # what a child can carry out in its own session
 
 
 class Stage(StrEnum):
@@ -126,8 +124,7 @@ class Decision:
         return math.floor(since) <= read_at <= until
 
     def acted(self, at: float | None) -> Decision:
-        """The same, carried out at this time (None: not known), as what came after it shows. Agents made that, so it is
-        their claim."""
+        """The same, carried out at this time (None: not known), as what came after it shows."""
         # What follows an abort is no attempt that it asked for.
         done = replace(self, expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:

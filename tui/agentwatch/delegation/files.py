@@ -14,15 +14,12 @@ from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.delegation.run import Doing, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
-MAX_VERSIONS: Final = 256
-"""Contents of one file that are remembered. The busiest real file seen had 104."""
+MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
-_REFUSED: Final = "SRC"
-"""How the ids of the rules begin that a file must keep to be read at all."""
+_REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
 
 _HANDOFF: Final = "handoff"
-_FORMER: Final = "former"
-"""A handoff that is gone: what is returned after that still belongs to it."""
+_FORMER: Final = "former"  # A handoff that is gone: what is returned after that still belongs to it
 
 _NO_PATHS: Final = frozenset[str]()
 
@@ -63,8 +60,7 @@ class _File:
         self.is_gone = False
         self.kind: str | None = None
         """A handoff, or of a file without a task id: a checklist and a return in one directory are no rivals."""
-        self.owner: tuple[int, str] | None = None
-        """Of a handoff: when it was first seen, and its task."""
+        self.owner: tuple[int, str] | None = None  # of a handoff: when it was first seen, and its task
 
 
 class Files:
@@ -80,8 +76,7 @@ class Files:
         """By task, by kind and slot or directory, by last content, and by slot those that cannot be read."""
         self._moved: dict[str, dict[str, None]] = {}
         """By file, those that are gone and whose last content it took over: they were renamed to it."""
-        self._named: dict[str, None] = {}
-        """Files that are returns by their names alone."""
+        self._named: dict[str, None] = {}  # files that are returns by their names alone
         self._unread: dict[str, Unreadable] = {}
 
     def versions(self, task_id: str) -> tuple[Version, ...]:
@@ -250,8 +245,7 @@ class Files:
         return set[str]().union(*map(self._assign, followers))
 
     def _rename(self, path: str, heir: str) -> set[str]:
-        """Take a file that is gone for renamed to one with the same content. Not where its task goes by more than the
-        place of the file: two tasks may fail in the same words, and the past of each stays with it."""
+        """Take a file that is gone for renamed to one with the same content."""
         task = self._files[path].tasks[-1]
         for version in self.versions(task) if task is not None else ():
             is_there = isinstance(version.document, Handoff) and not self.is_gone(version.path)
@@ -280,8 +274,7 @@ class Files:
         return self._turn_into(path, kind)
 
     def _turn_into(self, path: str, kind: str | None, owner: tuple[int, str] | None = None) -> set[str]:
-        """A file is of this kind from now on. Returns the files whose owner that may change: around a handoff, and the
-        other that was, or is again, alone in its directory."""
+        """A file is of this kind from now on."""
         file, affected = self._files[path], set[str]()
         before, file.kind, file.owner = (file.kind, file.owner), kind, owner
         for one in dict.fromkeys((before[0], kind)) if before != (kind, owner) else ():

@@ -14,8 +14,7 @@ from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sum_up, sums_with_below
 from agentwatch.delegation.tree import Ids, Spent, Tree
 
-_LAST: Final = 1 << 80
-"""Where top rows stand among tasks that have none: behind all of them."""
+_LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
 
 @dataclass(slots=True)
@@ -46,13 +45,11 @@ class JoinedTree(Tree):
     def __init__(self, mark: str) -> None:
         super().__init__()
         self._mark = mark
-        self._branches: dict[str, Branch] = {}
-        """By scope, in their order."""
+        self._branches: dict[str, Branch] = {}  # by scope, in their order
         self._scopes = 0
 
     def show(self, tree: Tree, *, name: str | None = None, workspace: str = "") -> tuple[str, set[str]]:
-        """Add a tree, below a top row of this name if it has one. Its runs that are history stand apart if others are
-        not. Returns its scope, and the keys that came."""
+        """Add a tree, below a top row of this name if it has one. Returns its scope, and the keys that came."""
         self._scopes += 1
         scope, top = "", None
         if name is not None:

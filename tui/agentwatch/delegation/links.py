@@ -152,10 +152,7 @@ def promises_artifacts(result: Return) -> bool:
 
 
 def missing_artifacts(task: Task) -> list[PlacedFinding]:
-    """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return.
-
-    The task keeps its state; for exit codes, errors.json and the retry policy the attempt counts as failed.
-    """
+    """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return."""
     result, latest = task.result, task.latest
     if result is None or latest is None or latest.returned is None or not promises_artifacts(result):
         return []
@@ -211,8 +208,7 @@ class Links:
 
     def __init__(self, tasks: Mapping[str, Task], task_of: Callable[[Session], str | None]) -> None:
         self._tasks, self._task_of = tasks, task_of
-        self.named: dict[str, Named] = {}
-        """The tasks that stand in delegation paths, told apart by their directories."""
+        self.named: dict[str, Named] = {}  # the tasks that stand in delegation paths, told apart by their directories
         self.moved: set[str] = set()
         self.all_moved = True
         self._directories = defaultdict[str | None, dict[str, None]](dict)
@@ -221,8 +217,7 @@ class Links:
         """The ids, sessions and directories that were asked for when tasks were linked."""
 
     def move(self, task_id: str, before: Place | None, after: Place | None) -> list[str]:
-        """A task says this of its place; None before it comes, and once it has gone. Returns the tasks that it is the
-        first to name."""
+        """A task says this of its place; None before it comes, and once it has gone."""
         self.moved.add(task_id)
         if before is None or after is None:
             self.touch(task_id)
@@ -316,8 +311,7 @@ class Links:
 
 
 def _in_cycles(links: Mapping[str, Link]) -> list[str]:
-    walks: dict[str, str] = {}
-    """By task, where the walk up began that came by first."""
+    walks: dict[str, str] = {}  # by task, where the walk up began that came by first
     cycles: list[str] = []
     for start in links:
         one: str | None = start

@@ -13,26 +13,20 @@ from agentwatch.contracts.shapes import Handoff, Reading, Todo, TodoStatus
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
 
-Session = tuple[str, str]
-"""(source, session id)."""
+Session = tuple[str, str]  # (source, session id)
 
 
 class RunState(StrEnum):
     """What the store says of a run. Killed sessions leave `working` behind: silence tells, not the store."""
 
-    SUBMITTED = "submitted"
-    """Asked for; no sign of life of its own."""
+    SUBMITTED = "submitted"  # asked for; no sign of life of its own
     WORKING = "working"
-    ENDED = "ended"
-    """It came to its end by itself; whether its return is any good is another question."""
-    FAILED = "failed"
-    """It ended by a technical failure, was refused before it began, or was left behind unfinished."""
-    CANCELED = "canceled"
-    """A human aborted it. What it had said by then is no return."""
+    ENDED = "ended"  # it came to its end by itself; whether its return is any good is another question
+    FAILED = "failed"  # it ended by a technical failure, was refused before it began, or was left behind unfinished
+    CANCELED = "canceled"  # A human aborted it. What it had said by then is no return.
 
 
-LONGEST_DOING: Final = 200
-"""Characters of what an agent does that are kept."""
+LONGEST_DOING: Final = 200  # characters of what an agent does that are kept
 
 
 class DoingKind(StrEnum):
@@ -61,18 +55,15 @@ class Doing(NamedTuple):
     repeats: int = 1
 
 
-MOST_PERMITS: Final = 16
-"""So many of a run are kept, the latest."""
+MOST_PERMITS: Final = 16  # so many of a run are kept, the latest
 
 
 class Permitter(StrEnum):
     """Who allowed or refused a call, as the program's own record says."""
 
-    HOOK = "hook"
-    """A hook, whose it was is not said."""
+    HOOK = "hook"  # A hook, whose it was is not said
     PERSON = "person"
-    RULE = "rule"
-    """A rule or a mode of the program: nobody was asked."""
+    RULE = "rule"  # A rule or a mode of the program: nobody was asked
     UNKNOWN = "unknown"
 
 
@@ -111,12 +102,9 @@ class Message:
 class Asker(StrEnum):
     """Who began a round of a session."""
 
-    PARENT = "parent"
-    """Who asked for the session in the first place."""
-    HOOK = "hook"
-    """A hook that did not let the child end."""
-    PROGRAM = "program"
-    """Nobody: the program told the session of something, or went on by itself."""
+    PARENT = "parent"  # who asked for the session in the first place
+    HOOK = "hook"  # A hook that did not let the child end
+    PROGRAM = "program"  # nobody: the program told the session of something, or went on by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +164,8 @@ class Run:
     said: Message | None = None
     rounds: tuple[Round, ...] = ()
     todos: tuple[Todo, ...] | None = None
-    tokens: int | None = None
-    """Those used so far."""
-    doing: Doing | None = None
-    """What it does, or did last; None where its store does not say."""
+    tokens: int | None = None  # those used so far
+    doing: Doing | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
     process_gone: bool | None = None
     waiting: str = ""
@@ -214,10 +200,7 @@ class Run:
         return tuple(one.said for one in self.rounds[:-1] if one.said is not None)
 
     def part(self, first: int, end: int) -> Run:
-        """The rounds from `first` up to, and without, `end`, as a run of their own.
-
-        What the store has only of the whole session (tokens, checklist, process, doing) goes with the last round.
-        """
+        """The rounds from `first` up to, and without, `end`, as a run of their own."""
         if not self.rounds:
             return self
         begun, last = self.rounds[first], self.rounds[end - 1]
@@ -246,10 +229,7 @@ class Run:
 
 
 def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Doing | None:
-    """The todo that was ticked last, of those that are not as `before`, else the one that was begun last.
-
-    None where none of them has moved. Of a checklist that was not known before, what is in progress says more.
-    """
+    """The todo that was ticked last, of those that are not as `before`, else the one that was begun last."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
     ticked, begun = moved.get(TodoStatus.DONE), moved.get(TodoStatus.IN_PROGRESS)
@@ -268,12 +248,10 @@ class Runs:
     """The latest state of every run, by its key, its task and its session."""
 
     def __init__(self) -> None:
-        self.all: dict[str, Ran] = {}
-        """Those observed first first."""
+        self.all: dict[str, Ran] = {}  # those observed first first
         self._by_task: defaultdict[str, dict[str, Ran]] = defaultdict(dict)
         self._by_session: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)
-        self._asked_for: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)
-        """By the session that asked."""
+        self._asked_for: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)  # by the session that asked
 
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""

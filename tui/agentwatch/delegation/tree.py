@@ -54,8 +54,7 @@ from agentwatch.delegation.task import (
     sums_with_below,
 )
 
-WINDOW: Final = 60.0
-"""Seconds for which it is known who used tokens."""
+WINDOW: Final = 60.0  # seconds for which it is known who used tokens
 _MOST_SPENT: Final = 10_000
 _NOBODY: Final = frozenset[int]()
 
@@ -101,37 +100,27 @@ class Tree:
     def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
         self.tasks: dict[str, Task] = {}
-        self.structure = 0
-        """Is another number when tasks have come, gone or moved."""
-        self.roots: Sequence[str] = []
-        """Ids of the tasks without a parent, in the order first seen."""
-        self.asides = Asides(self.tasks)
-        """What the operator has put aside and looked at."""
-        self.now = -math.inf
-        """The time of the last tick, in epoch seconds; minus infinity before the first."""
-        self.lost_since: float | None = None
-        """Since when nothing is known of it (epoch seconds), None while it is."""
+        self.structure = 0  # is another number when tasks have come, gone or moved
+        self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
+        self.asides = Asides(self.tasks)  # what the operator has put aside and looked at
+        self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
+        self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
         # What was observed
         self._files = Files(remembers=remembers)
         self._runs = Runs()
         self._requests = Requests(self._runs)
-        self._checks = defaultdict[str, dict[str, Checked]](dict)
-        """What was found about returns, by path and digest."""
+        self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
         # What one task does to others
         self._fitters: dict[str, _Fitter] = {}
-        self._aborts: dict[str, float] = {}
-        """The tasks that the operator aborted, and when."""
-        self._ended: dict[str, tuple[str, float]] = {}
-        """The tasks below them: by which abort, and when."""
+        self._aborts: dict[str, float] = {}  # the tasks that the operator aborted, and when
+        self._ended: dict[str, tuple[str, float]] = {}  # the tasks below them: by which abort, and when
         self._links = links.Links(self.tasks, self._runs.task_of)
         self._left_out: dict[str, tuple[str | None, int]] = {}
         """The tasks that are left out for being old: the parent, and the newest version."""
         # What is to be worked out again
-        self._dirty: dict[str, None] = {}
-        """The tasks to be folded."""
-        self._touched: set[str] = set()
-        """The tasks that were folded, or of which something else has changed."""
+        self._dirty: dict[str, None] = {}  # the tasks to be folded
+        self._touched: set[str] = set()  # the tasks that were folded, or of which something else has changed
         self._removed: set[str] = set()
         self._work: Work | None = None
         self._spent: deque[Spent] = deque(maxlen=_MOST_SPENT)
@@ -141,8 +130,7 @@ class Tree:
     # Events
 
     def apply(self, *events: Event) -> set[str]:
-        """Apply a batch. Returns the ids of the tasks that were added, changed (also in the sums over what is below) or
-        removed."""
+        """Apply a batch."""
         self.add(events)
         return self.settle()
 
@@ -408,8 +396,7 @@ class Tree:
             self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
 
     def _spend(self, task: Task, before: int | None) -> None:
-        """A task has used more tokens than `before` (None: nothing was known of it). Of what a run used before anybody
-        looked, the times are not known, unless it has only just begun."""
+        """A task has used more tokens than `before` (None: nothing was known of it)."""
         if not task.tokens:
             return
         most, run = self._most_spent.get(task.task_id, 0), task.run
@@ -669,8 +656,7 @@ class Tree:
         return [self.tasks[task_id] for task_id in self.queue]
 
     def past_questions(self) -> list[Task]:
-        """The past tasks about which something is open that was not acknowledged, those last alive first. Costs a look
-        at all tasks."""
+        """The past tasks about which something is open that was not acknowledged, those last alive first."""
         past = (task for task in self.tasks.values() if task.past and task.question and not task.acknowledged)
         return sorted(past, key=lambda task: (-task.updated_at, task.task_id))
 
@@ -769,8 +755,7 @@ class Tree:
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
 
     def unclaimed(self, task: Task) -> Unclaimed | None:
-        """The files that changed during the latest attempt and that no return claims; None where nothing is known.
-        `apply` does not name a task for which only this is different."""
+        """The files that changed during the latest attempt and that no return claims; None where nothing is known."""
         if self._work is None:
             self._work = Work(self.tasks, self.rules.stale_after)
         return self._work.unclaimed(task, lambda path: bool(self._files.tasks_of(path)))
