@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from operator import attrgetter
 from posixpath import dirname
 from sys import intern
@@ -11,6 +11,7 @@ from typing import Final
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Seen, Unreadable
+from agentwatch.delegation.groups import Groups
 from agentwatch.delegation.run import Doing, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
@@ -20,31 +21,7 @@ _REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep 
 
 _HANDOFF: Final = "handoff"
 _FORMER: Final = "former"  # A handoff that is gone: what is returned after that still belongs to it
-
-_NO_PATHS: Final = frozenset[str]()
-
-
-class _Groups:
-    """Paths by key, in the order in which they came. Nearly every key has one, which is stored as it is."""
-
-    def __init__(self) -> None:
-        self._groups: dict[tuple[str, ...], str | dict[str, None]] = {}
-
-    def of(self, *key: str) -> Set[str]:
-        group = self._groups.get(key)
-        return _NO_PATHS if group is None else {group} if isinstance(group, str) else group.keys()
-
-    def put(self, path: str, *key: str, is_in: bool) -> None:
-        group = self._groups.setdefault(key, path)
-        if isinstance(group, str) and group != path:
-            self._groups[key] = group = {group: None}
-        if isinstance(group, dict):
-            group[path] = None
-        if not is_in:
-            if isinstance(group, dict):
-                del group[path]
-            if not group or group == path:
-                del self._groups[key]
+_HANDOFFS: Final = (_HANDOFF, _FORMER)
 
 
 class _File:
@@ -72,7 +49,7 @@ class Files:
     def __init__(self, *, remembers: bool = False) -> None:
         self._remembers = remembers
         self._files: dict[str, _File] = {}
-        self._groups = _Groups()
+        self._groups = Groups()
         """By task, by kind and slot or directory, by last content, and by slot those that cannot be read."""
         self._moved: dict[str, dict[str, None]] = {}
         """By file, those that are gone and whose last content it took over: they were renamed to it."""
@@ -128,7 +105,7 @@ class Files:
     def refuse(self, event: Unreadable) -> set[str]:
         """A file cannot be read. Returns the tasks that this concerns."""
         self._unread[event.path] = event
-        self._groups.put(event.path, "unread", *identity.slot(event.path), is_in=True)
+        self._groups.move(event.path, (), [("unread", *identity.slot(event.path))])
         return self._concerned(event.path)
 
     def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
@@ -154,7 +131,7 @@ class Files:
     def _clear(self, path: str) -> set[str]:
         if self._unread.pop(path, None) is None:
             return set()
-        self._groups.put(path, "unread", *identity.slot(path), is_in=False)
+        self._groups.move(path, [("unread", *identity.slot(path))], ())
         return self._concerned(path)
 
     # Files that are there, and files that are gone
@@ -182,7 +159,7 @@ class Files:
             concerned |= self._assign(one)
         if self._remembers:
             digest = file.versions[-1].digest
-            self._groups.put(path, "digest", digest, is_in=True)
+            self._groups.move(path, (), [("digest", digest)])
             # Files that are gone and held this last were renamed to it.
             for other in [*self._groups.of("digest", digest)]:
                 concerned |= self._rename(other, path) if self.is_gone(other) else set()
@@ -232,7 +209,7 @@ class Files:
         """A file that may have been gone is there. Returns the tasks that this concerns."""
         file = self._files[path]
         if self._remembers and file.versions:
-            self._groups.put(path, "digest", file.versions[-1].digest, is_in=False)
+            self._groups.move(path, [("digest", file.versions[-1].digest)], ())
         if not file.is_gone:
             return set()
         file.is_gone = False
@@ -275,15 +252,14 @@ class Files:
 
     def _turn_into(self, path: str, kind: str | None, owner: tuple[int, str] | None = None) -> set[str]:
         """A file is of this kind from now on."""
-        file, affected = self._files[path], set[str]()
-        before, file.kind, file.owner = (file.kind, file.owner), kind, owner
-        for one in dict.fromkeys((before[0], kind)) if before != (kind, owner) else ():
-            if one is not None:
-                is_handoff = one in (_HANDOFF, _FORMER)
-                self._groups.put(path, one if is_handoff else "file", *identity.slot(path), is_in=one == kind)
-                self._groups.put(path, one, _directory(path), is_in=one == kind)
-                others = self._groups.of(one, _directory(path)) - {path}
-                affected |= self._around(path) if is_handoff else others if len(others) == 1 else set()
+        file, directory, affected = self._files[path], _directory(path), set[str]()
+        if (file.kind, file.owner) == (kind, owner):
+            return affected
+        self._groups.move(path, _keys(path, file.kind), _keys(path, kind))
+        for one in filter(None, (file.kind, kind)):
+            others = self._groups.of(one, directory) - {path}
+            affected |= self._around(path) if one in _HANDOFFS else others if len(others) == 1 else set()
+        file.kind, file.owner = kind, owner
         return affected
 
     def _around(self, path: str) -> set[str]:
@@ -318,7 +294,7 @@ class Files:
         directory, where the file is alone there or has a general name; `by_stem`: of the same stem alone."""
         directory, slot = _directory(path), identity.slot(path)
         is_alone = not by_stem and (slot[1] == "" or len(self._groups.of(file.kind or "", directory)) == 1)
-        for kind in (_HANDOFF, _FORMER):
+        for kind in _HANDOFFS:
             around = self._groups.of(kind, *slot)
             if not around and is_alone and len(only := self._groups.of(kind, directory)) == 1:
                 around = only
@@ -335,9 +311,15 @@ class Files:
 
     def _hold(self, path: str, versions: tuple[Version, ...], tasks: tuple[str | None, ...]) -> None:
         file = self._files[path]
-        for task in ({*file.tasks} ^ {*tasks}) - {None}:
-            self._groups.put(path, "task", task or "", is_in=task in tasks)
+        before, after = ([("task", one) for one in {*each} if one is not None] for each in (file.tasks, tasks))
+        self._groups.move(path, before, after)
         file.versions, file.tasks = versions, tasks
+
+
+def _keys(path: str, kind: str | None) -> list[tuple[str, ...]]:
+    if kind is None:
+        return []
+    return [(kind if kind in _HANDOFFS else "file", *identity.slot(path)), (kind, _directory(path))]
 
 
 def held(version: Version | Seen) -> tuple[object, ...]:

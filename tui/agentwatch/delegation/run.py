@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Handoff, Reading, Todo, TodoStatus
+from agentwatch.delegation.groups import Groups
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -249,9 +249,7 @@ class Runs:
 
     def __init__(self) -> None:
         self.all: dict[str, Ran] = {}  # those observed first first
-        self._by_task: defaultdict[str, dict[str, Ran]] = defaultdict(dict)
-        self._by_session: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)
-        self._asked_for: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)  # by the session that asked
+        self._groups = Groups()
 
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""
@@ -260,11 +258,15 @@ class Runs:
 
     def of_task(self, task_id: str) -> list[Ran]:
         """The runs of a task, in the order in which they began."""
-        return _in_order(self._by_task.get(task_id, {}))
+        return self._of("task", task_id)
+
+    def _of(self, *key: str) -> list[Ran]:
+        runs = (self.all[one] for one in self._groups.of(*key))
+        return sorted(runs, key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path))
 
     def of_session(self, session: Session) -> list[Run]:
         """The runs of a session, in the order in which they began: there is one, as a rule."""
-        return [ran.run for ran in _in_order(self._by_session.get(session, {})) if ran.run is not None]
+        return [ran.run for ran in self._of("session", *session) if ran.run is not None]
 
     def task_of(self, session: Session) -> str | None:
         """The task that a session executes, None where nothing is known of it."""
@@ -275,8 +277,8 @@ class Runs:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""
         pending, seen = [session], {session}
         while pending:
-            for _, ran in sorted(self._asked_for.get(pending.pop(), {}).items()):
-                if (run := ran.run) is not None and run.session not in seen:
+            for key in sorted(self._groups.of("asked by", *pending.pop())):
+                if (run := self.known(key)) is not None and run.session not in seen:
                     seen.add(run.session)
                     pending.append(run.session)
                     yield run
@@ -292,23 +294,20 @@ class Runs:
     def see(self, ran: Ran) -> set[str]:
         """A run is like this now. Returns the tasks that this concerns."""
         before, run = self.known(ran.path), ran.run
-        if before is not None:
-            del self._by_task[before.task_id][ran.path], self._by_session[before.session][ran.path]
-            self._asked_for[before.source, before.parent_session or ""].pop(ran.path, None)
+        self._groups.move(ran.path, _keys(before), _keys(run))
         if run is None:
             self.all.pop(ran.path, None)
         else:
-            self.all[ran.path] = self._by_task[run.task_id][ran.path] = self._by_session[run.session][ran.path] = ran
-            if run.parent_session is not None:
-                self._asked_for[run.source, run.parent_session][ran.path] = ran
+            self.all[ran.path] = ran
         concerned = {one.task_id for one in (before, run) if one is not None}
-        place = before and (before.session, before.task_id, before.parent_session)
-        if place != (run and (run.session, run.task_id, run.parent_session)):
+        if _keys(before) != _keys(run):
             # Where those below it began, and who asked for them, may be different.
             for session in {one.session for one in (before, run) if one is not None}:
                 concerned |= {one.task_id for one in self.below(session)}
         return concerned
 
 
-def _in_order(runs: dict[str, Ran]) -> list[Ran]:
-    return sorted(runs.values(), key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path))
+def _keys(run: Run | None) -> list[tuple[str, ...]]:
+    if run is None:
+        return []
+    return [("task", run.task_id), ("session", *run.session), ("asked by", run.source, run.parent_session or "")]
