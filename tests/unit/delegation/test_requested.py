@@ -100,7 +100,6 @@ def test_a_decision_about_a_request_is_no_attempt_no_retry_and_no_decision_of_th
     task = tree.tasks["s1"]
     assert (task.attempt, task.retry, task.decision, task.binding) == (1, before.retry, None, None)
     assert [attempt.decisions for attempt in task.attempts] == [()]
-    assert tree.answer_to(one.request_id) == decided(one).decision
 
 
 def test_a_decided_request_asks_no_more_and_blocks_until_it_is_delivered() -> None:

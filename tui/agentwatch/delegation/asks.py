@@ -45,7 +45,7 @@ _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 def queue_rank(task: Task, *, is_lost: bool) -> tuple[float, ...]:
     """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
     last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
-    request, holds = task.request, task.below.open if task.below else 0
+    request, holds = task.request, task.open_below
     since = task.alarmed_at or task.ended_at or task.alive_at or 0.0
     if is_lost:
         return 2, -holds, -since, task.first_seq
@@ -211,7 +211,7 @@ def alarms_of(task: Task, parent: Task | None, limits: Limits, now: float, *, is
     if facts.is_gone:
         # A process may run many: the topmost one asks, once. A human who closes a session knows it, but perhaps not
         # who was still at work for it.
-        has_open = not task.is_session or (task.below is not None and task.below.open > 0)
+        has_open = not task.is_session or task.open_below
         return (Alarm.GONE,) if has_open and not (parent is not None and parent.facts.is_gone) else ()
     alarms = []
     if limits.repeats and _loops(task, limits.repeats):
@@ -270,7 +270,7 @@ def gone_words(task: Task, when: str = "") -> str:
     """What a task asks whose process is gone; `when` is in words ("12m ago")."""
     said = f"process gone {when}".rstrip()
     if task.is_session:
-        count = task.below.open if task.below is not None else 0
+        count = task.open_below
         below = f"{count} task{'' if count == 1 else 's'} below had not ended"
         return f"{said}, and {below}: resume the session in its own program, or abort?"
     return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"

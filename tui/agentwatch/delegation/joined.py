@@ -83,7 +83,7 @@ class JoinedTree(Tree):
         branch, ids = self._branches[scope], {*changed}
         tree = branch.tree
         if branch.top is not None:
-            history = {one for one in tree.roots if is_history(tree.tasks[one], tree.history_before)}
+            history = {one for one in tree.roots if is_history(tree.tasks[one], tree.rules.history_before)}
             apart = history if len(history) < len(tree.roots) else set()
             moved = moved or apart != branch.apart
             ids |= apart ^ branch.apart
@@ -117,7 +117,7 @@ class JoinedTree(Tree):
                 *(key for one in branches for key in sorted(one.scope + id_ for id_ in one.apart)),
             ]
         self.now = max([branch.tree.now for branch in branches], default=self.now)
-        lines = (branch.tree.history_before for branch in branches)
+        lines = (branch.tree.rules.history_before for branch in branches)
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
         self.totals = sum_up(branch.tree.totals for branch in branches)
         asking, unseen = [], []
@@ -176,4 +176,4 @@ def _update_top(top: Task, branch: Branch) -> None:
     top.lost_since = tree.lost_since
     if top.why or top.lost_since is not None:
         top.state = State.UNKNOWN
-    top.past = not branch.apart and is_past(top, tree.history_before)
+    top.past = not branch.apart and is_past(top, tree.rules.history_before)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Handoff, Reading, Todo, TodoStatus
+from agentwatch.delegation.claims import Call
 from agentwatch.delegation.groups import Groups
 
 if TYPE_CHECKING:
@@ -267,6 +268,10 @@ class Runs:
     def of_session(self, session: Session) -> list[Run]:
         """The runs of a session, in the order in which they began: there is one, as a rule."""
         return [ran.run for ran in self._of("session", *session) if ran.run is not None]
+
+    def of_call(self, call: Call) -> Run | None:
+        """The run in whose transcript a call stands; None where it is not known any more."""
+        return next(iter(self.of_session((call.source, call.session_id))), None)
 
     def task_of(self, session: Session) -> str | None:
         """The task that a session executes, None where nothing is known of it."""

@@ -427,6 +427,11 @@ class Task:
         return max(self.updated_at, self.below.active_at if self.below else 0.0) or None
 
     @property
+    def open_below(self) -> int:
+        """How many tasks below have not ended and wait for this one's answer."""
+        return self.below.open if self.below else 0
+
+    @property
     def shares_row(self) -> bool:
         """It is only named, with one task below it: the row of that one stands for both, and counts as one."""
         return self.inferred and not self.workspace and len(self.children) == 1

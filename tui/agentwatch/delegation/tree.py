@@ -32,14 +32,14 @@ from agentwatch.delegation.asks import (
     tokens_of_all,
 )
 from agentwatch.delegation.attempts import Unclaimed, Work, counting, fold
-from agentwatch.delegation.claims import Call, Verdict, overall
+from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
 from agentwatch.delegation.files import Files
 from agentwatch.delegation.identity import place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
-from agentwatch.delegation.run import Run, Runs
+from agentwatch.delegation.run import Runs
 from agentwatch.delegation.task import (
     AT_WORK,
     NOWHERE,
@@ -107,15 +107,16 @@ class Tree:
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
         # What was observed
         self._files = Files(remembers=remembers)
-        self._runs = Runs()
-        self._requests = Requests(self._runs)
+        self.runs = Runs()
+        """What session stores show."""
+        self._requests = Requests(self.runs)
         self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
         # What one task does to others
         self._fitters: dict[str, _Fitter] = {}
         self._aborts: dict[str, float] = {}  # the tasks that the operator aborted, and when
         self._ended: dict[str, tuple[str, float]] = {}  # the tasks below them: by which abort, and when
-        self._links = links.Links(self.tasks, self._runs.task_of)
+        self._links = links.Links(self.tasks, self.runs.task_of)
         self._left_out: dict[str, tuple[str | None, int]] = {}
         """The tasks that are left out for being old: the parent, and the newest version."""
         # What is to be worked out again
@@ -160,8 +161,8 @@ class Tree:
             case events_.Tick():
                 return self._tick(event.at)
             case Ran():
-                before = self._runs.known(event.path)
-                concerned = self._runs.see(event)
+                before = self.runs.known(event.path)
+                concerned = self.runs.see(event)
                 executes, executed = (one and (one.session, one.task_id) for one in (event.run, before))
                 for session in {one.session for one in (before, event.run) if one is not None}:
                     if executes != executed:
@@ -219,7 +220,7 @@ class Tree:
 
     def _tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file, or a run, speak of."""
-        run = self._runs.known(path)
+        run = self.runs.known(path)
         return self._files.tasks_of(path) | ({run.task_id} if run is not None else set())
 
     def _drop_old_checks(self, path: str) -> None:
@@ -242,7 +243,7 @@ class Tree:
 
     def _fold(self, task_id: str) -> None:
         """Make a task anew from all that is known of it."""
-        versions, runs = self._files.versions(task_id), self._runs.of_task(task_id)
+        versions, runs = self._files.versions(task_id), self.runs.of_task(task_id)
         requests = self._requests.of_task(task_id, self.now)
         if task_id in self._left_out:
             if not runs and versions and max(one.seq for one in versions) <= self._left_out[task_id][1]:
@@ -268,7 +269,7 @@ class Tree:
         expiries = (at for at in self._expiries(task.task_id) if at > self.now)
         facts.expires_at = facts.due = min(expiries, default=math.inf)
         versions = counting(versions, decisions)
-        is_gone, began_in = self._files.is_gone, self._runs.began_in
+        is_gone, began_in = self._files.is_gone, self.runs.began_in
         attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
         task.inferred = not versions and not runs and not task.requests
         task.deleted = bool(versions) and not runs and all(is_gone(one.path) for one in versions)
@@ -617,7 +618,7 @@ class Tree:
         for task_id, task in self.tasks.items():
             hidden = self._files.hidden(self._files.versions(task_id)).values()
             is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
-            if task_id not in kept and (not is_old or self._runs.of_task(task_id)):
+            if task_id not in kept and (not is_old or self.runs.of_task(task_id)):
                 kept.update((task_id, *self.ancestors(task_id)))
         for task_id in [one for one in self.tasks if one not in kept]:
             newest = max((one.seq for one in self._files.versions(task_id)), default=0)
@@ -641,11 +642,6 @@ class Tree:
     # What faces ask
 
     @property
-    def history_before(self) -> float:
-        """The line that tells what is past, in epoch seconds."""
-        return self.rules.history_before
-
-    @property
     def holds_until(self) -> float:
         """When time alone may change something; epoch seconds."""
         due = min((task.facts.due for task in self.tasks.values()), default=math.inf)
@@ -659,10 +655,6 @@ class Tree:
         """The past tasks about which something is open that was not acknowledged, those last alive first."""
         past = (task for task in self.tasks.values() if task.past and task.question and not task.acknowledged)
         return sorted(past, key=lambda task: (-task.updated_at, task.task_id))
-
-    def holds(self, task: Task) -> int:
-        """How many tasks below have not ended and wait for this one's answer."""
-        return task.below.open if task.below else 0
 
     def failed_below(self, task: Task) -> Iterator[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
@@ -690,23 +682,6 @@ class Tree:
                 pending.extend((child, depth + 1) for child in reversed(task.children))
 
     @property
-    def runs(self) -> list[Ran]:
-        """Every run of a session store as it is now."""
-        return [*self._runs.all.values()]
-
-    def run(self, path: str) -> Run | None:
-        """The run of this path as it is now; None where it is not known any more."""
-        return self._runs.known(path)
-
-    def run_of(self, call: Call) -> Run | None:
-        """The run in whose transcript a call stands; None where it is not known any more."""
-        return next(iter(self._runs.of_session((call.source, call.session_id))), None)
-
-    def runs_below(self, run: Run) -> Iterator[Run]:
-        """The runs that were asked for by the session of this one, and by theirs."""
-        return self._runs.below(run.session)
-
-    @property
     def decisions(self) -> list[Decided]:
         """Every decision as it is now."""
         by_kind = (*self._decisions.values(), self._requests.decided)
@@ -728,10 +703,6 @@ class Tree:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
         task = self.tasks.get(task_id)
         return self._requests.of_task(task_id, self.now) if task is None else task.requests
-
-    def answer_to(self, request_id: str) -> Decision | None:
-        """What was decided about a request."""
-        return self._requests.decided.get(request_id)
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters

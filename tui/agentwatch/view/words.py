@@ -66,7 +66,7 @@ def history_words(tree: Tree) -> str:
     """How many past tasks would ask if they were not past; blank where there are none."""
     if not (count := len(tree.past_questions())):
         return ""
-    day = (iso(tree.history_before) or "?")[:10]
+    day = (iso(tree.rules.history_before) or "?")[:10]
     return f"{plural(count, 'open question')} from before {day} {'is' if count == 1 else 'are'} history"
 
 
