@@ -40,7 +40,7 @@ GARBAGE = (
 )
 
 
-class Round:
+class Turn:
     """One request, and the process that holds it, in a thread of its own. In a `calm` one nothing breaks."""
 
     def __init__(self, chance: random.Random, workspace: Path, number: int, *, calm: bool) -> None:
@@ -131,9 +131,9 @@ def test_the_program_is_told_what_was_decided_for_that_very_request_or_nothing(w
     old: list[Request] = []
     for number in range(ROUNDS):
         calm = number % _CALM == 0
-        one = Round(chance, workspace, number, calm=calm)
+        one = Turn(chance, workspace, number, calm=calm)
 
-        def offered(one: Round = one) -> list[Request]:
+        def offered(one: Turn = one) -> list[Request]:
             return [request for request in box.read() if request.can_answer and request.nonce.rstrip("+") == one.id]
 
         steps: list[Callable[[], object]] = [

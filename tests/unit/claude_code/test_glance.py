@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.run import Asker
+from agentwatch.delegation.run import StartedBy
 from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.sessions.reader import message
@@ -130,7 +130,7 @@ def is_parsed(log: Log, *, is_agent: bool = True, behind: bytes = b"") -> bool:
     """Whether the last line of an agent that works has to be parsed, if others are read with it."""
     transcript = Transcript(lambda text, at, _: message(text, at, key=""), is_agent=is_agent)
     glance = Glance(transcript.main, {"Agent"}, (), is_agent=is_agent)
-    transcript.main.prompted("Go.", 0.0, 0, Asker.PARENT)
+    transcript.main.prompted("Go.", 0.0, 0, StartedBy.PARENT)
     glance.begun = True
     data = b"before\n" + log.lines[-1]
     end = len(data) - 1

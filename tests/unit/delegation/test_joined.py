@@ -135,7 +135,7 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
     scope, _ = joined.show(tree_of([requested(request(2))]), name="other")
     assert joined.request(request(2).request_id) == Asked(f"{scope}s1", request(2))
     joined.drop(scope)
-    for name in ("roots", "queue", "unseen", "now", "history_before", "totals"):
+    for name in ("roots", "queue", "unseen", "now", "totals"):
         one, other = getattr(joined, name), getattr(tree, name)
         assert list(one) == list(other) if hasattr(one, "__iter__") else one == other, name
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from agentwatch.delegation.events import Ran
-from agentwatch.delegation.run import DoingKind
+from agentwatch.delegation.run import ActivityKind
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources.sessions.reader import SessionReader
 from tests.unit.claude_code import building as claude
@@ -26,7 +26,7 @@ from tests.unit.roo.storage import Storage, ask, request, say
 class Now(NamedTuple):
     """What the last record says: None where it says nothing of the kind."""
 
-    kind: DoingKind
+    kind: ActivityKind
     what: str
     about: str
     over: bool = False
@@ -34,15 +34,15 @@ class Now(NamedTuple):
 
 
 def tool(what: str, about: str, *, over: bool = False, repeats: int = 1) -> Now:
-    return Now(DoingKind.TOOL, what, about, over, repeats)
+    return Now(ActivityKind.TOOL, what, about, over, repeats)
 
 
 def words(about: str) -> Now:
-    return Now(DoingKind.WORDS, "", about)
+    return Now(ActivityKind.WORDS, "", about)
 
 
 def todo(about: str, *, ticked: bool) -> Now:
-    return Now(DoingKind.TODO, "", about, ticked)
+    return Now(ActivityKind.TODO, "", about, ticked)
 
 
 Steps = Iterator[Now | None]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agentwatch import exit_codes
 from agentwatch.composition import find_task
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
+from agentwatch.decisions.asking import CALL_AGAIN, StartedBy, answer, is_needless, question_about, waited
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
 from agentwatch.sources.health import complain_of
@@ -51,7 +51,7 @@ def wait(
 
     Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
     """
-    asker = Asker(workspace, settings, "wait")
+    asker = StartedBy(workspace, settings, "wait")
 
     def load_decided(workspace: Path, settings: Settings, **options: Any) -> Monitor:
         monitor = load(workspace, settings, **options)
@@ -130,7 +130,7 @@ def _tell(document: Mapping[str, Any], task_id: str, place: str, trouble: object
 
 
 def _decided(
-    asker: Asker,
+    asker: StartedBy,
     load: Load,
     workspace: Path,
     settings: Settings,
@@ -173,7 +173,7 @@ def _seen(load: Load, workspace: Path, settings: Settings, task_id: str) -> Task
 
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
     """Claim a decision before it is carried out, and print who has it. Returns an exit code. Raises ReceiptError."""
-    asker = Asker(workspace, settings, "claim")
+    asker = StartedBy(workspace, settings, "claim")
     found = asker.reader.find(Question(None, decision_id=decision_id))
     if not isinstance(found, Verified):
         known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"

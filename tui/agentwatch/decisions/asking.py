@@ -34,7 +34,7 @@ _NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its 
 CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
-class Asker:
+class StartedBy:
     """Asks about the decisions of one workspace; `name` (`wait`, `mcp`, …) is how its receipts call it."""
 
     def __init__(self, workspace: Path, settings: Settings, name: str) -> None:

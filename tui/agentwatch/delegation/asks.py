@@ -19,7 +19,7 @@ from agentwatch.delegation.events import Limits
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
-from agentwatch.delegation.run import Doing, DoingKind
+from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.states import dispute
 from agentwatch.delegation.task import Alarm, Aside, Put, State, Task
 from agentwatch.text import left_out, verbatim
@@ -233,9 +233,9 @@ def _loops(task: Task, repeats: int) -> bool:
     doing, run, facts = task.doing, task.run, task.facts
     if doing is None or run is None:
         facts.loop = None
-    elif doing.kind is DoingKind.TOOL and doing.repeats >= repeats and not _waits(doing):
+    elif doing.kind is ActivityKind.TOOL and doing.repeats >= repeats and not _waits(doing):
         facts.loop = task.attempt, run.session_id, doing
-    elif doing.kind is DoingKind.TOOL or (facts.loop or ())[:2] != (task.attempt, run.session_id):
+    elif doing.kind is ActivityKind.TOOL or (facts.loop or ())[:2] != (task.attempt, run.session_id):
         facts.loop = None
     return facts.loop is not None
 
@@ -298,7 +298,7 @@ def tokens_of_all(task: Task) -> int:
     return (task.tokens or 0) + (task.below.tokens if task.below is not None else 0)
 
 
-def _waits(doing: Doing) -> bool:
+def _waits(doing: Activity) -> bool:
     """Whether a call only waits for something."""
     tool = doing.what.rpartition("__")[2].casefold()
     return tool in _WAITING or doing.about.startswith("sleep ")

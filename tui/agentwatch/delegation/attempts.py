@@ -26,7 +26,7 @@ from agentwatch.delegation.links import (
     below,
     finding_of,
 )
-from agentwatch.delegation.run import Asker, Doing, Message, Round, Run, RunState, packet_in
+from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, Turn, packet_in
 from agentwatch.delegation.states import answers_another_session, is_early, state_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, Version, has_moved
 
@@ -47,7 +47,7 @@ class Attempts:
     todos: tuple[Todo, ...] | None = None
     todos_at: float | None = None
     checklist: Version | None = None
-    moved: Doing | None = None  # the todo that was ticked or begun last, in a file
+    moved: Activity | None = None  # the todo that was ticked or begun last, in a file
     problems: list[PlacedFinding] = field(default_factory=list)
     rivals: dict[int, dict[str, Version]] = field(default_factory=dict)
     """By attempt and path, the returns in files beside the one that counts."""
@@ -314,7 +314,7 @@ def _first_attempt(attempts: Attempts, run: Run) -> Attempt:
 def _begins_anew(attempts: Attempts, attempt: Attempt, run: Run, first: int, number: int) -> bool:
     """Whether a later turn of a run, which executes an attempt since its `first` turn, is an attempt of its own."""
     turn = run.rounds[number]
-    if turn.asker is Asker.PROGRAM:
+    if turn.asker is StartedBy.PROGRAM:
         return False
     if packet_in(turn.prompt) is not None or _stated_attempt(run, number) > attempt.number:
         return True
@@ -322,10 +322,11 @@ def _begins_anew(attempts: Attempts, attempt: Attempt, run: Run, first: int, num
     ended.add(attempt.returned.digest if attempt.returned is not None else None)
     for decision in attempts.decisions:
         is_about_it = decision.attempt == attempt.number and decision.return_sha256 in ended
-        is_known = decision.at <= turn.began_at and (decision.is_read or turn.asker is Asker.PARENT)
+        is_known = decision.at <= turn.began_at and (decision.is_read or turn.asker is StartedBy.PARENT)
         if is_about_it and is_known and decision.action in SENDS_ON:
             return True
-    return turn.asker is Asker.PARENT and state_of(attempt, strict=attempts.rules.strict, demands=False) is State.FAILED
+    has_failed = state_of(attempt, strict=attempts.rules.strict, demands=False) is State.FAILED
+    return turn.asker is StartedBy.PARENT and has_failed
 
 
 def _stated_attempt(run: Run, number: int) -> int:
@@ -379,7 +380,7 @@ def handed_back(ran: Ran) -> Version | None:
     return _version(ran, run.said, _return_in(run)) if run is not None and run.parent_session is not None else None
 
 
-def _return_in(turn: Run | Round) -> Reading | None:
+def _return_in(turn: Run | Turn) -> Reading | None:
     """The return that a run or a turn ended with by itself; None where it follows no contract."""
     reading = turn.said.reading if turn.said is not None and turn.state is RunState.ENDED else None
     return reading if reading is not None and isinstance(reading.document, Return) else None

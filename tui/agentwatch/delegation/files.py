@@ -12,7 +12,7 @@ from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Tod
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.delegation.groups import Groups
-from agentwatch.delegation.run import Doing, todo_moved
+from agentwatch.delegation.run import Activity, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
@@ -337,7 +337,7 @@ def _continues(before: Version, seen: Seen) -> bool:
     return type(before.document) is type(seen.document) and not isinstance(seen.document, TodoList)
 
 
-def _moved(before: Version | None, seen: Seen) -> Doing | None:
+def _moved(before: Version | None, seen: Seen) -> Activity | None:
     """The todo that was ticked or begun last in a file that has this content now."""
     known = _todos_in(before.document) if before is not None else None
     moved = todo_moved(known, _todos_in(seen.document), seen.at)

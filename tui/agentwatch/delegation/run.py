@@ -30,7 +30,7 @@ class RunState(StrEnum):
 LONGEST_DOING: Final = 200  # characters of what an agent does that are kept
 
 
-class DoingKind(StrEnum):
+class ActivityKind(StrEnum):
     """What the last thing is that an agent did: it called a tool, said something, or went on in its checklist."""
 
     TOOL = "tool"
@@ -38,7 +38,7 @@ class DoingKind(StrEnum):
     TODO = "todo"
 
 
-class Doing(NamedTuple):
+class Activity(NamedTuple):
     """What an agent does, as the last record says that says so. Texts are foreign and unsanitised.
 
     `at` is when it began or was said, in seconds since the epoch. `what` is the tool, by the name that the program has
@@ -49,7 +49,7 @@ class Doing(NamedTuple):
     """
 
     at: float
-    kind: DoingKind
+    kind: ActivityKind
     what: str = ""
     about: str = ""
     over: bool = False
@@ -100,7 +100,7 @@ class Message:
     packet: Reading | None = None
 
 
-class Asker(StrEnum):
+class StartedBy(StrEnum):
     """Who began a round of a session."""
 
     PARENT = "parent"  # who asked for the session in the first place
@@ -109,7 +109,7 @@ class Asker(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Turn:
     """What a session did with one prompt; a session that is sent on has several rounds.
 
     `prompt` is what it was begun with, None where that is not known. The rest is as in a run. Times are seconds since
@@ -118,7 +118,7 @@ class Round:
 
     began_at: float
     prompt: Message | None = None
-    asker: Asker = Asker.PROGRAM
+    asker: StartedBy = StartedBy.PROGRAM
     state: RunState = RunState.WORKING
     said: Message | None = None
     ended_at: float | None = None
@@ -163,10 +163,10 @@ class Run:
     prompt: Message | None = None
     prompt_missing: str = ""
     said: Message | None = None
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[Turn, ...] = ()
     todos: tuple[Todo, ...] | None = None
     tokens: int | None = None  # those used so far
-    doing: Doing | None = None  # what it does, or did last; None where its store does not say
+    doing: Activity | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
     process_gone: bool | None = None
     waiting: str = ""
@@ -229,14 +229,14 @@ class Run:
         )
 
 
-def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Doing | None:
+def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
     """The todo that was ticked last, of those that are not as `before`, else the one that was begun last."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
     ticked, begun = moved.get(TodoStatus.DONE), moved.get(TodoStatus.IN_PROGRESS)
     if ticked is not None and (before is not None or begun is None):
-        return Doing(at, DoingKind.TODO, about=ticked[:LONGEST_DOING], over=True)
-    return Doing(at, DoingKind.TODO, about=begun[:LONGEST_DOING]) if begun is not None else None
+        return Activity(at, ActivityKind.TODO, about=ticked[:LONGEST_DOING], over=True)
+    return Activity(at, ActivityKind.TODO, about=begun[:LONGEST_DOING]) if begun is not None else None
 
 
 def packet_in(message: Message | None) -> Handoff | None:

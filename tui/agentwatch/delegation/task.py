@@ -15,7 +15,7 @@ from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Ou
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Doing, Run, RunState, Session
+from agentwatch.delegation.run import Activity, Run, RunState, Session
 
 _What = TypeVar("_What")
 
@@ -133,7 +133,7 @@ class Version(NamedTuple):
     findings: tuple[Finding, ...]
     incomplete: bool = False
     stored: bool = False
-    moved: Doing | None = None
+    moved: Activity | None = None
     times: int = 1
 
 
@@ -341,7 +341,7 @@ class Facts:
     due: float = math.inf  # when time alone may change it
     kind: Counted | None = None  # as what the sums above count it; None where they do not
     counted: tuple[object, ...] = ()  # all that the task above it needs to know of it
-    loop: tuple[int, str, Doing] | None = None
+    loop: tuple[int, str, Activity] | None = None
     """The same call over and over, and whose (attempt, session): words between two of them end nothing."""
     is_gone: bool = False  # it works, and its process is gone
     is_over: bool = False  # it works, and uses too many tokens with all below it
@@ -395,7 +395,7 @@ class Task:
     requests: tuple[Request, ...] = ()
     """what its program asks, or has asked: those that wait for the operator first, what presses most before the rest"""
     todos: tuple[Todo, ...] | None = None
-    todo_moved: Doing | None = None  # the todo that was ticked or begun last, as files tell it
+    todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
     first_seq: int = 0
     started_at: float | None = None
     updated_at: float = 0.0  # the last sign of life of the task itself
@@ -481,12 +481,12 @@ class Task:
         return self.attempts[-1].run if self.attempts else None
 
     @property
-    def doing(self) -> Doing | None:
+    def doing(self) -> Activity | None:
         """What it does while it works: by its session, else by its checklist; None where neither says."""
         return self.did if self.state is State.WORKING else None
 
     @property
-    def did(self) -> Doing | None:
+    def did(self) -> Activity | None:
         """The same; of a task of which nothing is known now, what it did when it was last heard of."""
         if self.known_state is not State.WORKING:
             return None

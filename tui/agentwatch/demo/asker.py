@@ -31,7 +31,7 @@ _SAID: Final = "Walks the customer's way with a test card"
 _RULE: Final = "Bash(npx playwright test *)"
 
 
-class Asker:
+class StartedBy:
     """`go_on` is given the record of each answer. Only the thread of the play calls it."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentwatch.delegation.run import Asker, Message, Round, RunState
+from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
 from agentwatch.sources.claude_code.entries import ClaudePulse, entries
 from agentwatch.sources.claude_code.frames import is_understood, texts
 from agentwatch.sources.claude_code.permits import Permits
@@ -26,7 +26,7 @@ _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _SYNTHETIC: Final = "<synthetic>"
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 
-_BeforePrompt = tuple[RunState, Said | None, str, float | None, Message | None, Round | None]
+_BeforePrompt = tuple[RunState, Said | None, str, float | None, Message | None, Turn | None]
 
 
 class Conversation(Account):
@@ -83,7 +83,7 @@ class Conversation(Account):
                 self._settle()
             self._latest = written
 
-    def prompted(self, text: str, at: float, offset: int, asker: Asker) -> None:
+    def prompted(self, text: str, at: float, offset: int, asker: StartedBy) -> None:
         """The agent was given something to do."""
         self.touch(at)
         self.pulse.take(Entry(at, EntryKind.PROMPT))
@@ -94,7 +94,7 @@ class Conversation(Account):
             self.prompt = prompt
         elif self.state is RunState.WORKING:
             self._count_round(at)
-        self._begin(at, Round(at, prompt, asker))
+        self._begin(at, Turn(at, prompt, asker))
 
     def command_answered(self, at: float) -> None:
         """The program itself answered what was typed: the model was not asked."""
@@ -127,7 +127,7 @@ class Conversation(Account):
         tokens = sum((whole(inner(message, "usage"), key) or 0) for key in _COUNTED)
         self.touch(at)
         if self.state is not RunState.WORKING and not self._goes_on_with(message_id):
-            self._begin(at, Round(at))
+            self._begin(at, Turn(at))
         self.stepped(message_id, text(message, "model"), tokens, uses_tools="tool_use" in types)
         for entry in entries(record, at):
             self.pulse.take(entry)
@@ -189,7 +189,7 @@ class Conversation(Account):
         self.is_unread = False
         self.state, self._said, self.reason, self.ended_at = RunState.WORKING, None, "", None
 
-    def _begin(self, at: float, begun: Round) -> None:
+    def _begin(self, at: float, begun: Turn) -> None:
         if self.state is not RunState.WORKING:
             self._count_round(at)
             self._begin_round(begun)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentwatch.delegation.run import Doing
+from agentwatch.delegation.run import Activity
 from agentwatch.sources.claude_code.frames import handed_back, texts, typed
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, Pulse, call_of, digest_of_call
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, read_notification, text
@@ -127,7 +127,7 @@ class ClaudePulse(Pulse):
         """When that was made, as long as it is what the agent does, and nobody has asked."""
 
     @property
-    def doing(self) -> Doing | None:
+    def doing(self) -> Activity | None:
         if self._written:
             tool, given = call_in(self._glimpse or b"")
             entry = Entry(moment(self._written.decode()) or 0.0, EntryKind.CALL, tool=tool, given=given)
@@ -151,7 +151,7 @@ class ClaudePulse(Pulse):
             self._count(digest_of_call(*call_in(call)))
         self._glimpse, self._written = call, written
 
-    def _does(self, doing: Doing | None, call: str = "") -> None:
+    def _does(self, doing: Activity | None, call: str = "") -> None:
         self._written = b""
         super()._does(doing, call)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.delegation.run import Asker
+from agentwatch.delegation.run import StartedBy
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
 from agentwatch.sources.claude_code.frames import (
     cut_short,
@@ -177,7 +177,7 @@ class Transcript:
             conversation.asked_again(at)
         elif not results and said.strip() and self._begins_a_round(fields, said):
             is_told = self._notified(said, at, offset)
-            asker = Asker.PROGRAM if is_told else Asker.HOOK if said.startswith(_FEEDBACK) else Asker.PARENT
+            asker = StartedBy.PROGRAM if is_told else StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
             conversation.prompted(said, at, offset, asker)
             self.titles.setdefault("prompt", typed(said))
 

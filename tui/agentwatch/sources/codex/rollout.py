@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import MOST_PERMITS, Asker, Permit, Permitter, Round, RunState
+from agentwatch.delegation.run import MOST_PERMITS, Permit, Permitter, RunState, StartedBy, Turn
 from agentwatch.sources.codex.catalogue import THREAD_ID, Header, header_of
 from agentwatch.sources.codex.entries import entries
 from agentwatch.sources.codex.records import Spawns, answer_in, arguments_of, outcome_of, prompt_in
@@ -236,7 +236,7 @@ class Rollout(Account):
 
     def _begin(self, at: float) -> None:
         self.pulse.take(Entry(at, EntryKind.PROMPT))
-        self._begin_round(Round(at))
+        self._begin_round(Turn(at))
         self.state, self._said, self.ended_at, self.reason = RunState.WORKING, None, None, ""
         self._answer = self._failure = None
         self._questions.clear()
@@ -261,9 +261,9 @@ class Rollout(Account):
             self._begin(at)
         words, begun = prompt_in(payload), self.begun
         if self.prompt is not None or self.prompt_missing:
-            if begun is not None and begun.asker is Asker.PROGRAM:
+            if begun is not None and begun.asker is StartedBy.PROGRAM:
                 prompt = self._keep(words, at, offset) if words is not None else None
-                self.begun = replace(begun, prompt=prompt, asker=Asker.PARENT)
+                self.begun = replace(begun, prompt=prompt, asker=StartedBy.PARENT)
         elif words is not None:
             self.prompt = self._keep(words, at, offset)
         elif payload.get("type") == "agent_message":

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
+from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
 from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
@@ -131,8 +131,8 @@ class Agent(LiveAccount):
         if is_agent and not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun is not None:
                 self._end(RunState.FAILED, at, CUT_OFF)
-            asker = Asker.PARENT if words.strip() else Asker.PROGRAM
-            self._begin_round(Round(at, self._keep(words, at, offset), asker))
+            asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
+            self._begin_round(Turn(at, self._keep(words, at, offset), asker))
             source = text(data, "source") or ""
             self.sender = self.sender or (source.removeprefix(_SENDER) if source.startswith(_SENDER) else None)
         if self.prompt is None and words.strip():

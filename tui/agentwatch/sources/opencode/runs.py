@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
-from agentwatch.sources.opencode.records import ToolCall, Turn, output_in, prompt_in, text_in
+from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
+from agentwatch.sources.opencode.records import ToolCall, TurnRecord, output_in, prompt_in, text_in
 from agentwatch.sources.opencode.session import Dialogue, turn_order
 from agentwatch.sources.opencode.standing import Standing, standing_of
 from agentwatch.sources.opencode.tables import RecordRow, Tables
@@ -129,10 +129,10 @@ class Maker(NamedTuple):
             asked_at=session.asked_at(call.child or call.id),
         )
 
-    def _rounds(self, session: Dialogue, *, is_child: bool) -> tuple[Round, ...]:
+    def _rounds(self, session: Dialogue, *, is_child: bool) -> tuple[Turn, ...]:
         """Those of a session that was sent on. What a human goes on to say in a session of his own is not read."""
         kept = session.rounds()[-KEPT_ROUNDS - 1 :]
-        rounds: list[Round] = []
+        rounds: list[Turn] = []
         for one in kept if len(kept) > 1 else ():
             asked, last = one.asked, one.last
             words = session.words_of(asked) if asked is not None and is_child else {}
@@ -143,8 +143,8 @@ class Maker(NamedTuple):
             prompt = self._text(text_in, words, asked.created) if asked is not None else None
             said = self._text_of(session, last) if last is not None and standing.state is RunState.ENDED else None
             began, ended = (asked or one.answers[0]).created / 1000, standing.ended / 1000 if standing.ended else None
-            asker = Asker.PARENT if words else Asker.PROGRAM
-            rounds.append(Round(began, prompt, asker, standing.state, said, ended, standing.reason))
+            asker = StartedBy.PARENT if words else StartedBy.PROGRAM
+            rounds.append(Turn(began, prompt, asker, standing.state, said, ended, standing.reason))
         return tuple(rounds)
 
     def _answered(self, call: ToolCall, standing: Standing) -> Message | None:
@@ -157,12 +157,12 @@ class Maker(NamedTuple):
         """What a task call handed over."""
         return self._text(prompt_in, {call.id: call.updated}, call.started)
 
-    def _text_of(self, session: Dialogue, answer: Turn) -> Message | None:
+    def _text_of(self, session: Dialogue, answer: TurnRecord) -> Message | None:
         """The last text of a message: that is what the program hands to the parent."""
         words = dict(list(session.words_of(answer).items())[-1:])
         return self._text(text_in, words, answer.completed or answer.created)
 
-    def _prompt(self, session: Dialogue, first: Turn | None, call: ToolCall | None) -> Message | None:
+    def _prompt(self, session: Dialogue, first: TurnRecord | None, call: ToolCall | None) -> Message | None:
         if first is not None and (words := session.words_of(first)):
             return self._text(text_in, words, first.created)
         return self._given(call) if call is not None else None

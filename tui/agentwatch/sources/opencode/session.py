@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Doing, todo_moved
+from agentwatch.delegation.run import Activity, todo_moved
 from agentwatch.sources.opencode import records
 from agentwatch.sources.opencode.entries import entries
 from agentwatch.sources.opencode.permits import Permits
-from agentwatch.sources.opencode.records import Notice, ToolCall, Turn
+from agentwatch.sources.opencode.records import Notice, ToolCall, TurnRecord
 from agentwatch.sources.opencode.tables import RecordKind, RecordRow, SessionRow
 from agentwatch.sources.sessions.doing import EntryKind, call_of, digest_of_call, words_of
 from agentwatch.sources.sessions.fields import todos_of
@@ -23,11 +23,11 @@ _KEPT_STEPS: Final = 100
 class Exchange(NamedTuple):
     """A message of a person or of the parent, or none at all, and the session's messages that answer it."""
 
-    asked: Turn | None = None
-    answers: tuple[Turn, ...] = ()
+    asked: TurnRecord | None = None
+    answers: tuple[TurnRecord, ...] = ()
 
     @property
-    def last(self) -> Turn | None:
+    def last(self) -> TurnRecord | None:
         return self.answers[-1] if self.answers else None
 
 
@@ -35,7 +35,7 @@ class Step(NamedTuple):
     """A part that says what the agent does, None where it says what it was told. `digest` is that of a call."""
 
     message: str
-    doing: Doing | None
+    doing: Activity | None
     digest: bytes = b""
 
 
@@ -51,7 +51,7 @@ class Dialogue:
     """The records and their times, where the database does not number its changes."""
     seq: int | None = None
     version: tuple[object, ...] | None = None
-    turns: dict[str, Turn] = field(default_factory=dict)
+    turns: dict[str, TurnRecord] = field(default_factory=dict)
     calls: dict[str, ToolCall] = field(default_factory=dict)
     notices: dict[str, Notice] = field(default_factory=dict)
     words: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Dialogue:
         if self._rounds is None:
             summaries = [turn for turn in self.turns.values() if turn.is_summary]
             aside = {turn.id for turn in summaries} | {turn.asked_by for turn in summaries}
-            rounds: list[tuple[Turn | None, list[Turn]]] = []
+            rounds: list[tuple[TurnRecord | None, list[TurnRecord]]] = []
             for turn in sorted(self.turns.values(), key=turn_order):
                 if turn.id not in aside and turn.is_user:
                     rounds.append((turn, []))
@@ -102,7 +102,7 @@ class Dialogue:
     def last_round(self) -> Exchange:
         return self.rounds()[-1] if self.rounds() else Exchange()
 
-    def words_of(self, message: Turn) -> dict[str, int]:
+    def words_of(self, message: TurnRecord) -> dict[str, int]:
         """The parts with the words of a message in their order, and when each was last changed."""
         return dict(sorted(self.words.get(message.id, {}).items()))
 
@@ -153,7 +153,7 @@ class Dialogue:
             return self.checklist
         return self._checklists[max(self._checklists)][1] if self._checklists else None
 
-    def doing(self) -> Doing | None:
+    def doing(self) -> Activity | None:
         """What it does, or did last; None where nothing of it was said since it was told something."""
         steps = [(name, self._said(step)) for name, step in sorted(self.steps.items())]
         told = max((number for number, (_, step) in enumerate(steps, 1) if step.doing is None), default=0)
@@ -176,7 +176,7 @@ class Dialogue:
         turn = self.turns.get(step.message)
         return step._replace(doing=None) if turn is not None and turn.is_user else step
 
-    def _moved(self, name: str, at: float) -> Doing | None:
+    def _moved(self, name: str, at: float) -> Activity | None:
         earlier = [part for part in self._checklists if part < name]
         before = todos_of(self._checklists[max(earlier)][1]) if earlier else None
         return todo_moved(before, todos_of(self._checklists[name][1]), at)
@@ -240,7 +240,7 @@ class Dialogue:
         self.moved.update(one.child for one in (*before, *after) if one is not None and one.child is not None)
 
 
-def turn_order(turn: Turn) -> tuple[int, str]:
+def turn_order(turn: TurnRecord) -> tuple[int, str]:
     return turn.created, turn.id
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.records import ToolCall, Turn
+from agentwatch.sources.opencode.records import ToolCall, TurnRecord
 from agentwatch.sources.opencode.session import Dialogue
 
 OVER: Final = frozenset({RunState.ENDED, RunState.FAILED, RunState.CANCELED})
@@ -82,7 +82,7 @@ def waits_for(session: Dialogue, now: float) -> tuple[str, float | None]:
     return "", due
 
 
-def standing_of(last: Turn) -> Standing:
+def standing_of(last: TurnRecord) -> Standing:
     """How a round stands by its last message."""
     if last.is_aborted:
         return Standing(RunState.CANCELED, last.error, last.completed)

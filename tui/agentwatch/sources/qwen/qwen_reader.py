@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
+from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
 from agentwatch.sources.qwen.entries import entries, parts_of, texts_in, unwrapped, words_of
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -124,7 +124,8 @@ class Chat(LiveAccount):
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
-            self._begin_round(Round(at, self._keep(words, at, offset), Asker.PARENT if is_asked else Asker.PROGRAM))
+            asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
+            self._begin_round(Turn(at, self._keep(words, at, offset), asker))
         if self.prompt is None:
             self.prompt = self._keep(words, at, offset)
         self.round_at = at

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Doing
+from agentwatch.delegation.run import Activity
 from agentwatch.sources.roo.talk import CANCELED, inside
 from agentwatch.sources.sessions.doing import Entry, EntryKind, Pulse
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, todos_in
@@ -85,7 +85,7 @@ def _entry(message: Fields, *, is_first: bool) -> Entry | None:
     return None
 
 
-def doing_of(value: object) -> Doing | None:
+def doing_of(value: object) -> Activity | None:
     """What a task does, by the list of messages in a document."""
     messages = list(map(mapping, value[-_LATEST:])) if isinstance(value, list) else []
     pulse = Pulse()

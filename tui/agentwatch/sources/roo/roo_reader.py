@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Doing, Message, Run, RunState
+from agentwatch.delegation.run import Activity, Message, Run, RunState
 from agentwatch.place import user_home
 from agentwatch.sources.roo.entries import TalkTranscript, doing_of
 from agentwatch.sources.roo.storages import storages
@@ -124,7 +124,7 @@ class _Task:
     item: Item | None = None
     item_stamp: Stamp | None = None
     talk: Talk = field(default_factory=Talk)
-    doing: Doing | None = None
+    doing: Activity | None = None
     talk_stamp: Stamp | None = None
     size: int = 0
     """Bytes of its messages that are there and not read."""

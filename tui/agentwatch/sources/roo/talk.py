@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Asker, Message, Round, RunState
+from agentwatch.delegation.run import Message, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
 from agentwatch.sources.sessions.reader import digest_of
 from agentwatch.sources.sessions.runs import KEPT_ROUNDS, Rising
@@ -78,7 +78,7 @@ class Talk(NamedTuple):
     prompt: Message | None = None
     results: tuple[Message, ...] = ()
     """What it returned, oldest first; all but the last were answered by a human."""
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[Turn, ...] = ()
     """Those that ended with these, and behind them the one that has not ended; nothing where it returned nothing."""
     todos: tuple[Todo, ...] | None = None
     finished: bool = False
@@ -103,8 +103,8 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
     began_at, last_at = (times[0], times[-1]) if times else (None, None)
     first = text(messages[0], "text")
     results: list[Message] = []
-    rounds: list[Round] = []
-    begun = Round(began_at or 0.0)
+    rounds: list[Turn] = []
+    begun = Turn(began_at or 0.0)
     calls: list[NewTask] = []
     rising = Rising()
     todos: tuple[Todo, ...] | None = None
@@ -115,10 +115,10 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
         if result is not None:
             results.append(told(result, at))
             rounds.append(replace(begun, state=RunState.ENDED, said=results[-1], ended_at=at))
-            begun = Round(at)
+            begun = Turn(at)
         elif message.get("say") == "user_feedback" and results and begun.prompt is None:
             if (feedback := text(message, "text")) is not None:
-                begun = Round(at, told(feedback, at), Asker.PARENT)
+                begun = Turn(at, told(feedback, at), StartedBy.PARENT)
         elif message.get("say") == "api_req_started":
             request = inside(message)
             canceled = text(request, "cancelReason") == CANCELED

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import LONGEST_DOING, Doing, DoingKind, todo_moved
+from agentwatch.delegation.run import LONGEST_DOING, Activity, ActivityKind, todo_moved
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, text
 
 _PATHS: Final = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "dir_path")
@@ -123,10 +123,10 @@ class Pulse:
     """What one agent does, after the entries that were taken in. It depends on these alone."""
 
     def __init__(self, places: Sequence[str] = ()) -> None:
-        self.open: dict[str, Doing] = {}
+        self.open: dict[str, Activity] = {}
         """The calls of the last message that have no result yet, by id."""
         self._places = places
-        self._doing: Doing | None = None
+        self._doing: Activity | None = None
         self._call = ""
         """The id of the call that it is about."""
         self._last = b""
@@ -134,10 +134,10 @@ class Pulse:
         self._repeats = 0
 
     @property
-    def doing(self) -> Doing | None:
+    def doing(self) -> Activity | None:
         """What it does, or did last; None where nothing of it was said since it was told something."""
         doing = self._doing
-        if doing is not None and doing.kind is DoingKind.TOOL and doing.over and self.open:
+        if doing is not None and doing.kind is ActivityKind.TOOL and doing.over and self.open:
             # What still runs says more than what is over.
             return next(reversed(self.open.values()))
         return doing
@@ -157,7 +157,7 @@ class Pulse:
                     self.open[entry.call] = doing
             case EntryKind.RESULT:
                 is_known, before = self.open.pop(entry.call, None) is not None, self._doing
-                if is_known and entry.call == self._call and before is not None and before.kind is DoingKind.TOOL:
+                if is_known and entry.call == self._call and before is not None and before.kind is ActivityKind.TOOL:
                     self._doing = before._replace(over=True)
             case EntryKind.PROMPT:
                 self._does(None)
@@ -173,7 +173,7 @@ class Pulse:
         if (moved := todo_moved(before, after, at)) is not None:
             self._does(moved)
 
-    def _does(self, doing: Doing | None, call: str = "") -> None:
+    def _does(self, doing: Activity | None, call: str = "") -> None:
         self._doing, self._call = doing, call
 
     def _count(self, digest: bytes) -> None:
@@ -181,14 +181,14 @@ class Pulse:
         self._last = digest
 
 
-def call_of(entry: Entry, places: Sequence[str] = (), repeats: int = 1) -> Doing:
+def call_of(entry: Entry, places: Sequence[str] = (), repeats: int = 1) -> Activity:
     """What an agent does that calls a tool."""
-    return Doing(entry.at, DoingKind.TOOL, entry.tool, about(entry.tool, entry.given, places), repeats=repeats)
+    return Activity(entry.at, ActivityKind.TOOL, entry.tool, about(entry.tool, entry.given, places), repeats=repeats)
 
 
-def words_of(entry: Entry) -> Doing:
+def words_of(entry: Entry) -> Activity:
     """What an agent does that says something."""
-    return Doing(entry.at, DoingKind.WORDS, about=first_line(entry.text, LONGEST_DOING))
+    return Activity(entry.at, ActivityKind.WORDS, about=first_line(entry.text, LONGEST_DOING))
 
 
 def digest_of_call(tool: str, given: Fields) -> bytes:

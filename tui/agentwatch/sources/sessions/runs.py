@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Message, Round, Run, RunState
+from agentwatch.delegation.run import Message, Run, RunState, Turn
 from agentwatch.sources.sessions.doing import Pulse
 from agentwatch.sources.sessions.processes import Program, Wait
 
@@ -95,8 +95,8 @@ class Account:
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.model: str | None = None
-        self.earlier: list[Round] = []
-        self.begun: Round | None = None
+        self.earlier: list[Turn] = []
+        self.begun: Turn | None = None
         self._keep = keep
         self._said: Said | None = None
 
@@ -105,18 +105,18 @@ class Account:
         """The answer of the last round, once it has ended."""
         return self._said() if self._said is not None else None
 
-    def all_rounds(self) -> list[Round]:
+    def all_rounds(self) -> list[Turn]:
         """The rounds until now, the last one as it stands."""
         if self.begun is None:
             return []
         last = replace(self.begun, state=self.state, said=self.said, ended_at=self.ended_at, reason=self.reason)
         return [*self.earlier, last]
 
-    def rounds_of_run(self) -> tuple[Round, ...]:
+    def rounds_of_run(self) -> tuple[Turn, ...]:
         """The rounds of a run, which says itself how the last one stands; nothing where there was but one."""
         return (*self.earlier, self.begun) if self.earlier and self.begun is not None else ()
 
-    def _begin_round(self, begun: Round) -> None:
+    def _begin_round(self, begun: Turn) -> None:
         self.earlier = self.all_rounds()[-KEPT_ROUNDS:]
         self.begun = begun
 
