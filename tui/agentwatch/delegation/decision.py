@@ -68,16 +68,7 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One verified decision about one attempt, or about a request that came up in it. Digests are sha256 in hex, None
-    where there was no such document.
-
-    `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
-    delivered yet, `announced` that the session that asked for the task was told of it, "" where it was not. `over`: it
-    called a fitter who has ended, so the attempt can be decided anew; `restored`: and who has restored the line.
-    `expired`: its time went by before another attempt came, so nobody is told it any more and it binds nobody.
-    Times are epoch seconds. The operator's texts (`note`, `mode`, `answers`, `operator`) are
-    unsanitised; `rule` is what a request was allowed with for the rest of its session.
-    """
+    """One verified decision about one attempt, or about a request that came up in it; the operator's texts are raw."""
 
     decision_id: str
     task_id: str
@@ -86,19 +77,19 @@ class Decision:
     return_sha256: str | None
     action: Action
     at: float
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[Receipt, ...]  # of the stages reached, in their order
     expires_at: float | None = None
     operator: str = ""
     note: str = ""
     mode: str | None = None
     mitigation: str | None = None
     answers: tuple[str, ...] = ()
-    rule: str | None = None
-    waits: str = ""
-    announced: str = ""
-    over: bool = False
-    restored: bool = False
-    expired: bool = False
+    rule: str | None = None  # with which a request was allowed for the rest of its session
+    waits: str = ""  # why it is not delivered yet
+    announced: str = ""  # that the session that asked for the task was told of it
+    over: bool = False  # it called a fitter who has ended, so the attempt can be decided anew
+    restored: bool = False  # and who has restored the line
+    expired: bool = False  # before another attempt came: nobody is told it any more, and it binds nobody
 
     @property
     def request_id(self) -> str | None:

@@ -39,21 +39,14 @@ class ActivityKind(StrEnum):
 
 
 class Activity(NamedTuple):
-    """What an agent does, as the last record says that says so. Texts are foreign and unsanitised.
+    """What an agent does, as the last record says that says so. Texts are foreign and unsanitised."""
 
-    `at` is when it began or was said, in seconds since the epoch. `what` is the tool, by the name that the program has
-    for it, "" otherwise. `about` is its main argument (a path in the workspace stands from there on), or the words, or
-    the todo: the first line, of at most 200 characters. `over`: the tool has given its result, or the todo is ticked,
-    and not only begun. `repeats` says how often the same tool was called with the same arguments, without another call
-    between.
-    """
-
-    at: float
+    at: float  # when it began or was said, in epoch seconds
     kind: ActivityKind
-    what: str = ""
-    about: str = ""
-    over: bool = False
-    repeats: int = 1
+    what: str = ""  # the tool, by the program's name for it
+    about: str = ""  # its main argument, the words or the todo: the first line, of at most 200 characters
+    over: bool = False  # the tool has given its result, or the todo is ticked
+    repeats: int = 1  # the same call so often in a row
 
 
 MOST_PERMITS: Final = 16  # so many of a run are kept, the latest
@@ -69,11 +62,7 @@ class Permitter(StrEnum):
 
 
 class Permit(NamedTuple):
-    """What the program's own records say of a call that may have been asked about.
-
-    `input_sha256` is as `request.input_text` has it. `allowed` is None where that is not said. `at` is when it was
-    recorded (epoch seconds), `words` what the model was told of a refusal, or was answered; foreign.
-    """
+    """What the program's records say of a call that may have been asked about; `words`: what the model was told."""
 
     call_id: str
     tool: str
@@ -86,18 +75,13 @@ class Permit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex.
-
-    `at` is in seconds since the epoch. `reading` is what the contracts find in it, None where it follows none.
-    `packet` is the handoff packet that stands in it beside a return, as an example or an echo of the other may.
-    `opening` is its first line that is not empty, of at most 200 characters, for where the whole text has no room.
-    """
+    """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex."""
 
     at: float
     digest: str
-    opening: str
-    reading: Reading | None = None
-    packet: Reading | None = None
+    opening: str  # its first line that is not empty, of at most 200 characters
+    reading: Reading | None = None  # None where it follows no contract
+    packet: Reading | None = None  # the handoff packet that stands in it beside a return
 
 
 class StartedBy(StrEnum):
@@ -110,11 +94,7 @@ class StartedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a session did with one prompt; a session that is sent on has several rounds.
-
-    `prompt` is what it was begun with, None where that is not known. The rest is as in a run. Times are seconds since
-    the epoch.
-    """
+    """What a session did with one prompt, None where that is not known; a session that is sent on has several turns."""
 
     began_at: float
     prompt: Message | None = None

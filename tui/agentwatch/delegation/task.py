@@ -21,11 +21,7 @@ _What = TypeVar("_What")
 
 
 class State(StrEnum):
-    """Where a task stands. The order is that of urgency, least urgent first.
-
-    `glyph` is one character for where colour is not enough. `is_open`: the task has not ended; somebody works on it, or
-    somebody waits for it. Of two, the one with the higher `urgency` is more urgent.
-    """
+    """Where a task stands, least urgent first. `is_open`: it has not ended, and somebody works on it or waits for it."""
 
     glyph: str
     is_open: bool
@@ -95,10 +91,7 @@ class PlacedFinding(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes.
-
-    Times are seconds since the epoch.
-    """
+    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes."""
 
     mark: str
     at: float
@@ -119,11 +112,7 @@ class Aside(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One content of one file, as it was observed: the fields of `Seen`, in its order.
-
-    `stored`: it is of a session store; `path` is the key of the run, and the document has prose around it, perhaps.
-    `moved` is the todo that was ticked or begun last in the file. `times`: how often the file has returned this.
-    """
+    """One content of one file, as it was observed: the fields of `Seen`, in its order."""
 
     seq: int
     at: float
@@ -132,16 +121,13 @@ class Version(NamedTuple):
     document: Document
     findings: tuple[Finding, ...]
     incomplete: bool = False
-    stored: bool = False
-    moved: Activity | None = None
-    times: int = 1
+    stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document
+    moved: Activity | None = None  # the todo that was ticked or begun last in the file
+    times: int = 1  # how often the file has returned this
 
 
 class Retry(NamedTuple):
-    """What error-propagation allows: `remaining` retries of `max_retries`; what the child said of retrying.
-
-    `restored`: a fitter has restored the task, and one of the `max_retries` is owed to that.
-    """
+    """What error-propagation allows; `restored`: a fitter has restored the task, and one retry is owed to that."""
 
     max_retries: int = 1
     remaining: int = 1
@@ -310,18 +296,13 @@ Link = tuple[str | None, Basis, tuple[Rule, str] | None]
 
 
 class Place(NamedTuple):
-    """What the documents and runs of a task say of its place in the tree.
-
-    `asked_by` are the sessions that asked for it, the latest first; `path` are the ids of the tasks above it by its
-    delegation path, outermost first. `directory` is that of its files, None for a task that has none. `first_seq`
-    orders it among its siblings, None where nothing speaks of it.
-    """
+    """What the documents and runs of a task say of its place in the tree."""
 
     parent_task_id: str | None = None
-    asked_by: tuple[Session, ...] = ()
-    path: tuple[str, ...] = ()
-    directory: str | None = None
-    first_seq: int | None = None
+    asked_by: tuple[Session, ...] = ()  # the sessions, the latest first
+    path: tuple[str, ...] = ()  # the ids of the tasks above it by its delegation path, outermost first
+    directory: str | None = None  # of its files
+    first_seq: int | None = None  # orders it among its siblings; None where nothing speaks of it
     seq: int = 0  # of its first document
     asked_at: float | None = None  # when its first request was asked
 
