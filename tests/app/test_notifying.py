@@ -27,8 +27,8 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Alarm, Attempt, State, Task
 from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory
-from agentwatch.sources.health import Batch
+from agentwatch.sources import Batch
+from agentwatch.state import state_directory
 from agentwatch.view.requests import request_words
 
 ROOT = Run(

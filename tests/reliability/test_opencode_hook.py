@@ -21,9 +21,8 @@ from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.place import state_directory
-from agentwatch.presence import shown
 from agentwatch.requests.box import Box
+from agentwatch.state import shown, state_directory
 
 ROUNDS = int(os.environ.get("AGENTWATCH_PLUGIN", "1000")) // 20
 _CALM = 5
@@ -40,7 +39,7 @@ GARBAGE = (
 )
 
 
-class Turn:
+class Round:
     """One request, and the process that holds it, in a thread of its own. In a `calm` one nothing breaks."""
 
     def __init__(self, chance: random.Random, workspace: Path, number: int, *, calm: bool) -> None:
@@ -131,9 +130,9 @@ def test_the_program_is_told_what_was_decided_for_that_very_request_or_nothing(w
     old: list[Request] = []
     for number in range(ROUNDS):
         calm = number % _CALM == 0
-        one = Turn(chance, workspace, number, calm=calm)
+        one = Round(chance, workspace, number, calm=calm)
 
-        def offered(one: Turn = one) -> list[Request]:
+        def offered(one: Round = one) -> list[Request]:
             return [request for request in box.read() if request.can_answer and request.nonce.rstrip("+") == one.id]
 
         steps: list[Callable[[], object]] = [

@@ -21,7 +21,7 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
 from agentwatch.demo import DemoSession, session
-from agentwatch.demo.asker import ASKS_AFTER, ASKS_AT, StartedBy
+from agentwatch.demo.asker import ASKS_AFTER, ASKS_AT, Asker
 from agentwatch.demo.orchestrator import NAME, Orchestrator
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
@@ -232,7 +232,7 @@ class Asking:
     """The tester of a rehearsal, and the operator's answers to it."""
 
     demo: Rehearsal
-    asker: StartedBy
+    asker: Asker
     inbox: Inbox
 
     @property
@@ -253,7 +253,7 @@ class Asking:
 @pytest.fixture
 def asking(demo: Rehearsal) -> Iterator[Asking]:
     places = demo.workspace, demo.root / "state", demo.root / "configuration"
-    asker = StartedBy(*places, demo.player, demo.orchestrator.go_on)
+    asker = Asker(*places, demo.player, demo.orchestrator.go_on)
     yield Asking(demo, asker, Inbox(Box(demo.workspace, state=demo.root / "state")))
     asker.leave()
 

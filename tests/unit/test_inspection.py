@@ -19,7 +19,7 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.evidence.disk import Disk, DiskFacts
 from agentwatch.evidence.inspector import Inspector, Target
-from agentwatch.monitor import Monitor, Update
+from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.test_worktrees import git
 
@@ -57,7 +57,7 @@ def monitor_of(root: Path, *, remembers: bool = False, read_only: bool = False) 
     return Monitor(root, settings, FilesSource(root), clock=time.time, inspects=True, remembers=remembers)
 
 
-async def until(updates: AsyncIterator[Update], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
+async def until(updates: AsyncIterator[object], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
     async with asyncio.timeout(20):
         async for _ in updates:
             task = monitor.tree.tasks.get("shop.api")

@@ -54,7 +54,7 @@ class Asking:
         return self.given.get("agent_id") or self.given["session_id"], input_text(self.given["tool_input"])[1]
 
 
-class Turn:
+class Round:
     """The hooks of one round."""
 
     def __init__(self, scene: Scene, random: Random, number: int) -> None:
@@ -167,7 +167,7 @@ def test_each_of_several_hooks_prints_what_was_decided_for_its_own_request(scene
     stranger = Desk(scene.workspace, configuration=tmp_path / "stranger", disk=QUICK)
     hurried = tmp_path / "hurried" / "agentwatch"
     for number in range(ROUNDS):
-        one = Turn(scene, random, number)
+        one = Round(scene, random, number)
         if hurried.parent.exists():
             shutil.rmtree(hurried.parent)
         if (tmp_path / "XDG_CONFIG_HOME" / "agentwatch").exists():

@@ -36,7 +36,7 @@ _ROUNDS_OF_A_PLACE = 25
 GARBAGE = (b"", b"{}", b"[" * 5_000, b"\xff\xfe", b'{"version":1}', os.urandom(300), b"null", b"0" * 3_000_000)
 
 
-class Turn:
+class Round:
     """One request that is held, and all that somebody who may write into the state directory does about it."""
 
     def __init__(self, random: Random, place: Place, stranger: SigningKey, old: list[bytes]) -> None:
@@ -194,7 +194,7 @@ def test_nothing_is_given_but_what_was_decided_about_that_very_input(tmp_path: P
         if number % _ROUNDS_OF_A_PLACE == 0:
             place = Place(tmp_path / f"{number}")
             place.desk().keys.create()
-        one = Turn(random, place, stranger, old)
+        one = Round(random, place, stranger, old)
         holders = [place.holder(), place.holder()]
         offers: list[Offer] = [holder.offer(one.held) for holder in holders]
         got: list[Record] = []

@@ -18,8 +18,8 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.commits import Commits
 from agentwatch.history.store import HistoryWorker
-from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.state import state_directory
 from tests.unit.evidence import repository as repositories
 from tests.unit.evidence.repository import Repository, returned
 from tests.unit.files.watching import Receiver, packet, watching

@@ -18,8 +18,7 @@ from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.wire import Signer
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import CombinedSource
+from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
 
 SIGNER = Signer(SigningKey(Ed25519PrivateKey.generate()))
@@ -54,7 +53,7 @@ class Host(Relay):
     def see(self, events: Iterable[Event], *, settled: bool = True) -> None:
         """These are observed."""
         self.monitor.health = Health("live", "", files=3)
-        self.monitor._take_all(events)
+        self.monitor._add(events)
         self.monitor.tree.settle()
         if settled:
             self.part._settled = 2

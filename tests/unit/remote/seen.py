@@ -14,7 +14,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.link import Link
 from agentwatch.remote.source import RemoteSource
-from agentwatch.sources.health import Batch, Health
+from agentwatch.sources import Batch, Health
 from agentwatch.view.document import tree_document
 
 

@@ -12,7 +12,7 @@ from agentwatch.commands import log as module
 from agentwatch.commands.log import print_log_of_host
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Lost, Ruled, Rules
-from agentwatch.sources.health import Batch, Health
+from agentwatch.sources import Batch, Health
 
 LIVE = Health("live", "")
 

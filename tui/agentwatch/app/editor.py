@@ -15,7 +15,7 @@ from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
 from agentwatch.evidence.plumbing import TooSlowError, run
-from agentwatch.programs import find_program, resolve_command
+from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
 
 if TYPE_CHECKING:

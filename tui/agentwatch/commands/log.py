@@ -23,12 +23,11 @@ from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.log import Change, StateChanges, log_document, log_line, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
-from agentwatch.place import state_directory
-from agentwatch.sources.health import Batch, Health, Problem, complain_of
-from agentwatch.sources.source import Source
+from agentwatch.monitor import rules_of
+from agentwatch.sources import Batch, Health, Problem, Source, complain_of
+from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, say
 from agentwatch.view.words import older_words
-from agentwatch.watched import rules_of
 
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from agentwatch import exit_codes
 from agentwatch.commands.answer import DIGITS, command, options_of, ways_of
 from agentwatch.commands.confirming import PLACEHOLDER
 from agentwatch.decisions import policy
@@ -20,9 +19,10 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.errors import ExitCode
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, exact, indented, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view.plain import shown
@@ -100,7 +100,7 @@ def print_pending(
         if older := older_words(len(tree.left_out)):
             say(older)
     complain_of(monitor.problems)
-    return exit_codes.NOT if monitor.problems else exit_codes.DONE
+    return ExitCode.NOT if monitor.problems else ExitCode.DONE
 
 
 def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Action, str]:

@@ -18,9 +18,8 @@ from agentwatch.delegation.events import Decided
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.dot_directory import NAME as DOT
-from agentwatch.dot_directory import make_dot_directory
-from agentwatch.place import state_directory
+from agentwatch.disk import DOT, open_dot_directory
+from agentwatch.state import state_directory
 from agentwatch.text import clean, exact, quoted
 
 HANDOFFS: Final = "handoffs"
@@ -34,7 +33,7 @@ _NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its 
 CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
-class StartedBy:
+class Asker:
     """Asks about the decisions of one workspace; `name` (`wait`, `mcp`, …) is how its receipts call it."""
 
     def __init__(self, workspace: Path, settings: Settings, name: str) -> None:
@@ -71,7 +70,7 @@ class StartedBy:
         if handoff is None or self._read_only:
             return None
         name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
-        with suppress(OSError), make_dot_directory(self._workspace, HANDOFFS) as directory:
+        with suppress(OSError), open_dot_directory(self._workspace, HANDOFFS, make=True) as directory:
             # Anew each time: what lies there may have been edited since.
             directory.replace(name, handoff.encode(), 0o644)
             return str(self._workspace / DOT / HANDOFFS / name)

@@ -25,9 +25,8 @@ from agentwatch.decisions.record import written
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.disk import DISK, Directory, Disk
+from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
 from agentwatch.errors import AgentwatchError
-from agentwatch.private_directory import PrivateDirectory
 from agentwatch.shell import command_line, launcher
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, text
 

@@ -1,8 +1,8 @@
 """Events in, a tree of tasks out. Pure: no I/O and no clock; time arrives as a `Tick`.
 
 `Tree.apply` keeps what events say (`files`, `run.Runs`, `request.Requests`), folds each task that changes anew from all
-that is known of it (`attempts`, `states`, `retry`, `asks`), links those that moved (`links`), and works out from the
-bottom up what follows from others and from the time. Sums over all tasks and the queue are made when they are asked for.
+that is known of it (`attempts`, `states`, `retry`, `asks`), links those that moved (`links`), and works out from
+the bottom up what follows from others and from the time. Sums and the queue are made when they are asked for.
 
 - The order of arrival never matters: whatever depends on order goes by `seq`.
 - Attempts outlive their files; a moved file takes its history along.

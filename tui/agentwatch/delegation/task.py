@@ -21,7 +21,7 @@ _What = TypeVar("_What")
 
 
 class State(StrEnum):
-    """Where a task stands, least urgent first. `is_open`: it has not ended, and somebody works on it or waits for it."""
+    """Where a task stands, least urgent first. `is_open`: it has not ended; somebody works on it, or waits for it."""
 
     glyph: str
     is_open: bool

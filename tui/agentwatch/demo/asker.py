@@ -17,9 +17,9 @@ from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text, request_id_of
 from agentwatch.demo.script import Player
-from agentwatch.place import workspace_id
 from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.holding import Holder
+from agentwatch.state import workspace_id
 
 TASK: Final = "checkout.verify.e2e"
 ASKS_AT: Final = 60.0
@@ -31,7 +31,7 @@ _SAID: Final = "Walks the customer's way with a test card"
 _RULE: Final = "Bash(npx playwright test *)"
 
 
-class StartedBy:
+class Asker:
     """`go_on` is given the record of each answer. Only the thread of the play calls it."""
 
     def __init__(

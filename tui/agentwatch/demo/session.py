@@ -13,17 +13,16 @@ from agentwatch.demo.child import Child
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.place import state_directories
-from agentwatch.scratch import scratch_directory
+from agentwatch.state import scratch_directory, state_directories
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
     from agentwatch.decisions.desk import Desk
-    from agentwatch.demo.asker import StartedBy
+    from agentwatch.demo.asker import Asker
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.requests.source import Inbox
-    from agentwatch.sources.source import Source
+    from agentwatch.sources import Source
 
 PAUSE_SECONDS: Final = 60.0
 """How long the last state stays before the session starts over, counted from the last key that is pressed; real
@@ -65,7 +64,7 @@ class DemoSession:
         self._held = False
         self._asked_to_end: int | None = None
         self._orchestrator: Orchestrator | None = None
-        self._asker: StartedBy | None = None
+        self._asker: Asker | None = None
         self._quiet = 0.0
         self._failure: OSError | WorkspaceError | None = None
 
@@ -111,12 +110,12 @@ class DemoSession:
         """
         # Signatures take a while to load.
         from agentwatch.decisions.desk import Desk
-        from agentwatch.demo.asker import StartedBy
+        from agentwatch.demo.asker import Asker
         from agentwatch.demo.orchestrator import Orchestrator
 
         places = self._workspace, self._state, self._configuration
         orchestrator = Orchestrator(*places, self._play, self._player)
-        self._asker = StartedBy(*places, self._player, orchestrator.go_on)
+        self._asker = Asker(*places, self._player, orchestrator.go_on)
         self._orchestrator = orchestrator
         return Desk(self._workspace, state=self._state, configuration=self._configuration)
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.programs import find_program, trusted_path
+from agentwatch.shell import find_program, trusted_path
 from agentwatch.sources.worktrees import NoRepositoryError, git_directories
 from agentwatch.sources.worktrees import git_text as _text
 
@@ -161,16 +161,12 @@ class Repository(NamedTuple):
 def find_repository(workspace: str) -> Repository:
     """The repository that the workspace is in, itself or one of the directories above. Raises NoRepositoryError."""
     for top in map(str, (Path(workspace), *Path(workspace).parents)):
-        mark = f"{top.rstrip('/')}/.git"
         try:
-            status = os.lstat(mark)
+            git, common = git_directories(top)
         except FileNotFoundError:
             if all(os.path.exists(f"{top}/{name}") for name in ("HEAD", "objects", "refs")):
                 raise NoRepositoryError("a bare git repository: it has no files to compare with") from None
             continue
-        except OSError as error:
-            raise NoRepositoryError(f".git cannot be looked at: {os.strerror(error.errno or 0)}") from None
-        git, common = git_directories(top, mark, status)
         prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
         settings, format_is_known = _read_settings(common)
         if not format_is_known:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from agentwatch.background import Background
 from agentwatch.delegation.events import Event, Looked, Noted
 from agentwatch.delegation.task import Aside, Put
-from agentwatch.disk import Directory, sign_of
+from agentwatch.disk import Directory, change_stamp
 from agentwatch.errors import AgentwatchError
 from agentwatch.history import OLD_NAME
 from agentwatch.history.database import Database, UnusableError, select
@@ -135,7 +135,7 @@ class Acknowledgements(Background[Sequence[Event]]):
     def read_changes(self) -> list[Event]:
         """What has changed since the call before. Blocks."""
         with self._io:
-            signs = sign_of(self._database.path), sign_of(self._old), len(self._own)
+            signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
             if signs == self._signs:
                 return []
             try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.decisions.asking import StartedBy, question_about, waited
+from agentwatch.decisions.asking import Asker, question_about, waited
 from agentwatch.decisions.reader import Question, Verified
 from agentwatch.delegation.run import Message
 from agentwatch.remote.frames import Ask, Reply
@@ -29,7 +29,7 @@ class Answers:
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self._transcripts = Shown(monitor.transcript)
-        self._asker = StartedBy(monitor.workspace, monitor.settings, "wait")
+        self._asker = Asker(monitor.workspace, monitor.settings, "wait")
 
     def find(self, ask: Ask) -> Callable[[], str | None]:
         """What finds the answer, and may block; it gives None where there is none. To be called on the event loop of

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn
 from agentwatch.delegation.events import Rules
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.remote.observed import Told
-from agentwatch.sources.health import Health
+from agentwatch.sources import Health
 
 PROTOCOL: Final = (3, 0)
 """Major and minor. What a version knows that an older one does not makes it the next minor."""

@@ -13,12 +13,12 @@ from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
-from agentwatch.place import is_there, state_directory
 from agentwatch.report.account import Account, DecisionLine, Elsewhere, StatementLine, account_of
 from agentwatch.report.document import document, documents
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
+from agentwatch.state import is_there, state_directory
 from agentwatch.text import say
 
 FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": document, "html": html}

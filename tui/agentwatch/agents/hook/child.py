@@ -16,13 +16,13 @@ from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.states import state_of
 from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.conversation import NOTHING
 from agentwatch.sources.claude_code.frames import cut_short
 from agentwatch.sources.claude_code.frames import handed_back as words_handed_back
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.transcript import Transcript
-from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.fields import number, text
 from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.tail import Line, Tail
@@ -121,9 +121,9 @@ def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load)
     # Most children have no packet.
     from agentwatch.composition import find_task
 
-    found = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
-    complain_of(found.problems)
-    return child.with_file(found.task)
+    task, problems = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
+    complain_of(problems)
+    return child.with_file(task)
 
 
 def _child(

@@ -16,14 +16,14 @@ from agentwatch.agents.hook import words
 from agentwatch.agents.hook.child import Child, is_bad
 from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, TOLD, Journal, JournalEntry
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import StartedBy
+from agentwatch.decisions.asking import Asker
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Question, Verified
 from agentwatch.decisions.receipts import ReceiptError
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State
-from agentwatch.presence import is_shown
 from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.state import is_shown
 from agentwatch.text import quoted
 
 READER: Final = "hook-claude"
@@ -43,7 +43,7 @@ class _Case(NamedTuple):
     call: HookCall
     child: Child
     row: list[JournalEntry]
-    asker: StartedBy
+    asker: Asker
     journal: Journal
 
     @property
@@ -86,7 +86,7 @@ def held(
     call: HookCall, child: Child, row: list[JournalEntry], workspace: Path, settings: Settings
 ) -> words.HookAnswer:
     """The answer to a child that stops; `row` is how often it was sent back. Blocks as long as `stopped` says."""
-    asker = StartedBy(workspace, settings, READER)
+    asker = Asker(workspace, settings, READER)
     if row and row[-1].decision_id is not None:
         with suppress(KeyProblemError):  # said below, where a decision is asked for
             asker.note_acted(row[-1].decision_id, "the child answered again")
@@ -117,7 +117,7 @@ def held(
 
 def told_parent(call: HookCall, child: Child, workspace: Path, settings: Settings) -> words.HookAnswer:
     """The answer to the parent of such a child."""
-    asker = StartedBy(workspace, settings, READER)
+    asker = Asker(workspace, settings, READER)
     case = _Case(call, child, [], asker, Journal(asker.state))
     state = child.state(settings)
     decision, trouble = _looked(lambda: asker.reader.find(case.question))

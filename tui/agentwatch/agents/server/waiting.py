@@ -13,10 +13,10 @@ from anyio import CapacityLimiter, to_thread
 from agentwatch.agents.server.judging import Waited
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import NOTHING_ASKED, StartedBy, go_on, is_needless, question_about
+from agentwatch.decisions.asking import NOTHING_ASKED, Asker, go_on, is_needless, question_about
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
 from agentwatch.delegation.task import Task
-from agentwatch.sources.health import Problem
+from agentwatch.sources import Problem
 from agentwatch.text import quoted
 
 _SLICE_SECONDS: Final = 1.0
@@ -65,7 +65,7 @@ class Waiter:
         end = time.monotonic() + timeout
         asked = await self._in_thread(partial(self._asked, task_id))
         end = time.monotonic() if asked.is_needless else end
-        asker = await self._in_thread(partial(StartedBy, self._workspace, self._settings, "mcp"))
+        asker = await self._in_thread(partial(Asker, self._workspace, self._settings, "mcp"))
         wait = await self._in_thread(lambda: asker.reader.wait)
         while True:
             left = max(end - time.monotonic(), 0.0)
@@ -79,7 +79,7 @@ class Waiter:
         return await to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._threads)
 
     def _asked(self, task_id: str) -> _Asked:
-        asker = StartedBy(self._workspace, self._settings, "mcp")
+        asker = Asker(self._workspace, self._settings, "mcp")
         monitor = self._load(self._workspace, self._settings, inspects=False)
         asker.tell(monitor.tree, task_id)
         asked = _Asked(question_about(monitor.tree, task_id, None), monitor.tree.tasks.get(task_id), monitor.problems)
@@ -90,7 +90,7 @@ class Waiter:
             asked = _Asked(question_about(tree, task_id, None), tree.tasks.get(task_id))
         return asked
 
-    def _answer(self, asker: StartedBy, before: _Asked, found: Found) -> Waited:
+    def _answer(self, asker: Asker, before: _Asked, found: Found) -> Waited:
         """What is told in the end: how the task stands now, not when the wait began."""
         task_id = before.question.task_id or ""
         asked = before

@@ -26,7 +26,7 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.evidence.disk import trace
 from agentwatch.evidence.inspect import Inspection, difference, file_text
-from agentwatch.sources.files.names import to_name
+from agentwatch.sources.files.walk import to_name
 from agentwatch.text import clean_lines
 from agentwatch.view import looks
 

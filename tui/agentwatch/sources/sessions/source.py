@@ -14,14 +14,13 @@ from typing import Final, TypeVar
 from agentwatch.background import in_step, let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run
-from agentwatch.sources.files.bell import BELL
-from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
+from agentwatch.sources import Batch, Health, Mode, Problem, Source, health_of
+from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
 from agentwatch.sources.sessions.outliving import Outliving
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.selection import Selection
-from agentwatch.sources.source import Source
 from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.05
@@ -141,7 +140,7 @@ class SessionsSource(Source):
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
         heard = self._heard()
-        with BELL.heard(heard, self._ring):
+        with shared_watcher.watch(heard, self._ring):
             self._look_on(emit, hears=bool(heard))
 
     def _ring(self) -> None:
@@ -150,7 +149,7 @@ class SessionsSource(Source):
     def _look_on(self, emit: Callable[[Batch], None], *, hears: bool) -> None:
         try:
             while not self._stopping.is_set():
-                rests = hears and BELL.works and not self._rung
+                rests = hears and shared_watcher.works and not self._rung
                 if time.monotonic() >= self._searched_at + _SEARCH_SECONDS[rests]:
                     self._search()
                 self._at_work.glance()
