@@ -124,7 +124,7 @@ class Everywhere:
 
 def _is_part(whole: str, part: str) -> bool:
     """Whether what happens in a directory is shown with another one."""
-    from agentwatch.sources.sessions.projects import holds
+    from agentwatch.sources.sessions.store import holds
 
     home = str(user_home())
     return not f"{home}/".startswith(f"{whole.rstrip('/')}/") and holds(whole, part)
