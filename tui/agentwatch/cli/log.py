@@ -24,7 +24,7 @@ from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requeste
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
-from agentwatch.history.log import Activity, Change, RequestChange, StateChange, StateChanges, story
+from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
@@ -349,7 +349,7 @@ def _end(number: int, _frame: object) -> NoReturn:
 def log_line(change: Change) -> str:
     """One line, safe to print."""
     match change:
-        case Activity():
+        case ActivityChange():
             text = f"· {clean(doing_words(change.doing), _REASON)}"
         case RequestChange(request=request):
             text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
@@ -365,7 +365,7 @@ def log_line(change: Change) -> str:
 def log_document(change: Change) -> lists.Logged:
     """The change for programs; the texts are as they were written. A time of no world is null."""
     at = iso(change.at)
-    if isinstance(change, Activity):
+    if isinstance(change, ActivityChange):
         return {"at": at, "task_id": change.task_id, "activity": activity_document(change.doing, change.at)}
     if isinstance(change, RequestChange):
         return {"at": at, "task_id": change.task_id, "request": request_document(change.request)}

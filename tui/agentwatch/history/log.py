@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.delegation.run import Doing, DoingKind, Run, RunState
+from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 
@@ -127,12 +127,12 @@ class StateChange:
     contradicted: bool = False
 
 
-class Activity(NamedTuple):
+class ActivityChange(NamedTuple):
     """A working task does something else. `at` is as in `StateChange`; texts are foreign and unsanitised."""
 
     at: float
     task_id: str
-    doing: Doing
+    doing: Activity
 
 
 class RequestChange(NamedTuple):
@@ -143,7 +143,7 @@ class RequestChange(NamedTuple):
     request: Request
 
 
-Change = StateChange | Activity | RequestChange
+Change = StateChange | ActivityChange | RequestChange
 
 
 class StateChanges:
@@ -152,7 +152,7 @@ class StateChanges:
     def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
         self._tree = tree
         self._with_activity = with_activity
-        self._did: dict[str, Doing] = {}
+        self._did: dict[str, Activity] = {}
         """What each working task did last."""
         self._known = {task.task_id: _facts(task) for task in tree.tasks.values()}
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
@@ -191,7 +191,7 @@ class StateChanges:
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
                 changes += self._requests(at, task_id, task.requests)
                 if self._with_activity and self._is_news(task_id, task.doing) and task.doing is not None:
-                    changes.append(Activity(at, task_id, task.doing))
+                    changes.append(ActivityChange(at, task_id, task.doing))
             elif before is not None:
                 changes += self._requests(at, task_id, self._tree.requests_of(task_id))
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
@@ -204,13 +204,13 @@ class StateChanges:
                 self._asked[request.request_id] = now
                 yield RequestChange(at, task_id, request)
 
-    def _is_news(self, task_id: str, doing: Doing | None) -> bool:
+    def _is_news(self, task_id: str, doing: Activity | None) -> bool:
         """Whether a task does something else than before. That it is over is no news."""
         before = self._did.pop(task_id, None)
         if doing is None:
             return False
         self._did[task_id] = doing
-        is_ticked = doing.kind is DoingKind.TODO and before is not None and doing.over is not before.over
+        is_ticked = doing.kind is ActivityKind.TODO and before is not None and doing.over is not before.over
         return is_ticked or before is None or doing._replace(at=before.at, over=before.over) != before
 
     def _moves(self, events: Iterable[Event]) -> Iterator[list[Event]]:

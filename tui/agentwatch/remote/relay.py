@@ -60,7 +60,7 @@ class Relayed:
 
     def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()) -> None:
         self.monitor = monitor
-        rules = rules_of(monitor.settings, monitor.tree.history_before)
+        rules = rules_of(monitor.settings, monitor.tree.rules.history_before)
         self.workspace = Workspace(workspace_id(monitor.workspace), str(monitor.workspace), name, rules, tuple(asked))
         self.answers = Answers(monitor)
         self.book = Book()

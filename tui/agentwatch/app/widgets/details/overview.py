@@ -155,7 +155,7 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("retries", Content(advice))
     if task.below and task.below.tasks:
         yield field("below", _below(task.below.states))
-    if holds := view.tree.holds(task):
+    if holds := task.open_below:
         yield field("holds", Content(plural(holds, "task")))
 
 
