@@ -13,9 +13,9 @@ from textual.widget import Widget
 from agentwatch.app.dialogs.fields import Choice, Options, Row, line_input
 from agentwatch.app.dialogs.forms import BAR, QUOTED, Form, Question
 from agentwatch.app.dialogs.frame import Wanted
-from agentwatch.app.markdown_safe import FAINT, Paragraph
+from agentwatch.app.markdown_safe import FAINT, Line, Text
 from agentwatch.app.widgets.cells import shown
-from agentwatch.app.widgets.details.blocks import Block, Line, Text
+from agentwatch.app.widgets.details.blocks import Block
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestKind
@@ -167,7 +167,7 @@ class Verbatim(NamedTuple):
         for piece in whole(self.source):
             mark = first if piece.begins else Content.styled(goes_on, FAINT)
             part = Content.styled(piece.text, FAINT) if piece.counted else Content(piece.text)
-            yield from Text(Paragraph(part, mark, goes_on, wrap=False)).lines(width)
+            yield from Text(part, mark, goes_on, wrap=False).lines(width)
             first = Content.styled(under, FAINT)
 
 

@@ -65,7 +65,7 @@ class DecisionScreen(Dialog):
         version = task.latest.returned if task is not None and task.latest is not None else None
         returned = await asyncio.to_thread(self.case.monitor.content, version) if version is not None else None
         blocks: list[Block] = list(said(self.case.seen, returned))
-        self._words.show(lambda: blocks, keep=False)
+        self._words.show(blocks, keep=False)
 
     @on(TreeUpdated)
     def _take_update(self, event: TreeUpdated) -> None:

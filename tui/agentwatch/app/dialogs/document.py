@@ -20,8 +20,8 @@ from agentwatch.app.dialogs.case import Case
 from agentwatch.app.editor import hand_over
 from agentwatch.app.once import once
 from agentwatch.app.widgets.details.blocks import Block, faint, text
-from agentwatch.app.widgets.details.listing import Difference, compare
 from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.source import Difference, compare
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.proposal import Proposal, blank_handoff, cautions
 from agentwatch.decisions.record import Mitigation
@@ -309,7 +309,7 @@ class Document(Vertical):
 
     def _show_changes(self) -> None:
         if self.has_class("-changes"):
-            self._page.show(self._changes, keep=True)
+            self._page.show(list(self._changes()), keep=True)
 
     def _changes(self) -> Iterator[Block]:
         difference = self._difference

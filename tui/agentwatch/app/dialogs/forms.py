@@ -15,9 +15,9 @@ from textual.widgets import Input, Static
 from agentwatch.app.dialogs.case import Case
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.dialogs.fields import Choice, Row, line_input
-from agentwatch.app.markdown_safe import FAINT, Paragraph
+from agentwatch.app.markdown_safe import FAINT, Line, Text
 from agentwatch.app.widgets.cells import clip, shown
-from agentwatch.app.widgets.details.blocks import Block, Line, Text, faint, text
+from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.policy import offered_modes
@@ -290,7 +290,7 @@ class Quotation(NamedTuple):
         under = " " * QUOTED + BAR
         first = Content.styled(f"{self.label:<{QUOTED}}{BAR}", FAINT)
         for line in shown:
-            yield from Text(Paragraph(Content(line), first, under)).lines(width)
+            yield from Text(Content(line), first, under).lines(width)
             first = Content.styled(under, FAINT)
         if cut:
             yield Line(faint(cut))

@@ -114,7 +114,7 @@ class RequestScreen(Dialog):
 
     def on_mount(self) -> None:
         # Textual itself calls that of the frame.
-        self._page.show(lambda: content(self.opened.request), keep=False)
+        self._page.show(list(content(self.opened.request)), keep=False)
         self.query_one("#words").display = any(content(self.opened.request))
         for scrolls in (self._page, self.query_one("#decision")):
             self.watch(scrolls, "scroll_y", self._scrolled, init=False)
