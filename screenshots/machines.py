@@ -10,9 +10,9 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Lost
 from agentwatch.demo.script import Player, Script
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors, Place
+from agentwatch.sources import Batch, Health, Problem
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.health import Batch, Health, Problem
+from agentwatch.workspaces import Place, Workspaces
 
 HOSTS: Final = (
     # host, workspace, the second of the demo's session, the address
@@ -48,7 +48,7 @@ class Machine(FilesSource):
 
 def fleet(
     place: Path, script: Script, settings: Settings, clock: Callable[[], float]
-) -> tuple[Monitors, list[Machine]]:
+) -> tuple[Workspaces, list[Machine]]:
     """What watches all three, with their files below a place, and the machines themselves."""
     machines = {address: Machine(place / host / name, script, host, until) for host, name, until, address in HOSTS}
 
@@ -57,4 +57,4 @@ def fleet(
         return Monitor(one.workspace, settings, source, clock, keeps_deleted=True, host=one.host)
 
     places = [Place(Path(address), f"{host}: {name}", host=host) for host, name, _, address in HOSTS]
-    return Monitors(places, settings, open_one), [*machines.values()]
+    return Workspaces(places, settings, open_one), [*machines.values()]

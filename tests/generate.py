@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 import textwrap
 from collections.abc import Iterable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.commands.rules import every_rule
-from agentwatch.config import Settings, field_of
-from agentwatch.config_rows import ROWS, Setting
-from agentwatch.contracts.rules import CONTRACTS_IN_JSON, schema_of
+from agentwatch.config import SETTINGS, Kind, Settings
+from agentwatch.contracts.rules import CONTRACTS_IN_JSON, module_of
 from tests.schemas import SCHEMAS
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
@@ -70,22 +72,22 @@ def settings() -> str:
         WIDTH,
     )
     table = None
-    for key, row in ROWS.items():
+    for key, kind in SETTINGS.items():
         name = key.rpartition(".")[2]
         if key.rpartition(".")[0] != table:
             table = key.rpartition(".")[0]
             lines += ["", f"## [{table}]" if table else "## At the top of the file", ""]
-        bounds = f" Must be {row.kind.words}." if {"enum", "minimum"} & row.kind.schema.keys() else ""
-        lines += entry(f"`{name} = {row.example or toml(default(key))}`: {row.meaning}{bounds}")
+        bounds = f" Must be {kind.words}." if {"enum", "minimum"} & kind.schema.keys() else ""
+        lines += entry(f"`{name} = {example(key) or toml(default(key))}`: {MEANINGS[key.replace('.', '_')]}{bounds}")
     return page(lines)
 
 
 def schema() -> str:
     """The JSON schema of config.toml."""
     tables: dict[str, dict[str, object]] = {}
-    for key, row in ROWS.items():
+    for key, kind in SETTINGS.items():
         table, _, name = key.rpartition(".")
-        tables.setdefault(table, {})[name] = described(key, row)
+        tables.setdefault(table, {})[name] = described(key, kind)
     top = tables.pop("")
     closed = {"type": "object", "additionalProperties": False}
     document = {
@@ -99,18 +101,19 @@ def schema() -> str:
 
 
 def contract_schema(contract: str) -> str:
-    return json.dumps(schema_of(contract), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(module_of(contract).TABLES[contract].schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def document_schema(name: str) -> str:
     return json.dumps(SCHEMAS[name], indent=2) + "\n"
 
 
-def described(key: str, row: Setting) -> dict[str, object]:
+def described(key: str, kind: Kind) -> dict[str, object]:
+    meaning = MEANINGS[key.replace(".", "_")]
     if key == "keys":
-        return {"type": "object", "description": row.meaning, **keys_by_name()}
-    known = {} if row.example else {"default": default(key)}
-    return {**row.kind.schema, "description": row.meaning, **known}
+        return {"type": "object", "description": meaning, **keys_by_name()}
+    known = {} if example(key) else {"default": default(key)}
+    return {**kind.schema, "description": meaning, **known}
 
 
 def keys_by_name(above: str = "") -> dict[str, object]:
@@ -128,8 +131,32 @@ def keys_by_name(above: str = "") -> dict[str, object]:
     return made
 
 
+def meanings() -> dict[str, str]:
+    """The sentences that stand under the fields of the settings."""
+    (settings,) = ast.parse(inspect.getsource(Settings)).body
+    assert isinstance(settings, ast.ClassDef)
+    return {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in pairwise(settings.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
+
+
+MEANINGS = meanings()
+
+
 def default(key: str) -> object:
-    return Settings._field_defaults[field_of(key)]
+    return Settings._field_defaults[key.replace(".", "_")]
+
+
+def example(key: str) -> str:
+    """How a setting without a default may stand in the file."""
+    *_, last = getattr(Settings.__annotations__[key.replace(".", "_")], "__metadata__", [None])
+    return last if isinstance(last, str) else "" if default(key) is not None else "true"
 
 
 def toml(value: object) -> str:

@@ -21,9 +21,8 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.attempt import Attempt
-from agentwatch.delegation.task import Basis, PlacedFinding, Retry, State, Task, Version
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, Retry, State, Task, Version
+from agentwatch.delegation.tree import Tree
 
 NOW = 1_700_000_600.0
 STARTED = NOW - 180
@@ -141,7 +140,7 @@ class Case:
 
     task: Task
     texts: dict[str, str] = field(default_factory=dict)
-    tree: DelegationTree = field(default_factory=DelegationTree)
+    tree: Tree = field(default_factory=Tree)
     now: float = NOW
 
     checks = False

@@ -22,9 +22,8 @@ from agentwatch.delegation.events import Checked, Event, Gone, Ran, Seen, Unread
 from agentwatch.delegation.run import Doing, DoingKind, Message, Run, RunState
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import Batch, Health
+from agentwatch.sources import Batch, Health, Source
 from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.sources.source import Source
 
 NOW = 1_800_000_000.0
 """The frozen present of every scene, in seconds since the epoch."""

@@ -18,7 +18,7 @@ from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event
 from agentwatch.history.acknowledgements import Acknowledgements
-from agentwatch.sources.health import Health
+from agentwatch.sources import Health
 
 _DEADLINE = 90.0
 """Seconds until a condition that does not come true fails the test."""

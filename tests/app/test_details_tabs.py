@@ -23,8 +23,7 @@ from details_tasks import (
 
 from agentwatch.app.widgets.details import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Severity
-from agentwatch.delegation.below import Below, Counted
-from agentwatch.delegation.task import Basis, PlacedFinding, State
+from agentwatch.delegation.task import Basis, Below, Counted, PlacedFinding, State
 
 RETURNS = {
     Contract.RETURN_FORMAT: RETURN_FORMAT,

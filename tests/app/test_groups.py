@@ -24,7 +24,7 @@ from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.groups import Group
 
 DAY = 86_400
@@ -373,13 +373,13 @@ def history(count: int = 9) -> Scene:
 
 @pytest.fixture
 def all_is_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = DelegationTree.__init__
+    begin = Tree.__init__
 
-    def watched_since_a_week(tree: DelegationTree, *args: Any, **more: Any) -> None:
+    def watched_since_a_week(tree: Tree, *args: Any, **more: Any) -> None:
         begin(tree, *args, **more)
-        tree.history_before = NOW - 7 * DAY
+        tree.rules = tree.rules._replace(history_before=NOW - 7 * DAY)
 
-    monkeypatch.setattr(DelegationTree, "__init__", watched_since_a_week)
+    monkeypatch.setattr(Tree, "__init__", watched_since_a_week)
 
 
 async def begins(s: Stage) -> None:

@@ -11,7 +11,7 @@ from textual.color import Color
 
 from agentwatch.app.terminal import TerminalGuard
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.sources.health import Health
+from agentwatch.sources import Health
 
 PAYLOADS = {
     "closing": "[/] [/a] [",

@@ -186,7 +186,7 @@ async def test_a_wrong_view_is_told_at_the_start(tmp_path: Path, monkeypatch: py
     (tmp_path / "agentwatch" / "config.toml").write_text("[views]\na = 'x'\nb = 'state:no'\n", "utf-8")
     async with stage(settings=Settings(views=(("a", "x"), ("b", "state:no")))) as s:
         await s.until(lambda: any("config.toml:3: the view “b” is wrong: " in one for one in told(s)))
-        assert len(s.app.monitor.said) == 1
+        assert len(s.app.monitor.messages) == 1
 
 
 async def test_keys_of_ones_own_hold_in_the_help() -> None:

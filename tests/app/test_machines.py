@@ -20,9 +20,8 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Lost, Reached
 from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors
-from agentwatch.places import Place
-from agentwatch.sources.health import Health, Problem
+from agentwatch.sources import Health, Problem
+from agentwatch.workspaces import Place, Workspaces
 
 WHY = "build2 cannot be reached: ssh: connect to host build2 port 22: Connection refused"
 DOWN = Health("degraded", WHY, problems=(Problem("files", "build2", WHY),))
@@ -38,8 +37,8 @@ class Fleet(Stage):
         return self.sources[name]
 
     @property
-    def monitors(self) -> Monitors:
-        assert isinstance(self.app.monitor, Monitors)
+    def monitors(self) -> Workspaces:
+        assert isinstance(self.app.monitor, Workspaces)
         return self.app.monitor
 
     def top(self, name: str) -> Task:
@@ -68,7 +67,7 @@ async def fleet(size: tuple[int, int] = (140, 40), **scenes: Scene | Health) -> 
             place.workspace, Settings(), sources[place.name or ""], lambda: NOW, keeps_deleted=True, host=place.host
         )
 
-    app = AgentwatchApp(Monitors(places, Settings(), open_one), lambda: NOW)
+    app = AgentwatchApp(Workspaces(places, Settings(), open_one), lambda: NOW)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Fleet(app, pilot, ToldSource(), Scene(), sources)
         await stage.until(lambda: stage.main.details)

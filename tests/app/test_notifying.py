@@ -21,15 +21,14 @@ from agentwatch.app.notifying import Announcer, desktop_command, heading, notifi
 from agentwatch.app.untold import PAUSE, STANDS, START, Untold
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Alarm, State, Task
+from agentwatch.delegation.task import Alarm, Attempt, State, Task
 from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory
-from agentwatch.sources.health import Batch
+from agentwatch.sources import Batch
+from agentwatch.state import state_directory
 from agentwatch.view.requests import request_words
 
 ROOT = Run(

@@ -19,7 +19,7 @@ from agentwatch.delegation.decision import Stage as DecisionStage
 from agentwatch.delegation.events import Decided, Ran, Tick
 from agentwatch.delegation.run import Doing, DoingKind, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 
 WIDTHS = (140, 100, 80, 60, 40)
 
@@ -170,7 +170,7 @@ async def test_the_ends_of_a_narrow_header_do_not_run_together() -> None:
     async with stage(scene=scene, size=(40, 12), workspace="/home/kim/a-longer-name") as s:
         unseen = s.app.monitor.tree.unseen
         for count in range(200):
-            unseen.put(f"c{count}", ())
+            unseen[f"c{count}"] = None
             s.main.header.redraw()
             if count in (1, 50, 199):
                 await s.pilot.pause(0.1)
@@ -203,7 +203,7 @@ async def test_the_header_counts_what_goes_on_now_where_there_is_more() -> None:
         assert "now 7 " in header, "the old one is not among them"
         assert header.count("✓ 1") == 1
         s.app.monitor.tree.tasks["c2"].seen = False
-        s.app.monitor.tree.unseen.put("c2", ())
+        s.app.monitor.tree.unseen["c2"] = None
         s.main.header.redraw()
         await s.until(lambda: "1 new" in s.text().splitlines()[0])
 
@@ -223,7 +223,7 @@ async def test_the_header_says_how_many_tokens_are_used_in_a_minute() -> None:
 @pytest.mark.parametrize("theme", ["agentwatch-ansi", "agentwatch-dark"])
 @pytest.mark.parametrize("width", range(30, 160, 5))
 def test_every_row_is_as_wide_as_the_tree(theme: str, width: int) -> None:
-    tree = DelegationTree()
+    tree = Tree()
     for event in busy().take():
         tree.apply(event)
     palette = Palette.of(_variables(theme), ansi=theme.endswith("ansi"))
@@ -237,7 +237,7 @@ def test_every_row_is_as_wide_as_the_tree(theme: str, width: int) -> None:
 
 
 def test_a_chain_is_named_by_what_it_is_about_and_its_agent_stands_behind() -> None:
-    tree = DelegationTree()
+    tree = Tree()
     scene = Scene()
     scene.returned("lean-implementation-agent", agent="lean-implementation-agent")
     for event in scene.take():
@@ -261,7 +261,7 @@ def test_an_aborted_task_is_as_old_as_the_abort() -> None:
     scene = Scene()
     scene.handoff("a", ago=9_000)
     scene.returned("a", Outcome.FAILED, agent="code", ago=8_000)
-    tree = DelegationTree()
+    tree = Tree()
     for event in scene.take():
         tree.apply(event)
     latest = tree.tasks["a"].latest

@@ -18,7 +18,7 @@ from agentwatch.app.screens import main
 from agentwatch.config import Settings
 from agentwatch.errors import ConfigError
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import Health
+from agentwatch.sources import Health
 
 
 async def test_the_end_comes_as_well_while_a_page_opens() -> None:

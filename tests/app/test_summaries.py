@@ -69,20 +69,20 @@ def test_a_sentence_is_cut_between_words_where_most_of_it_is_left() -> None:
 
 
 @pytest.mark.parametrize("size", [(140, 40), (80, 24)])
-async def test_no_mark_stands_in_what_is_asked_or_in_a_title(size: tuple[int, int]) -> None:
+async def test_no_mark_stands_in_what_is_asked_but_in_an_id(size: tuple[int, int]) -> None:
     scene = Scene()
     scene.handoff("**Ship** it")
     scene.returned("**Ship** it", Outcome.BLOCKED, blockers=(QUESTION,), summary="It is **not** done.", hint="`x`")
     async with stage(scene=scene, size=size) as s:
-        assert PLAIN in s.line("Needs you")
-        assert "Ship it" in s.line("NEEDS YOU")
+        assert PLAIN[:40] in s.line("Needs you")
+        assert "**Ship** it" in s.line("NEEDS YOU")
         await s.press("enter")
         await s.until(lambda: "It is not done." in s.text())
         assert "**" not in s.text().replace("**Ship** it", "")
         await s.press("t" if size[0] > 100 else "escape")
         if size[0] > 100:
             await s.until(lambda: f"NEEDS YOU answer: {PLAIN}" in s.text())
-        assert words(s.app.monitor.tree.asking(), 0.0) == f"Ship it needs you: answer: {PLAIN}"
+        assert words(s.app.monitor.tree.asking(), 0.0) == f"**Ship** it needs you: answer: {PLAIN}"
 
 
 async def test_a_title_is_found_by_what_is_shown_of_it() -> None:

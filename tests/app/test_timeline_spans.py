@@ -14,13 +14,13 @@ from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Ran, Tick
 from agentwatch.delegation.run import Asker, Run, RunState
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.spans import Span, spans_of
 from agentwatch.view.times import ended_at
 
 
-def tree_of(events: Iterable[Event]) -> DelegationTree:
-    tree = DelegationTree()
+def tree_of(events: Iterable[Event]) -> Tree:
+    tree = Tree()
     for event in events:
         tree.apply(event)
     tree.apply(Tick(10_000, NOW))
@@ -216,7 +216,7 @@ _STEPS = st.lists(
 @given(_STEPS)
 @settings(deadline=None)
 def test_kept_up_change_by_change_it_is_what_it_would_be_made_anew(steps: list[tuple[str, str, int]]) -> None:
-    tree, scene = DelegationTree(), Scene()
+    tree, scene = Tree(), Scene()
     activity = Activity(tree)
     for task_id, what, ago in steps:
         if what == "handoff":

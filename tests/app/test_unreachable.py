@@ -12,7 +12,7 @@ from agentwatch.app.theming import Palette
 from agentwatch.delegation.events import Lost, Reached, Tick
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.groups import Group
 from agentwatch.view.order import Order
 
@@ -71,7 +71,7 @@ async def test_a_host_that_comes_and_goes_rings_no_second_time() -> None:
 
 
 def test_the_row_of_a_workspace_stays_where_it_is_and_one_that_never_answered_stands_with_those_of_now() -> None:
-    joined, trees = JoinedTree("\0m."), [DelegationTree(host=name) for name in ("one", "two", "never")]
+    joined, trees = JoinedTree("\0m."), [Tree(host=name) for name in ("one", "two", "never")]
     order = Order(joined)
     scopes = [joined.show(tree, name=tree.host, workspace=f"/{tree.host}")[0] for tree in trees]
     for tree, ago in zip(trees[:2], (5, 50), strict=True):

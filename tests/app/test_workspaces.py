@@ -21,8 +21,8 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.delegation.task import State
 from agentwatch.history.acknowledgements import Acknowledgements
-from agentwatch.place import workspace_id
 from agentwatch.requests.box import Box
+from agentwatch.state import workspace_id
 from agentwatch.view.groups import FALSE, SILENT
 
 

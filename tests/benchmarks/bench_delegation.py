@@ -6,26 +6,25 @@ import itertools
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.workspaces import events
 
-SIZES = (200, 10_000, 100_000)
+SIZES = (200, 5_000, 20_000)
 
 
 def run() -> list[Row]:
-    trees = {size: DelegationTree() for size in SIZES}
+    trees = {size: Tree() for size in SIZES}
     for size, tree in trees.items():
-        for event in events(size):
-            tree.apply(event)
+        tree.apply(*events(size))
     numbers = itertools.count(10**6)
 
-    def add(tree: DelegationTree, size: int) -> None:
+    def add(tree: Tree, size: int) -> None:
         number = next(numbers)
         handoff = Handoff(f"new{number}", "Do more", parent_task_id=f"t{size // 2}")
         tree.apply(Seen(number, 3_000.0, f"new{number}.handoff.json", f"{number:064x}", handoff))
 
-    def update(tree: DelegationTree, size: int) -> None:
+    def update(tree: Tree, size: int) -> None:
         number = next(numbers)
         document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, f"t{size // 2 + number % 50}")
         tree.apply(Seen(number, 3_000.0, f"{document.task_id}.return.md", f"{number:064x}", document))
@@ -33,9 +32,9 @@ def run() -> list[Row]:
     rows = []
     for name, action in (("add", add), ("update", update)):
         actions = [lambda tree=trees[size], size=size, action=action: action(tree, size) for size in SIZES]
-        smallest, *others = interleaved(actions, 2_000)
+        smallest, *others = interleaved(actions, 50)
         rows += [
-            Row(f"{name} a task, {size:,} tasks", f"{SIZES[0]} tasks", smallest, other, 1.3)
+            Row(f"{name} a task, {size:,} tasks", f"{SIZES[0]} tasks", smallest, other, size / SIZES[0])
             for size, other in zip(SIZES[1:], others, strict=True)
         ]
     return [*rows, *short()]
@@ -52,7 +51,7 @@ def short() -> list[Row]:
 
 def corrected(times: int) -> None:
     """Take in 4,000 returns, so many in a row from one file."""
-    tree = DelegationTree(remembers=True)
+    tree = Tree(remembers=True)
     for number in range(4_000):
         task_id = f"t{number // times}"
         document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, task_id)
@@ -61,9 +60,9 @@ def corrected(times: int) -> None:
 
 def load(*, deep: bool) -> None:
     """Take in 3,000 tasks, each handed over by the one before it or all by nobody."""
-    tree = DelegationTree()
+    tree = Tree()
     for number in range(3_000):
         parent = f"t{number - 1}" if deep and number else None
         handoff = Handoff(f"t{number}", "Do it", parent_task_id=parent)
-        tree.take(Seen(number, 3_000.0, f"{number}.handoff.json", f"{number:064x}", handoff))
+        tree.add([Seen(number, 3_000.0, f"{number}.handoff.json", f"{number:064x}", handoff)])
     tree.settle()

@@ -8,9 +8,8 @@ from typing import Final
 
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
-from agentwatch.delegation.events import Seen, Tick
-from agentwatch.delegation.rules import Rules
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.events import Rules, Seen, Tick
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.groups import Group
 from tests.benchmarks.measuring import Row, interleaved
 
@@ -21,36 +20,36 @@ _NOW: Final = 2_000_000_000.0
 _DAY: Final = 86_400.0
 
 
-def _tree(size: int) -> DelegationTree:
+def _tree(size: int) -> Tree:
     """So many tasks, ten to a run, most of them of late in sixty days: the oldest are history, the newest run works."""
-    tree = DelegationTree(Rules(history_before=_NOW - 30 * _DAY))
+    tree = Tree(Rules(history_before=_NOW - 30 * _DAY))
     for number in range(size):
         run, at = number - number % 10, _NOW - 60 * _DAY * (1 - number // 10 / (size // 10 - 1)) ** 3
         parent = f"t{run}" if number != run else None
         handoff = Handoff(f"t{number}", "Do it", parent_task_id=parent)
-        tree.take(Seen(number, at, f"t{number}.handoff.json", f"{number:064x}", handoff))
+        tree.add([Seen(number, at, f"t{number}.handoff.json", f"{number:064x}", handoff)])
         if number < size - 10:
             document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, f"t{number}")
-            tree.take(Seen(number, at, f"t{number}.return.md", f"{number + 10**9:064x}", document))
+            tree.add([Seen(number, at, f"t{number}.return.md", f"{number + 10**9:064x}", document)])
     tree.apply(Tick(size, _NOW))
     return tree
 
 
-def _outline(tree: DelegationTree) -> Outline:
+def _outline(tree: Tree) -> Outline:
     outline = Outline(tree, lambda: _NOW)
     outline.begin()
     outline.settle(40)
     return outline
 
 
-def _adds(tree: DelegationTree, size: int) -> Iterator[set[str]]:
+def _adds(tree: Tree, size: int) -> Iterator[set[str]]:
     """What the tree says to one more task in the run that works, and so on."""
     for number in itertools.count(10**6):
         handoff = Handoff(f"new{number}", "Do more", parent_task_id=f"t{size - 10}")
         yield tree.apply(Seen(number, _NOW, f"new{number}.handoff.json", f"{number:064x}", handoff))
 
 
-def _updates(tree: DelegationTree, size: int) -> Iterator[set[str]]:
+def _updates(tree: Tree, size: int) -> Iterator[set[str]]:
     """What the tree says to a return of one of the tasks that work, which is corrected again and again."""
     for number in itertools.count(2 * 10**6):
         task_id = f"t{size - 9 + number % 9}"
@@ -59,7 +58,7 @@ def _updates(tree: DelegationTree, size: int) -> Iterator[set[str]]:
         yield tree.apply(Seen(number, _NOW, f"{task_id}.return.md", f"{number:064x}", document))
 
 
-def _walk(tree: DelegationTree) -> list[str]:
+def _walk(tree: Tree) -> list[str]:
     """All tasks, each before its children."""
     found, pending = list[str](), list(reversed(tree.roots))
     while pending:

@@ -18,12 +18,11 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.task import State
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors
-from agentwatch.places import Place
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.link import Change, Link, LinkState, Take
 from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.stdio import CutError, Writer, messages
+from agentwatch.workspaces import Place, Workspaces
 from tests.benchmarks.far_hosts import Fed, feed
 from tests.benchmarks.measuring import Row
 
@@ -157,7 +156,7 @@ def far(hosts: int, tasks: int) -> tuple[Measured, int, int]:
 
     places = [Place(path, f"build{number}", host=f"build{number}") for number, path in enumerate(links)]
     try:
-        asyncio.run(measured.watch(Monitors(places, Settings(), open_one), begin, lose))
+        asyncio.run(measured.watch(Workspaces(places, Settings(), open_one), begin, lose))
     finally:
         there.kill()
         there.communicate()

@@ -23,8 +23,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.stdio import StdioEnd
 from agentwatch.remote.wire import Signer
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import Source
+from agentwatch.sources import Batch, Health, Source
 
 LIVE = Health("live", "")
 

@@ -49,7 +49,7 @@ def test_a_first_frame_waits_for_no_tree_and_no_monitor() -> None:
 def test_what_follows_a_first_frame_waits_for_nothing_that_reads_documents_or_sessions() -> None:
     statements = "import agentwatch.monitor, agentwatch.app.run, agentwatch.app.screens.main"
     names = (
-        "contracts.dialect",
+        "contracts.json_returns",
         "contracts.reading",
         "sources.sessions.reader",
         "history.database",
@@ -108,7 +108,7 @@ def test_no_model_is_loaded_of_a_contract_that_is_not_met(tmp_path: Path) -> Non
         "import json\ntask, = json.loads(printed.getvalue())['tasks']\n"
         "assert task['state'] == 'completed' and task['claims'], task"
     )
-    names = ("handoff", "report", "return_format", "return_meta", "subagent_return")
+    names = ("handoff", "json_returns", "return_format")
     met = {f"agentwatch.contracts.{name}" for name in ("handoff", "return_format")}
     assert loaded(run, *(f"agentwatch.contracts.{name}" for name in names)) == met
 

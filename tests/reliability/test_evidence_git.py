@@ -14,7 +14,7 @@ import pytest
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.inspect import difference
-from agentwatch.evidence.process import TooSlowError, run
+from agentwatch.evidence.plumbing import TooSlowError, run
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, changed, only, request, returned
 
 

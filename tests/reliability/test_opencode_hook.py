@@ -21,9 +21,8 @@ from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.place import state_directory
-from agentwatch.presence import shown
 from agentwatch.requests.box import Box
+from agentwatch.state import shown, state_directory
 
 ROUNDS = int(os.environ.get("AGENTWATCH_PLUGIN", "1000")) // 20
 _CALM = 5

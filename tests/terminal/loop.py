@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agentwatch import exit_codes
-from agentwatch.place import state_directory
+from agentwatch.errors import ExitCode
+from agentwatch.state import state_directory
 from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
 
 RECORD = "\x13"
@@ -74,7 +74,7 @@ class Orchestrator:
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             told = self.run("wait", task_id, self.workspace, "--json", "--timeout", "5")
-            if told.returncode not in (exit_codes.PENDING, exit_codes.REFUSED, exit_codes.UNASKED):
+            if told.returncode not in (ExitCode.PENDING, ExitCode.REFUSED, ExitCode.UNASKED):
                 assert told.returncode == 0, told.stderr
                 decision: dict[str, Any] = json.loads(told.stdout)
                 return decision

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch import exit_codes
+from agentwatch.errors import ExitCode
 from tests.terminal.loop import CONTROL_C, RIGHT, Operator, Orchestrator, screen
 from tests.unit.agents.documents import packet, returned, subagent
 
@@ -100,7 +100,7 @@ def test_a_line_fault_goes_to_the_fitter_and_the_restored_station_is_retried_onc
 
         # The decision that called the fitter answers no more.
         asked = orchestrator.run("wait", TASK, orchestrator.workspace, "--timeout", "0")
-        assert asked.returncode == exit_codes.PENDING
+        assert asked.returncode == ExitCode.PENDING
         waiting = orchestrator.wait(TASK)
         operator.opens("r", "↻ Retry")
         operator.sees(r"1 of 2 left now, 0 after this")

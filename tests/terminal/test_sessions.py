@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agentwatch.history.store import History
-from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.state import state_directory
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.unit.claude_code import building
 from tests.unit.claude_code.building import meta

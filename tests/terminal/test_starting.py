@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.place import state_directory
+from agentwatch.state import state_directory
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.terminal.test_command import PACKET
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.place import state_directory
-from agentwatch.presence import is_shown
+from agentwatch.state import is_shown, state_directory
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.terminal.test_command import FAILED, PACKET
 

@@ -4,58 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from agentwatch import background
+from agentwatch.background import Pace
 
 
-@pytest.fixture
-def rests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
-    """The rests that are taken, while another thread is there."""
-    taken, over = list[float](), threading.Event()
+@pytest.mark.parametrize("in_thread", [False, True], ids=["a command", "a thread"])
+def test_a_thread_rests_for_the_screen_and_a_command_for_nobody(
+    monkeypatch: pytest.MonkeyPatch, in_thread: bool
+) -> None:
+    rests, over = list[float](), threading.Event()
+    monkeypatch.setattr(background.time, "sleep", rests.append)
     other = threading.Thread(target=over.wait)
     other.start()
-    monkeypatch.setattr(background.time, "sleep", taken.append)
-    yield taken
+    thread = threading.Thread(target=background.let_others_work)
+    thread.run() if not in_thread else thread.start()
+    if in_thread:
+        thread.join()
     over.set()
     other.join()
+    assert bool(rests) is in_thread
 
 
-def test_a_command_does_not_rest_for_its_own_helpers(rests: list[float]) -> None:
-    background.let_others_work()
-    assert not rests
-
-
-def test_a_thread_rests_for_the_screen(rests: list[float]) -> None:
-    thread = threading.Thread(target=background.let_others_work)
-    thread.start()
-    thread.join()
-    assert rests
-
-
-def test_a_key_goes_first_until_it_is_answered() -> None:
-    keys = background._KeysFirst()
-    assert not keys.is_on
-    keys.begin()
-    assert keys.is_on
-    keys.end()
-    assert not keys.is_on
-
-
-def test_what_waits_for_a_key_goes_on_though_nobody_says_that_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(background.time, "monotonic", lambda: now[0])
-    keys, was_on = background._KeysFirst(), list[bool]()
-    for _ in range(100):
-        now[0] += 0.03
-        keys.begin()
-        was_on.append(keys.is_on)
-    assert 0.1 < was_on.count(False) / len(was_on) < 0.5
-
-
-async def test_what_passes_a_key_by_goes_on_when_it_is_answered() -> None:
+async def test_a_key_goes_first_until_it_is_answered_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = background._KeysFirst()
     keys.begin()
     passing = asyncio.create_task(keys.pass_by())
@@ -63,40 +36,28 @@ async def test_what_passes_a_key_by_goes_on_when_it_is_answered() -> None:
     assert not passing.done()
     keys.end()
     await passing
+    now, was_on = [100.0], list[bool]()
+    monkeypatch.setattr(background.time, "monotonic", lambda: now[0])
+    keys = background._KeysFirst()
+    for _ in range(100):
+        now[0] += 0.03
+        keys.begin()
+        was_on.append(keys.is_on)
+    assert 0.1 < was_on.count(False) / len(was_on) < 0.5
 
 
-def refused(_thread: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")
-
-
-@pytest.mark.parametrize("starts", [True, False], ids=["a thread", "no thread"])
-def test_what_is_done_meanwhile_is_there_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
-    if not starts:
-        monkeypatch.setattr(threading.Thread, "start", refused)
-    with background.meanwhile(threading.current_thread) as result:
-        pass
-    assert (result() is threading.main_thread()) is not starts
-
-
-@pytest.mark.parametrize("starts", [True, False], ids=["a thread", "no thread"])
-def test_what_fails_meanwhile_fails_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
-    if not starts:
-        monkeypatch.setattr(threading.Thread, "start", refused)
-    with background.meanwhile(lambda: {}["asked"]) as result, pytest.raises(KeyError, match="asked"):
-        result()
-
-
-def test_what_is_done_meanwhile_has_ended_when_what_follows_fails() -> None:
-    goes_on, ended = threading.Event(), list[bool]()
-
-    def work() -> None:
-        goes_on.wait(20.0)
-        ended.append(True)
-
-    def fails() -> None:
-        goes_on.set()
-        raise ValueError
-
-    with pytest.raises(ValueError), background.meanwhile(work):  # noqa: PT011
-        fails()
-    assert ended
+def test_what_goes_on_takes_its_share_and_debt_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(background.time, "monotonic", lambda: now[0])
+    pace, taken = Pace(0.25, 1.0, 10.0), 1.0
+    pace.spend(1.0)
+    assert pace.rest == 0.0, "the credit"
+    while now[0] < 1_100.0:
+        pace.spend(0.1)
+        taken += 0.1
+        now[0] += 0.1 + pace.rest
+    assert taken == pytest.approx(250.0, rel=0.02)
+    pace.spend(1_000.0)
+    assert pace.rest == 4.0
+    now[0] += 4.0
+    assert pace.rest == 0.0

@@ -16,65 +16,29 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ('enforcement = "lenient"\nstale_after = 30\nlow_confidence = 0.7\nmax_bytes = 4096\npoll = true',
+         Settings(enforcement="lenient", stale_after=30, low_confidence=0.7, max_bytes=4096, poll=True)),
+        ('pruned = ["build-*"]\nsessions = false\nrequire_contract = true\nread_only = true\neditor = "vi"',
+         Settings(pruned=frozenset({"build-*"}), sessions=False, require_contract=True, read_only=True, editor="vi")),
+        ("[retry]\nmax_retries = 2\nexpires_after = 3600", Settings(retry_max_retries=2, retry_expires_after=3600)),
+        ('modes = ["debug", "architect"]', Settings(modes=(("debug", ""), ("architect", "")))),
+        ('[modes]\ndebug = "finds the cause"', Settings(modes=(("debug", "finds the cause"),))),
+        ('[prices]\n"gpt-5.1" = 5\nsmall = 0.5', Settings(prices=(("gpt-5.1", 5), ("small", 0.5)))),
+        ('[views]\nmine = "is:needs-you"\na = "x"', Settings(views=(("mine", "is:needs-you"), ("a", "x")))),
+        ('[mcp]\nwait = 20\n[hook]\nwhen = "always"\ncorrects = false',
+         Settings(mcp_wait=20, hook_when="always", hook_corrects=False)),
+        ('[hosts]\na = "ssh://a/x"\nb = ["nats://b"]', Settings(hosts=(("a", ("ssh://a/x",)), ("b", ("nats://b",))))),
+        ('[opencode]\nurl = "http://[::1]:4096"', Settings(opencode_url="http://[::1]:4096")),
+        ('[notify]\nbell = false\ndesktop = false\ncommand = ["ring", "--loud"]',
+         Settings(notify_bell=False, notify_desktop=False, notify_command=("ring", "--loud"))),
+    ],
+)  # fmt: skip
+def test_settings_are_read(tmp_path: Path, text: str, settings: Settings) -> None:
+    assert load(written(tmp_path, text)) == settings
     assert load(tmp_path / "none.toml") == Settings()
-
-
-def test_every_key_is_read(tmp_path: Path) -> None:
-    text = """
-    enforcement = "lenient"
-    stale_after = 30
-    low_confidence = 0.7
-    pruned = ["build-*"]
-    max_bytes = 4096
-    poll = true
-    sessions = false
-    require_contract = true
-    read_only = true
-    modes = ["debug", "architect"]
-    theme = "agentwatch-light"
-    editor = "vi"
-    [retry]
-    max_retries = 2
-    expires_after = 3600
-    """
-    assert load(written(tmp_path, text)) == Settings(
-        enforcement="lenient",
-        stale_after=30,
-        max_retries=2,
-        expires_after=3600,
-        low_confidence=0.7,
-        pruned=frozenset({"build-*"}),
-        max_bytes=4096,
-        poll=True,
-        sessions=False,
-        require_contract=True,
-        read_only=True,
-        modes=(("debug", ""), ("architect", "")),
-        theme="agentwatch-light",
-        editor="vi",
-    )
-
-
-def test_modes_may_say_what_they_are_for(tmp_path: Path) -> None:
-    settings = load(written(tmp_path, '[modes]\ndebug = "finds the cause"\narchitect = ""\n'))
-    assert settings.modes == (("debug", "finds the cause"), ("architect", ""))
-
-
-def test_prices_are_numbers_by_model(tmp_path: Path) -> None:
-    settings = load(written(tmp_path, '[prices]\n"gpt-5.1" = 5\nsmall = 0.5\n'))
-    assert settings.prices == (("gpt-5.1", 5), ("small", 0.5))
-    with pytest.raises(ConfigError, match="prices: must be a table of models, each with a number"):
-        load(written(tmp_path, "[prices]\nsmall = -1\n"))
-    with pytest.raises(ConfigError, match="prices: must be a table of models, each with a number up to 1000000"):
-        load(written(tmp_path, "[prices]\nsmall = 1e308\n"))
-
-
-def test_views_keep_their_order(tmp_path: Path) -> None:
-    settings = load(written(tmp_path, '[views]\nmine = "is:needs-you"\na = "state:failed since:1d"\n'))
-    assert settings.views == (("mine", "is:needs-you"), ("a", "state:failed since:1d"))
-    with pytest.raises(ConfigError, match="views: must be a table that says what each view looks for"):
-        load(written(tmp_path, 'views = ["state:failed"]'))
 
 
 KEYS = """
@@ -94,12 +58,6 @@ def test_keys_are_read_by_the_names_of_commands(tmp_path: Path) -> None:
         "timeline.in": ("p",),
         "filter.state.back": ("B",),
     }
-
-
-@pytest.mark.parametrize("wrong", ["keys = 3", "keys.open = 3", "keys.open = []", "keys.filter.state = [1]"])
-def test_a_key_is_a_text_or_a_list_of_texts(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(ConfigError, match="keys: must be a table of commands, each with a key or a list of keys"):
-        load(written(tmp_path, wrong))
 
 
 @pytest.mark.parametrize(
@@ -132,39 +90,16 @@ def test_without_a_line_the_place_is_the_file(tmp_path: Path, monkeypatch: pytes
     assert where("keys.quit") == str(path)
 
 
-def test_what_is_for_agents_stands_in_tables_of_its_own(tmp_path: Path) -> None:
-    text = '[mcp]\nwait = 20\n[hook]\nwait = 5.5\nwhen = "always"\nundecided = "let-go"\ncorrects = false\n'
-    expected = Settings(mcp_wait=20, hook_wait=5.5, hook_when="always", hook_undecided="let-go", hook_corrects=False)
-    assert load(written(tmp_path, text)) == expected
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:4096", "http://localhost:4096/", "http://[::1]:4096"])
-def test_a_server_of_opencode_is_on_this_computer(tmp_path: Path, url: str) -> None:
-    assert load(written(tmp_path, f'[opencode]\nurl = "{url}"')) == Settings(opencode_url=url)
-
-
-def test_notifications_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
-    text = """
-    [notify]
-    bell = false
-    title = false
-    terminal = true
-    desktop = false
-    command = ["ring", "--loud"]
-    """
-    assert load(written(tmp_path, text)) == Settings(
-        notify_bell=False,
-        notify_title=False,
-        notify_terminal=True,
-        notify_desktop=False,
-        notify_command=("ring", "--loud"),
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("stale_after = 1\npoll = maybe", "line 2"),
+        ("keys = 3", "keys: must be a table of commands, each with a key or a list of keys"),
+        ("keys.open = []", "keys: must be a table of commands, each with a key or a list of keys"),
+        ("keys.filter.state = [1]", "keys: must be a table of commands, each with a key or a list of keys"),
+        ("[prices]\nsmall = -1", "prices: must be a table of models, each with a number up to 1000000"),
+        ("[prices]\nsmall = 1e308", "prices: must be a table of models, each with a number up to 1000000"),
+        ('views = ["state:failed"]', "views: must be a table that says what each view looks for"),
         ("colour = 1", "unknown key 'colour'; known keys are alarms.minutes"),
         ('enforcement = "off"', "enforcement: must be one of strict, lenient, not 'off'"),
         ("stale_after = true", "stale_after: must be a number, at least 1, not True"),

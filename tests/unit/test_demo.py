@@ -18,10 +18,9 @@ from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity, TodoList, TodoStatus
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Seen, Tick
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.events import Rules, Seen, Tick
 from agentwatch.delegation.task import Basis, State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.demo import DemoSession, child, demo_script, session
 from agentwatch.demo.screenplay import demo_screenplay, parse
 from agentwatch.demo.script import Append, Delete, MakeDirectory, Player, Rename, Script, Step, Stop, Write
@@ -62,9 +61,9 @@ def session_documents() -> list[Told]:
     return told
 
 
-def delegation(until: float = float("inf")) -> DelegationTree:
+def delegation(until: float = float("inf")) -> Tree:
     """The tree of the session after `until` seconds, its silences judged as the demo asks for."""
-    tree = DelegationTree(Rules(stale_after=session.STALE_SECONDS))
+    tree = Tree(Rules(stale_after=session.STALE_SECONDS))
     end = min(until, demo_script().duration)
     for seq, told in enumerate(told for told in session_documents() if told.at <= until):
         digest = sha256(repr(told.reading).encode()).hexdigest()

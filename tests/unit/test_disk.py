@@ -10,8 +10,15 @@ from typing import Any
 
 import pytest
 
-from agentwatch.disk import TEMPORARY, Directory, Disk, LockedError, NotRegularError
-from agentwatch.private_directory import PrivateDirectory
+from agentwatch.disk import (
+    TEMPORARY,
+    Directory,
+    Disk,
+    LockedError,
+    NotRegularError,
+    PrivateDirectory,
+    open_dot_directory,
+)
 
 
 def test_a_published_file_replaces_nothing(tmp_path: Path) -> None:
@@ -193,6 +200,8 @@ def test_a_file_that_cannot_be_given_its_name_is_held_by_nobody(tmp_path: Path) 
         before = len(list(Path("/dev/fd").iterdir()))
         with pytest.raises(OSError, match="broken"):
             directory.replace_held("a.json", b"{}")
+        with pytest.raises(OSError, match="broken"):
+            open_dot_directory(tmp_path, make=True, disk=Failing())
         assert list((tmp_path / "place").iterdir()) == []
         assert len(list(Path("/dev/fd").iterdir())) == before
 

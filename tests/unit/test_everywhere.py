@@ -12,9 +12,9 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.composition import watched
-from agentwatch.everywhere import Everywhere
 from agentwatch.sources.sessions.alive import Alive, AliveSessions, workspaces_in
 from agentwatch.sources.sessions.projects import holds
+from agentwatch.workspaces import Everywhere
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.conformance import Store
 from tests.unit.sessions.stores.claude_code import claude_code
@@ -152,9 +152,7 @@ def test_what_was_found_stays_until_it_is_gone(home: Path) -> None:
 
 
 async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentwatch import everywhere
-
-    monkeypatch.setattr(everywhere, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("agentwatch.workspaces._EVERYWHERE_SECONDS", 0.05)
     one, two = home / "one", home / "two"
     one.mkdir()
     two.mkdir()

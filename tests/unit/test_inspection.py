@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -17,9 +18,8 @@ from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.evidence.disk import Disk, DiskFacts
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Target
-from agentwatch.monitor import Monitor, Update
+from agentwatch.evidence.inspector import Inspector, Target
+from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.test_worktrees import git
 
@@ -57,7 +57,7 @@ def monitor_of(root: Path, *, remembers: bool = False, read_only: bool = False) 
     return Monitor(root, settings, FilesSource(root), clock=time.time, inspects=True, remembers=remembers)
 
 
-async def until(updates: AsyncIterator[Update], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
+async def until(updates: AsyncIterator[object], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
     async with asyncio.timeout(20):
         async for _ in updates:
             task = monitor.tree.tasks.get("shop.api")
@@ -97,37 +97,6 @@ async def test_what_is_claimed_where_nobody_watches_is_looked_at_soon_all_the_sa
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-def test_where_all_that_happens_is_told_nobody_looks_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root, looked = workspace_with_a_lie(tmp_path), 0
-    (root / "src").mkdir()
-    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
-    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
-    inspector = Inspector(root, lambda _: RETURN)
-    inspector.check([Target("shop.api", Version(1, 0.0, "api.return.md", "d" * 64, said, ()))])
-
-    def looks() -> int:
-        nonlocal looked
-        before = looked
-        monkeypatch.setitem(inspector._next, "all", 0.0)
-        inspector._look_at(inspector._known)
-        return looked - before
-
-    def changed(_: object) -> list[Target]:
-        nonlocal looked
-        looked += 1
-        return []
-
-    monkeypatch.setattr(inspector, "_changed", changed)
-    assert [looks(), looks()] == [1, 1], "nobody has said that it is told"
-    inspector.stir(True)
-    assert [looks(), looks()] == [1, 0]
-    assert inspector._due_in() > 100.0
-    inspector.stir(True)
-    assert [looks(), looks()] == [1, 0]
-    inspector.stir(False)
-    assert [looks(), looks()] == [1, 1]
-
-
 async def test_what_was_found_stays_while_the_workspace_is_gone(tmp_path: Path) -> None:
     (tmp_path / "at").mkdir()
     root, away = workspace_with_a_lie(tmp_path / "at"), tmp_path / "away"
@@ -138,7 +107,7 @@ async def test_what_was_found_stays_while_the_workspace_is_gone(tmp_path: Path) 
     root.rename(away)
     inspector = monitor._inspector
     assert inspector is not None
-    assert inspector._changed(inspector._known) == []
+    assert inspector.look_again() == []
     (away / "docs" / "design.md").unlink()
     away.rename(root)
     await until(updates, monitor, lambda task: task.claims != found)
@@ -328,10 +297,10 @@ def test_a_file_that_changes_while_it_is_checked_is_checked_again_and_others_are
     target = Target("shop.api", Version(1, 0.0, "api.return.md", "d" * 64, said, ()))
     inspector = Inspector(root, lambda _: RETURN)
     inspector.check([target])
-    assert inspector._changed(["shop.api"]) == []
+    assert inspector.look_again() == []
     monkeypatch.setattr(Disk, "look", changing)
     inspector.check([target])
-    assert inspector._changed(["shop.api"]) == [target]
+    assert inspector.look_again() == [target]
 
 
 def test_a_missing_file_is_looked_for_again_only_when_git_or_the_disk_changes_and_seldom_elsewhere(
@@ -345,13 +314,12 @@ def test_a_missing_file_is_looked_for_again_only_when_git_or_the_disk_changes_an
     inspector = Inspector(root, lambda _: RETURN)
 
     def is_checked_again() -> bool:
-        changed = inspector._changed(["shop.api"])
+        changed = inspector.look_again()
         inspector.check(changed)
         return changed == [target]
 
     inspector.check([target])
-    # The check itself told that git's index is to be looked at: nobody has before.
-    assert [is_checked_again() for _ in range(3)] == [True, False, False]
+    assert [is_checked_again() for _ in range(2)] == [False, False]
     git(root, "add", "docs")
     assert [is_checked_again() for _ in range(2)] == [True, False]
     monkeypatch.setattr("agentwatch.evidence.inspector._ELSEWHERE_SECONDS", 0.0)
@@ -369,36 +337,12 @@ def test_what_is_in_sight_is_checked_before_all_others_and_many_do_not_keep_it_w
     monkeypatch.setattr("agentwatch.evidence.inspector._ROUND", 10)
     said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
     targets = [Target(f"t{n}", Version(1, 0.0, f"{n}.return.md", "d" * 64, said, ())) for n in range(25)]
+    rounds: SimpleQueue[list[str]] = SimpleQueue()
     inspector = Inspector(tmp_path, lambda _: RETURN, in_sight=lambda: ["t20", "gone", "t7"])
     inspector.want(targets)
-    rounds = []
-    while taken := inspector._take():
-        rounds.append([target.task_id for target in taken])
-    assert rounds[0] == ["t20", "t7"]
-    assert [len(one) for one in rounds] == [2, 10, 10, 3]
-    assert rounds[1][:2] == ["t0", "t1"]
-    inspector.want(targets[:9])
-    assert [target.task_id for target in inspector._take()][:2] == ["t7", "t0"]
-
-
-def test_in_a_storm_what_was_checked_before_waits_and_what_is_new_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
-    known = [Target(f"t{n}", Version(1, 0.0, f"{n}.return.md", "d" * 64, said, ())) for n in range(120)]
-    inspector = Inspector(tmp_path, lambda _: RETURN)
-    inspector.check(known)
-    inspector._pace.spend(1_000.0)
-    inspector.want(known)
-    inspector.want([known[0]])
-    assert 0.0 < inspector._due_in() <= 1.0
-    new = known[0]._replace(task_id="new")
-    inspector.want([new])
-    assert inspector._due_in() == 0.0
-    taken = inspector._take()
-    assert new in taken
-    assert known[1] in taken
-    assert known[0] not in taken
-    monkeypatch.setattr(inspector, "_wanted_at", 0.0)
-    assert inspector._due_in() <= 0.0
-    assert inspector._take()[-1] == known[0]
+    inspector.start(lambda checks: rounds.put([one.path for one in checks]))
+    found = [rounds.get(timeout=20) for _ in range(4)]
+    inspector.stop()
+    assert found[0] == ["20.return.md", "7.return.md"]
+    assert [len(one) for one in found] == [2, 10, 10, 3]
+    assert found[1][:2] == ["0.return.md", "1.return.md"]

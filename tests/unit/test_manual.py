@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import COMMANDS, run
-from agentwatch.config import Settings, field_of
-from agentwatch.config_rows import ROWS
 from agentwatch.errors import UsageError
 from agentwatch.manual import page, print_page, topics, unwrapped
 from agentwatch.view.document import tree_document
@@ -55,10 +53,6 @@ def test_a_page_fits_a_terminal_of_80_columns(topic: str) -> None:
 def test_pictures_are_for_a_code_host_and_a_terminal_is_spared_them() -> None:
     assert [topic for topic in topics() if "![" in page(topic)] == []
     assert sum("![" in path.read_text("utf-8") for path in MANUAL.glob("*.md")) >= 7
-
-
-def test_every_setting_is_described() -> None:
-    assert {field_of(key) for key in ROWS} == set(Settings._fields)
 
 
 def test_every_command_and_every_state_is_explained() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,11 +13,11 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
-from agentwatch.delegation.aside import Aside
 from agentwatch.delegation.events import Event
-from agentwatch.monitor import Monitor, Update
+from agentwatch.delegation.task import Aside
+from agentwatch.monitor import Monitor
+from agentwatch.sources import Batch, Health
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.health import Batch, Health
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, meta, returned
 
 LIVE = Health("live", "")
@@ -51,7 +51,7 @@ def watched(settings: Settings | None = None, now: float = 0.0) -> tuple[Monitor
     return Monitor(Path("/w"), settings or Settings(), source, clock=lambda: now), source
 
 
-async def next_update(updates: AsyncIterator[Update]) -> Update:
+async def next_update(updates: AsyncIterator[Set[str]]) -> Set[str]:
     return await asyncio.wait_for(anext(updates), 10)
 
 
@@ -64,12 +64,10 @@ async def test_what_the_source_emits_is_in_the_tree_with_the_update() -> None:
     updates = monitor.updates()
     see = Recorder().seen
     source.emit(batch(see("a.json", handoff("a")), see("b.json", handoff("a.b"))))
-    update = await next_update(updates)
-    assert (update.changed, update.structure) == ({"a", "a.b"}, True)
+    assert await next_update(updates) == {"a", "a.b"}
     assert monitor.health == LIVE
     source.emit(batch(see("b.md", returned("completed", task_id="a.b"))))
-    update = await next_update(updates)
-    assert (update.changed, update.structure) == ({"a", "a.b"}, False)
+    assert await next_update(updates) == {"a", "a.b"}
     await updates.aclose()  # type: ignore[attr-defined]
     assert source.stopped
 
@@ -97,7 +95,7 @@ async def test_a_change_of_health_alone_is_an_update() -> None:
     monitor, source = watched()
     updates = monitor.updates()
     source.emit(batch(health=Health("degraded", "the workspace was removed")))
-    assert (await next_update(updates)).changed == frozenset()
+    assert await next_update(updates) == frozenset()
     assert monitor.health.mode == "degraded"
     await updates.aclose()  # type: ignore[attr-defined]
 
@@ -107,9 +105,9 @@ async def test_a_flood_is_applied_whole_in_several_updates() -> None:
     updates = monitor.updates()
     see = Recorder().seen
     source.emit(batch(*(see(f"{n}.json", handoff(f"t{n}")) for n in range(3_000))))
-    changed = set((await next_update(updates)).changed)
+    changed = {*await next_update(updates)}
     while len(changed) < 3_000:
-        changed |= (await next_update(updates)).changed
+        changed |= await next_update(updates)
     assert len(monitor.tree.tasks) == 3_000
     await updates.aclose()  # type: ignore[attr-defined]
 
@@ -121,7 +119,7 @@ async def test_time_alone_turns_a_silent_task_stale() -> None:
     await next_update(updates)
     assert not monitor.tree.tasks["coder"].stale
     monitor._clock = lambda: 2_000.0
-    assert (await next_update(updates)).changed == {"coder"}
+    assert await next_update(updates) == {"coder"}
     assert monitor.tree.tasks["coder"].stale
     await updates.aclose()  # type: ignore[attr-defined]
 
@@ -170,7 +168,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
     source.emit(batch(see("a.json", handoff("a")), see("b.json", handoff("b"))))
     await next_update(updates)
     before = monitor.tree
-    before.asides.note("b", Aside(seen="as it was"))
+    before.asides.known["b"] = Aside(seen="as it was")
     taken: list[Event] = []
     monitor.tap = taken.append
     seen = see("b.json", handoff("b")), *(see(f"{number}.json", handoff(f"t{number}")) for number in range(2_000))
@@ -178,10 +176,10 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
     # It takes several slices: until the last one, the screen shows what was there.
     while monitor.tree is before:
         assert list(before.tasks) == ["a", "b"]
-        update = await next_update(updates)
-    assert update == Update(frozenset({"a", *monitor.tree.tasks}), structure=True)
+        changed = await next_update(updates)
+    assert changed == {"a", *monitor.tree.tasks}
     assert list(monitor.tree.tasks) == ["b", *(f"t{number}" for number in range(2_000))]
-    assert monitor.tree.asides.of("b") == Aside(seen="as it was")
+    assert monitor.tree.asides.known["b"] == Aside(seen="as it was")
     assert taken == list(seen)
     await updates.aclose()  # type: ignore[attr-defined]
 

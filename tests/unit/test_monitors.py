@@ -18,11 +18,9 @@ from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Lost
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors
-from agentwatch.place import state_directory
-from agentwatch.places import Place, names_of
-from agentwatch.presence import is_shown
-from agentwatch.sources.health import FILES, Health, Problem, health_of
+from agentwatch.sources import FILES, Health, Problem, health_of
+from agentwatch.state import is_shown, state_directory
+from agentwatch.workspaces import Place, Workspaces, names_of
 from tests.app.deciding import handoff, returned
 from tests.app.scenes import LIVE, ToldSource
 
@@ -48,7 +46,7 @@ def workspace(home: Path, name: str, state: str = "ERROR", task_id: str = "shop.
 
 
 @asynccontextmanager
-async def watching(monitor: Monitors) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
+async def watching(monitor: Workspaces) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
     """Runs it; what comes is waited for with the function given."""
 
     async def run_on() -> None:
@@ -69,7 +67,7 @@ async def watching(monitor: Monitors) -> AsyncIterator[Callable[[Callable[[], ob
         await asyncio.gather(running, return_exceptions=True)
 
 
-def keys(monitor: Monitors) -> dict[tuple[str, str], str]:
+def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
     """The keys of all tasks, by the name of their workspace and their own id."""
     tasks = monitor.tree.tasks.values()
     return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
@@ -96,7 +94,7 @@ async def test_a_decision_reaches_the_agents_of_its_workspace_only(home: Path) -
     assert not (one / ".agentwatch" / "decisions").exists()
 
 
-def parts(monitor: Monitors) -> list:  # type: ignore[type-arg]
+def parts(monitor: Workspaces) -> list:  # type: ignore[type-arg]
     return [part.monitor for part in monitor._parts.values()]
 
 
@@ -134,10 +132,10 @@ async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
 
 def test_whatever_faces_ask_of_a_monitor_is_asked_of_those_that_it_is_made_of() -> None:
     """A method that is not here would answer for a workspace that nobody watches."""
-    of_one_only = {"absolute", "answer", "checks", "decide", "has_looked", "load", "returned_now"}
+    of_one_only = {"absolute", "answer", "checks", "decide", "load", "returned_now", "text"}
     asked = {name for name, member in vars(Monitor).items() if not name.startswith("_") and callable(member)}
     asked |= {name for name, member in vars(Monitor).items() if isinstance(member, property)}
-    assert asked - of_one_only <= vars(Monitors).keys()
+    assert asked - of_one_only <= vars(Workspaces).keys()
 
 
 async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
@@ -148,7 +146,7 @@ async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
         return Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, keeps_deleted=True, host=place.host)
 
     places = [Place(Path(f"/ssh:{name}:/shop"), f"{name}: shop", host=name) for name in ("build1", "build2")]
-    monitor = Monitors(places, NO_PROGRAMS, open_one)
+    monitor = Workspaces(places, NO_PROGRAMS, open_one)
     async with watching(monitor) as until:
         await until(lambda: all(one.health.mode == LIVE.mode for one in parts(monitor)))
         sources[1].push(health=health_of("live", "", [Problem("codex", "/x", "a session cannot be read")]))
@@ -169,7 +167,7 @@ async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_key
         monitor.tap = lambda _: taken.append(turns)
         return monitor
 
-    monitor = Monitors([Place(Path(f"/ssh:{n}"), f"{n}", host=f"{n}") for n in range(20)], NO_PROGRAMS, open_one)
+    monitor = Workspaces([Place(Path(f"/ssh:{n}"), f"{n}", host=f"{n}") for n in range(20)], NO_PROGRAMS, open_one)
     taken: list[int] = []
     turns = 0
     async with watching(monitor) as until:

@@ -15,7 +15,7 @@ from agentwatch.commands.pending import task_document
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.report.account import account_of
 from agentwatch.report.document import document
 from agentwatch.view.document import tree_document
@@ -60,7 +60,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], r
         _spans_agree(task_id, tree, line.attempts[-1].ended_at if line.attempts else None)
 
 
-def _spans_agree(task_id: str, tree: DelegationTree, ended: float | None) -> None:
+def _spans_agree(task_id: str, tree: Tree, ended: float | None) -> None:
     task = tree.tasks[task_id]
     spans = spans_of(task)
     if not spans:

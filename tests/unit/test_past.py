@@ -20,8 +20,7 @@ from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory
-from agentwatch.presence import first_watched, note_first_watch
+from agentwatch.state import first_watched, record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.conformance import report
 
@@ -127,7 +126,7 @@ async def test_only_a_screen_that_may_write_notes_when_it_first_watched(
 def test_what_asked_while_it_was_watched_asks_until_it_is_decided(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    note_first_watch(state_directory(workspace), time.time() - 12 * DAY)
+    record_first_watch(state_directory(workspace), time.time() - 12 * DAY)
     assert asking(capsys, workspace) == {"old", "new"}
 
 
@@ -145,17 +144,17 @@ def test_a_new_sign_of_life_ends_the_past(workspace: Path, capsys: pytest.Captur
 
 def test_the_first_note_stays_and_a_damaged_one_is_as_old_as_its_file(tmp_path: Path) -> None:
     assert first_watched(tmp_path) is None
-    note_first_watch(tmp_path, 1_000_000.25)
-    note_first_watch(tmp_path, 2_000_000.0)
+    record_first_watch(tmp_path, 1_000_000.25)
+    record_first_watch(tmp_path, 2_000_000.0)
     assert first_watched(tmp_path) == 1_000_000.25
     (note,) = tmp_path.iterdir()
     write_aged(note, "yesterday", days=2)
-    note_first_watch(tmp_path, 2_000_000.0)
+    record_first_watch(tmp_path, 2_000_000.0)
     assert first_watched(tmp_path) == pytest.approx(time.time() - 2 * DAY, abs=60)
 
 
 def test_a_first_watch_in_the_future_is_now(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    note_first_watch(state_directory(workspace), time.time() + 100 * DAY)
+    record_first_watch(state_directory(workspace), time.time() + 100 * DAY)
     assert asking(capsys, workspace) == {"new"}
 
 
@@ -193,7 +192,7 @@ def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: 
 def test_while_the_first_screen_starts_the_files_are_as_old_as_git_says(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    note_first_watch(state_directory(clone), time.time())
+    record_first_watch(state_directory(clone), time.time())
     History(state_directory(clone)).begin()
     assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
     assert asked(capsys, "tree", "--fail", str(clone))[0] == 0

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.events import Event, Gone, Ran, Rules, Seen, Tick
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
+from agentwatch.delegation.tree import Tree
+from agentwatch.sources import Batch, Health
+from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback
 from agentwatch.view.document import tree_document
-from tests.unit.delegation.events import Recorder, handoff, meta, returned
+from tests.unit.delegation.events import Recorder, handoff
 from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
 
 STALE_AFTER = 3.0
@@ -54,27 +53,26 @@ def played(playback: Playback) -> tuple[int, float]:
 
 
 def test_distances_are_those_of_the_recording_and_long_ones_are_shortened() -> None:
-    schedule = Schedule(at_times(1_000, 1_000.5, 1_000.5, 5_000, 5_001))
-    assert schedule.length == 0.5 + IDLE_SECONDS + 1
-    assert [schedule.due(number) for number in range(1, 6)] == [0, 0.5, 0.5, 2.5, 3.5]
-    assert [schedule.number_at(second) for second in (0, 0.4, 0.5, 2.4, 2.5, 9)] == [1, 1, 3, 3, 4, 5]
+    playback, time = playback_of(at_times(1_000, 1_000.5, 1_000.5, 5_000, 5_001))
+    shown = []
+    for passed in (0, 0.4, 0.1, 1.9, 0.1, 9):
+        time.passes(passed)
+        shown.append(playback.position.number)
+    assert shown == [1, 1, 3, 3, 4, 5]
 
 
 def test_in_a_shortened_wait_the_recorded_time_runs_faster() -> None:
-    schedule = Schedule(at_times(1_000, 1_010))
-    assert [schedule.time_at(1, second) for second in (0, 1, 2)] == [1_000, 1_005, 1_010]
-    assert schedule.time_at(2, 2) == 1_010
+    playback, time = playback_of(at_times(1_000, 1_010))
+    for at in (1_000, 1_005, 1_010):
+        assert playback.clock() == at
+        time.passes(IDLE_SECONDS / 2)
 
 
 def test_a_file_older_than_the_one_before_does_not_turn_time_back() -> None:
-    schedule = Schedule(at_times(1_000, 400, 1_001))
-    assert [schedule.due(number) for number in (1, 2, 3)] == [0, 0, 1]
-    assert schedule.time_at(2, 0) == 1_000
-
-
-def test_nothing_cannot_be_played() -> None:
-    with pytest.raises(ValueError, match="without an observation"):
-        Playback([Tick(1, 1.0)], lambda _: None)
+    playback, time = playback_of(at_times(1_000, 400, 1_001))
+    assert played(playback) == (2, 1_000)
+    time.passes(1)
+    assert played(playback) == (3, 1_001)
 
 
 # Pause, step and speed
@@ -105,15 +103,14 @@ def test_while_it_is_paused_no_time_passes() -> None:
     playback.play()
     time.passes(0.5)
     assert played(playback) == (2, 1_001)
-
-
-def test_playing_at_the_end_starts_over() -> None:
-    playback, time = playback_of(at_times(1_000, 1_001))
-    time.passes(5)
-    assert played(playback) == (2, 1_001)
     playback.play()
-    assert played(playback) == (1, 1_000)
-    assert playback.position.playing
+    assert played(playback) == (1, 1_000), "at the end, it starts over"
+    for factor, bound in ((2.0, FASTEST), (0.5, SLOWEST)):
+        for _ in range(30):
+            playback.change_speed(factor)
+        assert playback.position.speed == bound
+    with pytest.raises(ValueError, match="without an observation"):
+        Playback([Tick(1, 1.0)], lambda _: None)
 
 
 def test_a_step_pauses_and_stays_within_the_recording() -> None:
@@ -134,22 +131,12 @@ def test_a_step_pauses_and_stays_within_the_recording() -> None:
 def test_a_jump_to_the_start_goes_on_playing() -> None:
     playback, time = playback_of(at_times(1_000, 1_001, 1_002))
     time.passes(1.5)
-    playback.rewind()
+    playback.seek(1)
     assert played(playback) == (1, 1_000)
     time.passes(1)
     assert played(playback) == (2, 1_001)
-    playback.wind()
+    playback.seek(playback.position.count)
     assert played(playback) == (3, 1_002)
-
-
-def test_the_speed_has_bounds() -> None:
-    playback, _ = playback_of(at_times(1_000, 1_001))
-    for _ in range(30):
-        playback.change_speed(2)
-    assert playback.position.speed == FASTEST
-    for _ in range(30):
-        playback.change_speed(0.5)
-    assert playback.position.speed == SLOWEST
 
 
 # The source
@@ -160,7 +147,7 @@ class Screen:
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.playback, self.time = playback_of(events)
-        self.tree = DelegationTree(Rules(stale_after=STALE_AFTER), remembers=True)
+        self.tree = Tree(Rules(stale_after=STALE_AFTER), remembers=True)
         self.batches: SimpleQueue[Batch] = SimpleQueue()
         self.playback.play()
         self.playback.start(self.batches.put)
@@ -181,8 +168,8 @@ class Screen:
         return batch.health
 
 
-def tree_at(events: Sequence[Event], at: float) -> DelegationTree:
-    tree = DelegationTree(Rules(stale_after=STALE_AFTER), remembers=True)
+def tree_at(events: Sequence[Event], at: float) -> Tree:
+    tree = Tree(Rules(stale_after=STALE_AFTER), remembers=True)
     for event in [*events, Tick(0, at)]:
         tree.apply(event)
     return tree
@@ -227,22 +214,8 @@ def test_a_session_is_what_it_was_then_too() -> None:
     for number, states in ((3, {"t0": "submitted", "s1": "completed"}), (2, {"t0": "submitted", "s1": "working"})):
         screen.go(lambda number=number: screen.playback.step(number - screen.playback.position.number))  # type: ignore[misc]
         assert {task.task_id: task.state for task in screen.tree.tasks.values()} == states
-    screen.go(screen.playback.rewind)
+    screen.go(lambda: screen.playback.seek(1))
     assert screen.tree.tasks.keys() == {"t0"}
-    screen.playback.stop()
-
-
-def test_who_has_turned_stale_is_not_stale_before() -> None:
-    see = Recorder().seen
-    working = see("one/a.json", meta("working", agent="coder"))
-    later = Seen(2, working.at + 500, "two/b.json", "b" * 64, handoff("b"))
-    screen = Screen([working, later])
-    screen.go(screen.playback.wind)
-    assert screen.tree.tasks["one/coder"].stale
-    screen.go(screen.playback.rewind)
-    assert not screen.tree.tasks["one/coder"].stale
-    screen.go(screen.playback.wind)
-    assert screen.tree.tasks["one/coder"].stale
     screen.playback.stop()
 
 
@@ -281,22 +254,10 @@ def test_a_task_whose_files_were_deleted_stays_as_it_does_live() -> None:
     events = [recorder.seen("a.handoff.json", handoff("a")), recorder.seen("b.handoff.json", handoff("b"))]
     events += [Gone(9, events[-1].at + 1, "a.handoff.json")]
     screen = Screen(events)
-    screen.go(screen.playback.wind)
+    screen.go(lambda: screen.playback.seek(screen.playback.position.count))
     assert {name: task.deleted for name, task in screen.tree.tasks.items()} == {"a": True, "b": False}
     screen.go(lambda: screen.playback.step(-1))
     assert {name: task.deleted for name, task in screen.tree.tasks.items()} == {"a": False, "b": False}
-    screen.go(screen.playback.rewind)
+    screen.go(lambda: screen.playback.seek(1))
     assert screen.tree.tasks.keys() == {"a"}
-    screen.playback.stop()
-
-
-@pytest.mark.parametrize("files", [200])
-def test_a_step_back_costs_the_file_and_not_the_recording(files: int) -> None:
-    see = Recorder().seen
-    events = [see(f"{n}.json", handoff(f"t{n}")) for n in range(files)]
-    events.append(see("0.md", returned("completed", task_id="t0")))
-    screen = Screen(events)
-    screen.go(screen.playback.wind)
-    screen.playback.step(-1)
-    assert screen.batches.get(timeout=10).events == (Gone(files + 1, events[-1].at, "0.md", undone=True),)
     screen.playback.stop()

@@ -15,12 +15,11 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.delegation.aside import mark_of
+from agentwatch.delegation.asks import mark_of
 from agentwatch.history import NAME
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory
-from agentwatch.presence import note_first_watch
+from agentwatch.state import record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.conformance import report
 from tests.unit.test_remembering import watch
@@ -36,7 +35,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     write_aged(place / "friday.return.md", report("ERROR"), days=3.5)
     write_aged(place / "new.return.md", report("ERROR", "It failed again."), days=0)
-    note_first_watch(state_directory(place), time.time() - 30 * DAY)
+    record_first_watch(state_directory(place), time.time() - 30 * DAY)
     monkeypatch.chdir(place)
     return place
 

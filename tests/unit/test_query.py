@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from agentwatch.commands.tree import print_tree
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Alarm, State, Task, Version
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.task import Alarm, Attempt, State, Task, Version
+from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.text import LINE_LIMIT
 from agentwatch.view.plain import summary
@@ -23,8 +22,8 @@ from agentwatch.view.terms import KEYS
 from tests.app.scenes import NOW, Scene, monitor_of, shop
 
 
-def tree_of(scene: Scene) -> DelegationTree:
-    tree = DelegationTree()
+def tree_of(scene: Scene) -> Tree:
+    tree = Tree()
     for event in scene.take():
         tree.apply(event)
     return tree
@@ -33,7 +32,7 @@ def tree_of(scene: Scene) -> DelegationTree:
 SHOP = tree_of(shop())
 
 
-def found(query: str, tree: DelegationTree = SHOP) -> list[str]:
+def found(query: str, tree: Tree = SHOP) -> list[str]:
     """The last parts of the ids that a query finds."""
     parsed = parse(query)
     assert not parsed.fault
@@ -163,7 +162,7 @@ def test_what_is_wrong_is_told_in_words_and_the_rest_holds(query: str, fault: st
     "task_id", ["session:41", "claude-code:9f:2", "code:7", "stage:3", "https://x.org/a", ":", "-", "a:b"]
 )
 def test_foreign_ids_with_colons_are_found(task_id: str) -> None:
-    tree = DelegationTree()
+    tree = Tree()
     scene = Scene()
     scene.handoff(task_id)
     scene.handoff("other")

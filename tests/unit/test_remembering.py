@@ -19,9 +19,9 @@ from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.history.store import HistoryWorker, recall
 from agentwatch.monitor import Monitor
+from agentwatch.sources import Batch
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.health import Batch
 from agentwatch.view.document import tree_document
 from tests.unit.history.recorded import META, meta, packet
 
@@ -131,12 +131,9 @@ async def test_what_happened_while_nobody_watched_is_seen_at_the_next_start(work
     assert [attempt.session_id for attempt in monitor.tree.tasks[CODER].attempts] == ["sess_1", "sess_2"]
 
 
-async def test_nothing_of_the_past_is_shown_before_all_of_it_is_known(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_of_the_past_is_shown_before_all_of_it_is_known(workspace: Path) -> None:
     texts = [meta(status, f"sess_{session}") for session in range(3) for status in ("in_progress", "partial")]
     await lived_through(workspace, *texts, meta("implemented", "sess_3"))
-    monkeypatch.setattr("agentwatch.monitor.SLICE_SECONDS", 0.0)
     monitor = monitor_of(workspace)
     shown = set()
     async with aclosing(monitor.updates()) as updates:

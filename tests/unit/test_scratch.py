@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from agentwatch.disk import Directory
-from agentwatch.scratch import scratch_directory
+from agentwatch.state import scratch_directory
 
 HOLDER = """
 import sys
-from agentwatch.scratch import scratch_directory
+from agentwatch.state import scratch_directory
 with scratch_directory() as place:
     (place / "file").touch()
     print(place, flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agentwatch.errors import UsageError, WorkspaceError
@@ -21,21 +22,11 @@ _END: Final = "-\0"
 """In the place of `--`: an option, so that no other takes a word behind it for its value."""
 
 
-class _Formatter(argparse.HelpFormatter):
-    def __init__(self, prog: str) -> None:
-        # Asked for the width, argparse loads `shutil`, and that every kind of archive: 3 ms of each command.
-        super().__init__(prog, width=_columns() - 2)
-
-
-class _RawFormatter(_Formatter, argparse.RawDescriptionHelpFormatter):
-    pass
-
-
 def _columns() -> int:
-    """The width of the terminal, as `shutil` finds it."""
-    said = os.environ.get("COLUMNS", "")
+    """The width of the terminal, as `shutil` finds it, which takes 3 ms to load."""
+    text = os.environ.get("COLUMNS", "")
     try:
-        return (int(said) if said.isdecimal() else 0) or os.get_terminal_size().columns or _NO_TERMINAL
+        return (int(text) if text.isdecimal() else 0) or os.get_terminal_size().columns or _NO_TERMINAL
     except OSError:
         return _NO_TERMINAL
 
@@ -91,11 +82,12 @@ def did_you_mean(word: str, known: Iterable[str], meant: Mapping[str, str] | Non
 
 def parser(name: str, description: str, exit_codes: str, *, raw: bool = False) -> Parser:
     """The parser of a command; `raw` keeps the lines of the description as they are."""
+    formatter = argparse.RawDescriptionHelpFormatter if raw else argparse.HelpFormatter
     made = Parser(
         prog=f"agentwatch {name}".strip(),
         description=description,
         epilog=exit_codes,
-        formatter_class=_RawFormatter if raw else _Formatter,
+        formatter_class=partial(formatter, width=_columns() - 2),
         allow_abbrev=False,
     )
     made.add_argument(_END, action="store_true", dest="end", help=argparse.SUPPRESS)
@@ -111,21 +103,22 @@ def workspace_at(path: str) -> Path:
     """The real path of a directory. Raises WorkspaceError."""
     from pathlib import Path  # not needed for --help
 
-    from agentwatch.programs import watch_workspace
+    from agentwatch.shell import watch_workspace
 
     if "://" in path:
         raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
     try:
         # Its dot is looked up in it: that takes the right to enter it, besides the right to list it.
         os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot
-    except FileNotFoundError as error:
-        raise WorkspaceError(f"{path}: no such directory; give the directory that the agents work in") from error
-    except NotADirectoryError as error:
-        raise WorkspaceError(f"{path}: not a directory; give the directory that the agents work in") from error
-    except ValueError as error:
-        raise WorkspaceError(f"{path}: {error}; give the directory that the agents work in") from error
-    except OSError as error:
-        raise WorkspaceError(f"{path}: {error.strerror}; give a directory that you can read and enter") from error
+    except (OSError, ValueError) as error:
+        reasons: dict[type[Exception], str] = {
+            FileNotFoundError: "no such directory",
+            NotADirectoryError: "not a directory",
+        }
+        reason = reasons.get(type(error)) or getattr(error, "strerror", None) or str(error)
+        is_wrong = type(error) in reasons or isinstance(error, ValueError)
+        give = "the directory that the agents work in" if is_wrong else "a directory that you can read and enter"
+        raise WorkspaceError(f"{path}: {reason}; give {give}") from error
     workspace = Path(os.path.realpath(path))
     watch_workspace(workspace)
     return workspace

@@ -1,4 +1,4 @@
-"""Work in a thread of its own, which waits for news in between."""
+"""Work in threads of its own, and who goes first where several want the interpreter."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import ClassVar, Final, Generic, TypeVar
 
 _JOIN_SECONDS: Final = 2.0
-
-_AT_ONCE: Final = 0.0005
-"""Seconds in which the interpreter is had back where nobody else wants it."""
 _REST: Final = 0.004
-_RESTS: Final = 10
-
 _LONGEST: Final = 0.2
 _BETWEEN: Final = 0.05
 """Seconds for which a key goes first at most, and after which the next one does: while a key is held down, all else
@@ -26,7 +20,7 @@ T = TypeVar("T")
 
 
 class Background(ABC, Generic[T]):
-    """Works in its thread from `start` to `stop`. Who notifies `news` wakes it, if it waits for that."""
+    """Works in its thread from `start` to `stop`. Who notifies `_news` wakes it, if it waits for that."""
 
     thread_name: ClassVar[str]
 
@@ -57,7 +51,7 @@ class Background(ABC, Generic[T]):
 
     @property
     def _is_wanted(self) -> bool:
-        """Whether it is to go on at once; asked while `news` is held."""
+        """Whether it is to go on at once; asked while `_news` is held."""
         return self._stopped
 
     def _rest(self, least: float, most: float) -> bool:
@@ -79,19 +73,15 @@ class Pace:
     comes back with time, and then rests in between. All in seconds, of the processor but for the rest."""
 
     def __init__(self, share: float, credit: float, longest: float) -> None:
-        self._share = share
-        self._most = credit
-        self._longest = longest
-        self._credit = credit
-        self._at = time.monotonic()
+        self._share, self._most, self._longest = share, credit, longest
+        self._credit, self._at = credit, time.monotonic()
 
     def spend(self, seconds: float) -> None:
         """So much has been taken since the call before."""
         now = time.monotonic()
         earned = min(self._credit + (now - self._at) * self._share, self._most)
         # What others took in the meantime may be in it: nobody rests for that for ever.
-        self._credit = max(earned - seconds, -self._most)
-        self._at = now
+        self._credit, self._at = max(earned - seconds, -self._most), now
 
     @property
     def rest(self) -> float:
@@ -108,47 +98,15 @@ def in_step(now: float, seconds: float) -> float:
 
 def let_others_work() -> None:
     """Rest, for a while at most, as long as another thread has work: of two, each gets half of the interpreter, and the
-    screen would wait twice as long. A command works in the main thread, for which nobody waits, and other programs are
-    not waited for."""
+    screen would wait twice as long. A command works in the main thread, for which nobody waits."""
     if threading.current_thread() is threading.main_thread():
         return
-    for _ in range(_RESTS):
+    for _ in range(10):
         began = time.perf_counter()
         time.sleep(0)
-        if time.perf_counter() - began < _AT_ONCE:
+        if time.perf_counter() - began < 0.0005:  # the interpreter is had back at once where nobody else wants it
             return
         time.sleep(_REST)
-
-
-@contextmanager
-def meanwhile(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """Have it done in a thread, beside what follows, which is given what waits for its result; where no thread can be
-    started, that does it."""
-    found: list[T] = []
-    failed: list[Exception] = []
-
-    def run() -> None:
-        try:
-            found.append(work())
-        except Exception as error:  # noqa: BLE001  it is raised where it is waited for
-            failed.append(error)
-
-    def result() -> T:
-        thread.join()
-        for error in failed:
-            raise error
-        return found[0]
-
-    thread = threading.Thread(target=run, name="agentwatch-meanwhile", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        result = work
-    try:
-        yield result
-    finally:
-        if result is not work:
-            thread.join()
 
 
 class _KeysFirst:

@@ -1,47 +1,61 @@
-"""What a monitor is made of, for every command that looks at a workspace."""
+"""Builds monitors, and what they are made of, from the settings: for every command that looks at a workspace."""
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch import history
 from agentwatch.config import Settings
-from agentwatch.dot_directory import NAME as DOT
+from agentwatch.disk import DOT
+from agentwatch.errors import UsageError
 from agentwatch.evidence.commits import Commits
-from agentwatch.far import far_monitor, fleet_of
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors, has_row
-from agentwatch.place import is_there, state_directory, user_home
-from agentwatch.places import Place, Places, names_of
-from agentwatch.presence import first_watched, note_first_watch
+from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
-from agentwatch.sources.source import CombinedSource, Source
-from agentwatch.sources.worktrees import NoRepositoryError, Worktrees, made_at
+from agentwatch.sources.worktrees import Worktrees, made_at
+from agentwatch.state import first_watched, is_there, record_first_watch, state_directory, user_home
+from agentwatch.text import clean, complain
+from agentwatch.workspaces import (
+    Everywhere,
+    Place,
+    Places,
+    Workspaces,
+    find_worktrees,
+    has_row,
+    names_of,
+)
 
 if TYPE_CHECKING:
+    # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
-    from agentwatch.evidence.one_look import OneLook
+    from agentwatch.evidence.claims import ParsedClaims
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
+    from agentwatch.remote.desk import RemoteDesk
+    from agentwatch.remote.fleet import Fleet
+    from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
-    from agentwatch.sources.health import Problem
+    from agentwatch.sources import Problem
     from agentwatch.sources.sessions.selection import Selection
 
+_SILENT_SECONDS: Final = 1.5
+"""Nobody asks what takes no longer."""
 
-class FoundTask(NamedTuple):
-    """A task, None where there is none, and what could not be read."""
 
-    task: Task | None
-    problems: Sequence[Problem]
+# Sources
 
 
 def source_of(
@@ -51,12 +65,11 @@ def source_of(
     sessions: Source | None = None,
     *,
     dates: bool = False,
-    one_look: OneLook | None = None,
+    parsed: ParsedClaims | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
 
-    With `dates`, what is there at first is as old as it says itself, or git. `one_look` reads the documents for one
-    look.
+    With `dates`, what is there at first is as old as it says itself, or git. `parsed` reads the documents for one look.
     """
     files = FilesSource(
         workspace,
@@ -65,17 +78,16 @@ def source_of(
             max_bytes=settings.max_bytes,
             force_polling=settings.poll,
         ),
-        read_document=None if one_look is None else one_look.read,
+        read_document=None if parsed is None else parsed.read,
         committed=Commits(workspace).time_of if dates else None,
-        text_bytes=MOST_TEXT_BYTES if one_look is None else ONE_LOOK_BYTES,
+        text_bytes=MOST_TEXT_BYTES if parsed is None else ONE_LOOK_BYTES,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 
 
 def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
-    since = selection.since if selection is not None else None
-    registry = Registry(workspace, since)
+    registry = Registry(workspace, _since(selection))
     return SessionsSource(registry.open, selection, heard=registry.heard)
 
 
@@ -89,6 +101,9 @@ def read_sources(workspace: Path, settings: Settings) -> Set[str]:
         return {one.source for one in source.found() if one.sessions}
     finally:
         source.close()
+
+
+# Workspaces that run
 
 
 def monitor_of(
@@ -107,24 +122,28 @@ def monitor_of(
 
     def open_shelf() -> Acknowledgements:
         if remembers and not settings.read_only:
-            note_first_watch(state_directory(workspace), first)
+            record_first_watch(state_directory(workspace), first)
         return shelf_of(workspace if remembers else None, settings)
 
-    source = source_of(workspace, settings, selection, sessions, dates=True)
-    history_before = _history_before(workspace, settings, first) if remembers else float("-inf")
+    def open_codex() -> CodexClient:
+        from agentwatch.requests.codex import CodexClient
+        from agentwatch.requests.holding import Holder
+
+        return CodexClient(workspace, home_of("codex"), Holder(workspace, name="codex"))
+
     return Monitor(
         workspace,
         settings,
-        source,
+        source_of(workspace, settings, selection, sessions, dates=True),
         time.time,
         inspects=inspects,
         remembers=remembers,
         open_desk=open_desk,
         open_shelf=open_shelf,
         open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers else None),
-        open_codex=partial(codex_of, workspace) if remembers and settings.sessions and not settings.read_only else None,
-        history_before=history_before,
-        since=selection.since if selection else None,
+        open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
+        history_before=_history_before(workspace, settings, first) if remembers else -math.inf,
+        since=_since(selection),
     )
 
 
@@ -135,82 +154,48 @@ def watched(
     *,
     addresses: Sequence[Address] = (),
     everywhere: float | None = None,
-) -> Monitors:
+) -> Workspaces:
     """A monitor for the screen: of a workspace and the other worktrees of its repository, or of several as one tree.
 
     With `addresses`, of workspaces on other machines, too; with `everywhere`, of all workspaces in which a session was
     alive in so many seconds before. It has not looked yet.
     """
-    fleet = fleet_of(addresses) if addresses else None
+    names, fleet = names_of(workspaces), _fleet_of(addresses) if addresses else None
 
     def open_one(place: Place) -> Monitor:
-        own = None if selection is None else selection.anew()
+        own = selection and selection.anew()
         if fleet is not None and place.host:
-            return far_monitor(fleet, place, settings, own)
-        workspace = place.workspace
-        # The desk in a thread, behind the first frame.
-        return monitor_of(workspace, settings, own, remembers=True, open_desk=lambda: desk_of(workspace, settings))
+            return _monitor_of_host(fleet, place, settings, own)
+        desk = partial(desk_of, place.workspace, settings)
+        return monitor_of(place.workspace, settings, own, remembers=True, open_desk=desk)
 
-    find: Callable[[], Places] | None
-    if fleet is not None:
-        finds: list[Callable[[], Places]] = [fleet.find] if fleet.is_growing else []
-        if everywhere is not None:
-            from agentwatch.everywhere import Everywhere
-
-            finds.append(Everywhere(everywhere))
-        elif len(workspaces) == 1:
-            finds.append(_worktrees(workspaces[0]))
-        names = names_of(workspaces)
-        places = [*(Place(one, names[one]) for one in workspaces), *fleet.find().places]
-        find = partial(_all_of, finds) if finds else None
-        broker = Path(f"/nats:{addresses[0].server}")
-        workspace = places[0].workspace if places else broker
-        return Monitors(places, settings, open_one, find=find, noun="host", workspace=workspace, end=fleet.close)
+    finds: list[Callable[[], Places]] = [fleet.find] if fleet is not None and fleet.is_growing else []
     if everywhere is not None:
-        # All stores are looked through.
-        from agentwatch.everywhere import PAUSE_SECONDS, Everywhere
+        finds.append(Everywhere(everywhere))
+    elif len(workspaces) == 1:
+        finds.append(partial(find_worktrees, Worktrees(workspaces[0])))
+    more: dict[str, Any] = {"find": partial(_find_all, finds) if finds else None}
+    places = [Place(one, names[one]) for one in workspaces]
+    if fleet is not None:
+        places += fleet.find().places
+        more |= {"noun": "host", "end": fleet.close, "workspace": Path(f"/nats:{addresses[0].server}")}
+    elif everywhere is not None:
+        more["workspace"] = user_home()
+    elif len(workspaces) == 1:
+        places, more["noun"] = [Place(workspaces[0])], "worktree"
+    if places:
+        more["workspace"] = places[0].workspace
+    return Workspaces(places, settings, open_one, **more)
 
-        find = Everywhere(everywhere)
-        return Monitors([], settings, open_one, find=find, pause=PAUSE_SECONDS, workspace=user_home())
-    if len(workspaces) == 1:
-        find = _worktrees(workspaces[0])
-        return Monitors([Place(workspaces[0])], settings, open_one, find=find, noun="worktree")
-    return Monitors([Place(one, name) for one, name in names_of(workspaces).items()], settings, open_one)
 
-
-def _all_of(finds: Sequence[Callable[[], Places]]) -> Places:
+def _find_all(finds: Sequence[Callable[[], Places]]) -> Places:
     found = [find() for find in finds]
-    return Places(
-        [place for one in found for place in one.places], [words for one in found for words in one.complaints]
-    )
+    places = [place for one in found for place in one.places]
+    # Where there are several, nobody tells of all that happens.
+    return Places(places, [text for one in found for text in one.complaints], found[0].heard if len(found) == 1 else ())
 
 
-def _worktrees(workspace: Path) -> Callable[[], Places]:
-    """Finds the other worktrees of its repository, as they are then."""
-    worktrees = Worktrees(str(workspace))
-
-    def find() -> Places:
-        try:
-            others = [Path(one) for one in worktrees()]
-        except NoRepositoryError as error:
-            return Places((), [f"Other worktrees of this repository are not shown: {error}"])
-        names = names_of([workspace, *others])
-        places = [Place(one, names[one], comes=True, waits=True) for one in others]
-        return Places(places, heard=[Path(one) for one in worktrees.heard])
-
-    return find
-
-
-def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | None = None) -> Places:
-    """The other worktrees of its repository that have a row on a screen: in each, something is not past. Blocks."""
-    found = _worktrees(workspace)()
-    shown = []
-    for place in found.places:
-        own, desk = selection and selection.anew(), known_desk(place.workspace)
-        tree = scanned(place.workspace, settings, own, desk=desk, inspects=False, dates=True).tree
-        if any(map(has_row, tree.tasks.values())):
-            shown.append(place)
-    return found._replace(places=shown)
+# One look, for commands
 
 
 def scanned(
@@ -230,77 +215,45 @@ def scanned(
     nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
     unless it says `dates`.
     """
-    state, one_look = state_directory(workspace), None
+    state, parsed = state_directory(workspace), None
     has_acknowledgements = any(is_there(state / name) for name in (history.NAME, history.OLD_NAME))
     if inspects:
-        # The models of the contracts take a while to load.
-        from agentwatch.evidence.one_look import OneLook
+        from agentwatch.evidence.claims import ParsedClaims
 
-        one_look = OneLook()
+        parsed = ParsedClaims()
     monitor = Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, selection, sessions, dates=inspects or dates, one_look=one_look),
+        source_of(workspace, settings, selection, sessions, dates=inspects or dates, parsed=parsed),
         time.time,
         inspects=inspects,
-        one_look=one_look,
-        # A database takes a while to load.
+        parsed=parsed,
         remembers=is_there(state / history.NAME),
         open_desk=None if desk is None else lambda: desk,
-        open_shelf=(lambda: shelf_of(workspace, settings)) if has_acknowledgements else None,
+        open_shelf=partial(shelf_of, workspace, settings) if has_acknowledgements else None,
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
-        since=selection.since if selection else None,
+        since=_since(selection),
     )
     monitor.scan()
     return monitor
 
 
-def find_task(workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False) -> FoundTask:
-    """A task of a workspace as it is now; with `inspects`, its claims are checked, and those of no other."""
-    # When its handoff was given tells which claims are true.
-    monitor = load(workspace, settings, inspects=False, dates=inspects)
-    if inspects:
-        check_claims(monitor, [task_id])
-    return FoundTask(monitor.tree.tasks.get(task_id), monitor.problems)
+def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | None = None) -> Places:
+    """The other worktrees of its repository that have a row on a screen: in each, something is not past. Blocks."""
+    found = find_worktrees(Worktrees(workspace))
+
+    def is_shown(place: Place) -> bool:
+        own, desk = selection and selection.anew(), known_desk(place.workspace)
+        tree = scanned(place.workspace, settings, own, desk=desk, inspects=False, dates=True).tree
+        return any(map(has_row, tree.tasks.values()))
+
+    return found._replace(places=list(filter(is_shown, found.places)))
 
 
-def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
-    """Check what some tasks claim, of a monitor that has looked and inspects nothing. Blocks."""
-    # A hook checks nothing.
-    from agentwatch.evidence.inspector import Inspector
-
-    inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
-    checks = inspector.check(inspector.news_of(tree, task_ids))
-    tree.take_all([one.observed(0, tree.now) for one in checks])
-    tree.settle()
-
-
-def _first_watched(workspace: Path) -> float:
-    """When the workspace was first watched; where it never was, this look is the first. Epoch seconds."""
-    now, noted = time.time(), first_watched(state_directory(workspace))
-    return now if noted is None else min(noted, now)
-
-
-def _history_before(workspace: Path, settings: Settings, first: float) -> float:
-    """What was silent since then is past: since long before the first watch, or since before the worktree was made."""
-    return max(first - settings.history_after, made_at(str(workspace)) or float("-inf"))
-
-
-class Load(Protocol):
-    """Loads a workspace, with its history. Blocks, and writes nothing."""
-
-    def __call__(
-        self,
-        workspace: Path,
-        settings: Settings,
-        *,
-        desk: Desk | None = None,
-        inspects: bool = True,
-        dates: bool = False,
-    ) -> Monitor:
-        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false. `dates` as
-        `scanned` has it."""
+Load = Callable[..., Monitor]
+"""Loads a workspace by its path and the settings, with its history; takes `desk`, `inspects` and `dates` as `scanned`.
+Blocks, and writes nothing."""
 
 
 class Repeated:
@@ -312,37 +265,74 @@ class Repeated:
     def __init__(self) -> None:
         self._sessions: dict[Path, KeptSessions] = {}
 
-    def __call__(
-        self,
-        workspace: Path,
-        settings: Settings,
-        *,
-        desk: Desk | None = None,
-        inspects: bool = True,
-        dates: bool = False,
-    ) -> Monitor:
+    def __call__(self, workspace: Path, settings: Settings, **more: Any) -> Monitor:
         sessions = self._sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
-        return scanned(workspace, settings, sessions=sessions, desk=desk, inspects=inspects, dates=dates)
+        return scanned(workspace, settings, sessions=sessions, **more)
+
+
+def find_task(
+    workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
+) -> tuple[Task | None, Sequence[Problem]]:
+    """A task of a workspace as it is now, None where there is none, and what could not be read; with `inspects`, its
+    claims are checked, and those of no other."""
+    # When its handoff was given tells which claims are true.
+    monitor = load(workspace, settings, inspects=False, dates=inspects)
+    if inspects:
+        check_claims(monitor, [task_id])
+    return monitor.tree.tasks.get(task_id), monitor.problems
+
+
+def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
+    """Check what some tasks claim, of a monitor that has looked and inspects nothing. Blocks."""
+    from agentwatch.evidence.inspector import Inspector
+
+    inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
+    tree.apply(*(one.observed(0, tree.now) for one in inspector.check(inspector.news_of(tree, task_ids))))
+
+
+def _since(selection: Selection | None) -> float | None:
+    return None if selection is None else selection.since
+
+
+def _first_watched(workspace: Path) -> float:
+    """When the workspace was first watched; where it never was, this look is the first. Epoch seconds."""
+    now, recorded = time.time(), first_watched(state_directory(workspace))
+    return now if recorded is None else min(recorded, now)
+
+
+def _history_before(workspace: Path, settings: Settings, first: float) -> float:
+    """What was silent since then is past: since long before the first watch, or since before the worktree was made."""
+    return max(first - settings.history_after, made_at(str(workspace)) or -math.inf)
+
+
+# What a monitor knows besides
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:
     """The operator's desk, as the settings have it. `passphrase` is asked where the key is encrypted."""
     from datetime import timedelta
 
-    # Signatures take a while to load.
     from agentwatch.decisions.desk import Desk
-    from agentwatch.old_cache import remove_old_cache
+    from agentwatch.state import remove_old_cache
 
     if not settings.read_only:
         remove_old_cache()
-    lifetime = timedelta(seconds=settings.expires_after)
+    lifetime = timedelta(seconds=settings.retry_expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
+
+
+def known_desk(workspace: Path) -> Desk | None:
+    """The decisions of a workspace where there are any, or what looks like some, for reading."""
+    if not (is_there(state_directory(workspace) / "decisions") or is_there(workspace / DOT / "decisions")):
+        return None
+    from agentwatch.decisions.desk import Desk
+
+    return Desk(workspace, read_only=True)
 
 
 def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
     """What the operator has put aside in a workspace; without one, only what is put aside from now on, and kept by
     nobody."""
-    # A database takes a while to load.
     from agentwatch.history.acknowledgements import Acknowledgements
 
     return Acknowledgements(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
@@ -350,27 +340,119 @@ def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
 
 def inbox_of(workspace: Path) -> Inbox:
     """What programs ask in a workspace."""
-    # It needs the library of JSON.
     from agentwatch.requests.box import Box
     from agentwatch.requests.source import Inbox
 
     return Inbox(Box(workspace))
 
 
-def codex_of(workspace: Path) -> CodexClient:
-    """What Codex asks in a workspace, held as long as it runs."""
-    # Signatures take a while to load.
-    from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.holding import Holder
-
-    return CodexClient(workspace, home_of("codex"), Holder(workspace, name="codex"))
+# Workspaces on other machines
 
 
-def known_desk(workspace: Path) -> Desk | None:
-    """The decisions of a workspace where there are any, or what looks like some, for reading."""
-    if not (is_there(state_directory(workspace) / "decisions") or is_there(workspace / DOT / "decisions")):
-        return None
-    # Signatures take a while to load.
-    from agentwatch.decisions.desk import Desk
+class RemoteWorkspaces(NamedTuple):
+    """Workspaces on other machines, for a command that looks once; `places` by the paths that name them here."""
 
-    return Desk(workspace, read_only=True)
+    places: Mapping[Path, Place] = MappingProxyType({})
+    fleet: Fleet = None  # type: ignore[assignment]
+    """There is one where there are places."""
+
+    def only(self, address: Address) -> Path:
+        """The one workspace behind an address. Raises UsageError where there are others, or none."""
+        if len(self.places) != 1:
+            known = ", ".join(f"{address.written}/{name.rpartition(': ')[2]}" for name in self.names.values())
+            raise UsageError(
+                f"{address.written} names {'several workspaces: give one of ' + known if known else 'none'}"
+            )
+        return next(iter(self.places))
+
+    @property
+    def names(self) -> Mapping[Path, str]:
+        """What each is called."""
+        return {workspace: place.name or "" for workspace, place in self.places.items()}
+
+    def source(self, workspace: Path) -> RemoteSource:
+        """What one of them tells, which it must be."""
+        return self.fleet.source(workspace)
+
+    def desk(self, workspace: Path, settings: Settings) -> RemoteDesk:
+        """What was decided here about one of them, which it must be; nothing is looked at there."""
+        return _desk_of_host(self.fleet.source(workspace), workspace, settings)
+
+    def scanned(
+        self,
+        workspace: Path,
+        settings: Settings,
+        selection: Selection | None = None,
+        passphrase: Callable[[], str] | None = None,
+    ) -> Monitor:
+        """A monitor that has looked at one of them, which it must be. Blocks, and writes nothing."""
+        monitor = _monitor_of_host(self.fleet, self.places[workspace], settings, selection, passphrase)
+        monitor.scan()
+        monitor.written = self.fleet.address(workspace)
+        monitor.directory = self.fleet.directory(workspace) or monitor.written
+        return monitor
+
+
+@contextmanager
+def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces]:
+    """The workspaces behind some addresses, connected meanwhile. Raises UsageError and DecisionError."""
+    if not addresses:
+        yield RemoteWorkspaces()
+        return
+    fleet = _fleet_of(addresses)
+
+    def complain_of_silence() -> None:
+        if awaited := fleet.awaited():
+            complain(f"agentwatch: waiting for {clean(', '.join(awaited), 300)}")
+
+    timer = threading.Timer(_SILENT_SECONDS, complain_of_silence)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield RemoteWorkspaces({place.workspace: place for place in fleet.found().places}, fleet)
+    finally:
+        timer.cancel()
+        fleet.close()
+
+
+def _fleet_of(addresses: Sequence[Address]) -> Fleet:
+    """The hosts behind some addresses. Raises UsageError and DecisionError."""
+    from agentwatch.remote.fleet import Fleet
+
+    return Fleet(addresses)
+
+
+def _monitor_of_host(
+    fleet: Fleet,
+    place: Place,
+    settings: Settings,
+    selection: Selection | None = None,
+    passphrase: Callable[[], str] | None = None,
+) -> Monitor:
+    """A monitor of a workspace on another machine; it has not looked yet. What is put aside is kept on this one."""
+    source = fleet.source(place.workspace)
+    return Monitor(
+        place.workspace,
+        settings,
+        source,
+        time.time,
+        keeps_deleted=True,
+        open_desk=partial(_desk_of_host, source, place.workspace, settings, passphrase),
+        open_shelf=partial(shelf_of, place.workspace, settings),
+        since=_since(selection),
+        host=place.host,
+    )
+
+
+def _desk_of_host(
+    source: RemoteSource, place: Path, settings: Settings, passphrase: Callable[[], str] | None = None
+) -> RemoteDesk:
+    """The operator's desk for a workspace of a host, as the settings have it."""
+    from datetime import timedelta
+
+    from agentwatch.remote.desk import RemoteDesk
+
+    queue = timedelta(seconds=settings.remote_queue) if settings.remote_queue else None
+    lifetime = timedelta(seconds=settings.retry_expires_after)
+    known = lambda: source.workspace_id  # noqa: E731
+    return RemoteDesk(source.host, known, place, queue=queue, lifetime=lifetime, passphrase=passphrase)

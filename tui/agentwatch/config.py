@@ -2,71 +2,268 @@
 
 The workspace has no say in them: agents write there, and one that could switch off the checks would.
 """
+# Annotations stand here as values: from them come the manual, the JSON schema, and what a file may say.
 
-from __future__ import annotations
-
-import os
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from agentwatch.errors import ConfigError
-from agentwatch.place import user_home
+from agentwatch.state import xdg_directory
+
+_PORT: Final = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+_DAY: Final = 86_400
+_TABLES: Final = ("remote", "retry", "mcp", "hook", "opencode", "alarms", "notify")
+"""The tables of the file that hold settings; a table of another name is itself the value of one."""
+
+
+Fields = Mapping[str, Any]
+Pairs = tuple[tuple[str, str], ...]
+Lists = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class Kind(NamedTuple):
+    """What a value may be, in words and as a JSON schema, and how the value of the file is converted."""
+
+    words: str
+    schema: Fields
+    convert: Callable[[Any], object] = lambda value: value
+
+
+def _one_of(*words: str) -> Kind:
+    return Kind(f"one of {', '.join(words)}", {"enum": words})
+
+
+def _number(least: float, most: float = math.inf) -> Kind:
+    limits = {"minimum": least} | ({} if math.isinf(most) else {"maximum": most})
+    bounds = f", at least {least:g}" if math.isinf(most) else f" from {least:g} to {most:.0f}"
+    return Kind(f"a number{bounds}", {"type": "number", **limits})
+
+
+def _whole(least: int) -> Kind:
+    return Kind(f"a whole number, at least {least}", {"type": "integer", "minimum": least})
+
+
+def _list(items: Fields, least: int = 0) -> Fields:
+    return {"type": "array", "items": items} | ({"minItems": least} if least else {})
+
+
+def _table(values: Fields) -> Fields:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _one_or_more(value: Fields, *others: Fields) -> Fields:
+    return {"anyOf": [value, _list(value, 1), *others]}
+
+
+def _flatten(table: Fields, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a table and of the tables in it, by their names with dots between."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _pairs(table: Fields) -> tuple[tuple[str, Any], ...]:
+    return tuple(table.items())
+
+
+def _lists(table: Mapping[str, str | list[str]]) -> Lists:
+    return tuple((name, (one,) if isinstance(one, str) else tuple(one)) for name, one in table.items())
+
+
+_STRING: Final = {"type": "string"}
+_WORD: Final = {"type": "string", "minLength": 1}
+_ADDRESS: Final = {"type": "string", "pattern": "^(ssh|nats)://.+"}
+_SERVER: Final = {"type": "string", "pattern": rf"^http://(?:127\.0\.0\.1|localhost|\[::1\]):(?:{_PORT})/?$"}
+_PRICE: Final = {"type": "number", "minimum": 0, "maximum": 1_000_000}
+
+_FLAG: Final = Kind("true or false", {"type": "boolean"})
+_TEXT: Final = Kind("a text", _WORD)
+
+_TYPES: Final[Fields] = {
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "string": str,
+    "array": list,
+    "object": dict,
+}
+
+
+def _fits(value: Any, schema: Fields) -> bool:
+    """Whether a value fits a JSON schema of the few words that are used here."""
+    if "anyOf" in schema:
+        return any(_fits(value, one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return value in schema["enum"]
+    kind = schema["type"]
+    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
+        return False
+    if kind in ("integer", "number"):
+        return bool(schema["minimum"] <= value <= schema.get("maximum", math.inf))
+    if kind == "string":
+        fits = re.fullmatch(schema.get("pattern", "(?s).*"), value) is not None
+        return fits and len(value) >= schema.get("minLength", 0)
+    if kind == "array":
+        return len(value) >= schema.get("minItems", 0) and all(_fits(one, schema["items"]) for one in value)
+    return kind == "boolean" or all(name and _fits(one, schema["additionalProperties"]) for name, one in value.items())
 
 
 class Settings(NamedTuple):
-    """What an operator can set, with the defaults. `config_rows.ROWS` says what each means."""
+    """Everything that an operator can set. Behind the kind of what has no default stands an example, as in the file."""
 
-    enforcement: str = "strict"
-    stale_after: float = 600.0
-    history_after: float = 259_200.0
-    max_retries: int = 1
-    expires_after: float = 604_800.0
-    low_confidence: float = 0.5
-    pruned: frozenset[str] | None = None
-    max_bytes: int = 1_048_576
-    poll: bool = False
-    sessions: bool = True
-    require_contract: bool = False
+    enforcement: Annotated[str, _one_of("strict", "lenient")] = "strict"
+    """`lenient`: a return that breaks its contract keeps the state that it reports."""
+    stale_after: Annotated[float, _number(1)] = 600.0
+    """Seconds without a sign of life after which a working task is marked silent."""
+    history_after: Annotated[float, _number(0)] = 259_200.0
+    """What had shown no sign of life for so many seconds when agentwatch first watched a workspace is history: it asks
+    nothing."""
+    low_confidence: Annotated[float, _number(0)] = 0.5
+    """A finished report asks you for a review if its author is less sure than this."""
+    pruned: Annotated[
+        frozenset[str] | None, Kind("a list of directory names", _list(_STRING), frozenset), '["node_modules"]'
+    ] = None
+    """Directories that are not read. Your list replaces the built-in one."""
+    max_bytes: Annotated[int, _whole(1024)] = 1_048_576
+    """Larger files are not read."""
     read_only: bool = False
-    modes: tuple[tuple[str, str], ...] = ()
-    views: tuple[tuple[str, str], ...] = ()
-    prices: tuple[tuple[str, float], ...] = ()
-    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    hosts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Write nothing into the workspace: no `errors.json` and no copies of your decisions."""
+    sessions: bool = True
+    """`false`: read only files, and no sessions of agent programs."""
+    require_contract: bool = False
+    """`true`: a child in a session fails unless its answer follows one of the contracts."""
+    poll: bool = False
+    """Look again every few seconds instead of asking the system for events."""
+    theme: Annotated[str | None, _TEXT, '"agentwatch-dark"'] = None
+    """The colours. The palette (`ctrl+p`) lists them; your own go to `themes/*.toml` beside this file. Without a theme,
+    a terminal with 16 colours gets `agentwatch-ansi`, and so does `NO_COLOR`."""
+    modes: Annotated[
+        Pairs,
+        Kind(
+            "a list of names of modes, or a table that says what each is for",
+            {"anyOf": [_list(_WORD), _table(_STRING)]},
+            lambda value: _pairs(value if isinstance(value, dict) else dict.fromkeys(value, "")),
+        ),
+        '["debug"]',
+    ] = ()
+    """Modes that you can escalate to, besides those that agentwatch has seen. A table `[modes]` also says what each is
+    for: `debug = "finds the cause of a failure"`."""
+    views: Annotated[
+        Pairs,
+        Kind("a table that says what each view looks for", _table(_STRING), _pairs),
+        '{ mine = "is:needs-you agent:review" }',
+    ] = ()
+    """Saved views: what each looks for, as you would write it behind `/`. The keys `1` to `9` in the tree show them in
+    this order. A table `[views]` is easier to read: `failed = "state:failed since:1d"`."""
+    prices: Annotated[
+        tuple[tuple[str, float], ...],
+        Kind("a table of models, each with a number up to 1000000", _table(_PRICE), _pairs),
+        '{ "claude-opus-4.1" = 15, "gpt-5" = 5 }',
+    ] = ()
+    """What a million tokens of each model cost, in your currency: one price for all of them, read or written. The
+    `cost` in `tree --json` is made of these alone. A name with a dot in it needs quotes."""
+    keys: Annotated[
+        Lists,
+        Kind(
+            "a table of commands, each with a key or a list of keys",
+            # Behind a dot, a name is a table to TOML: `filter.state.back` is one in one in one.
+            _table(_one_or_more(_WORD, _table(_one_or_more(_WORD, _table(_one_or_more(_WORD)))))),
+            lambda value: _lists(dict(_flatten(value))),
+        ),
+        '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
+    ] = ()
+    """Other keys for the commands of the screen: each command's name, which the manual's topic `keys` tells, with a key
+    or a list of keys. Beside `fold`, a longer name such as `fold.all` needs quotes around all of it."""
+    hosts: Annotated[
+        Lists,
+        Kind(
+            "a table of names, each with an address that begins with ssh:// or nats://, or a list of them",
+            _table(_one_or_more(_ADDRESS)),
+            _lists,
+        ),
+        '{ build1 = "ssh://kim@build1/srv/shop", sandboxes = "nats://broker" }',
+    ] = ()
+    """Names of your own for workspaces on other machines, each with its address, or a list of them. Then `agentwatch
+    build1` shows them, and `agentwatch --hosts` those of all."""
+    editor: Annotated[str | None, _TEXT, '"nano"'] = None
+    """The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `core.editor` of your own
+    or the machine's git configuration, never of a repository's; then `vi`. A name is looked up in PATH, but not in
+    workspaces and git work trees."""
     remote_always: bool = False
-    remote_queue: float = 0.0
-    theme: str | None = None
-    editor: str | None = None
-    mcp_wait: float = 45.0
-    hook_wait: float = 30.0
-    hook_when: str = "watched"
-    hook_undecided: str = "hold"
+    """`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."""
+    remote_queue: Annotated[float, _number(0, 7 * _DAY)] = 0.0
+    """Seconds that a decision waits for a host that cannot be reached. With `0` it is refused instead."""
+    retry_max_retries: Annotated[int, _whole(0)] = 1
+    """How often a failed child may be retried. A material mitigation earns one more retry."""
+    retry_expires_after: Annotated[float, _number(60, 10 * 365 * _DAY)] = 604_800.0
+    """Seconds until a retry, an escalation or an answer expires; then you can decide again."""
+    mcp_wait: Annotated[float, _number(0, _DAY)] = 45.0
+    """Seconds until `wait_for_decision` answers "pending, call again"."""
+    hook_wait: Annotated[float, _number(0, _DAY)] = 30.0
+    """Seconds that a hook waits for your decision. Run `agentwatch init --write` again after you change this."""
+    hook_when: Annotated[str, _one_of("watched", "always", "never")] = "watched"
+    """When a hook waits: while agentwatch shows the workspace, always, or never."""
+    hook_undecided: Annotated[str, _one_of("hold", "let-go")] = "hold"
+    """What happens to a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row."""
+    hook_prompt: Annotated[float, _number(0, 600)] = 20.0
+    """Seconds for which a child's permission prompt stays hidden while you can answer it in agentwatch; then it appears
+    in its terminal. 0: at once."""
     hook_corrects: bool = True
-    hook_prompt: float = 20.0
-    opencode_url: str = ""
-    alarms_minutes: float = 0.0
-    alarms_tokens: int = 0
-    alarms_subtree_tokens: int = 0
-    alarms_repeats: int = 10
+    """Send a child back once when its return breaks its contract."""
+    opencode_url: Annotated[
+        str, Kind("like http://127.0.0.1:4096, a server on this computer", _SERVER), '"http://127.0.0.1:4096"'
+    ] = ""
+    """The server in which your sessions run (`opencode serve`, `opencode --port`). agentwatch tells it that you have
+    decided. It must be on this computer."""
+    alarms_minutes: Annotated[float, _number(0)] = 0.0
+    """A task asks you once it has been at work for so many minutes. 0: never."""
+    alarms_tokens: Annotated[int, _whole(0)] = 0
+    """A task asks you once it has used so many tokens. 0: never."""
+    alarms_subtree_tokens: Annotated[int, _whole(0)] = 0
+    """A task asks you once it has used so many tokens together with all tasks below it. 0: never."""
+    alarms_repeats: Annotated[int, _whole(0)] = 10
+    """A task asks you once it has made the same call so often in a row. Calls that only wait do not count. 0: never."""
     notify_bell: bool = True
+    """Ring the bell when a task begins to need you while you look elsewhere."""
     notify_title: bool = True
+    """Say in the window's title how many tasks need you."""
     notify_terminal: bool | None = None
+    """Whether the terminal shows notifications. Without it: only where nothing else does."""
     notify_desktop: bool | None = None
-    notify_command: tuple[str, ...] = ()
+    """Whether `notify-send` shows notifications. Without it: where there is a desktop."""
+    notify_command: Annotated[
+        tuple[str, ...],
+        Kind("a list of words, the command and its arguments", _list(_WORD, 1), tuple),
+        '["ntfy", "publish", "my-topic"]',
+    ] = ()
+    """A command in place of `notify-send`. The text becomes its last argument."""
 
     @property
     def strict(self) -> bool:
         return self.enforcement != "lenient"
 
 
+def _key(field: str) -> str:
+    """How the file names a field of Settings."""
+    table, _, name = field.partition("_")
+    return f"{table}.{name}" if table in _TABLES else field
+
+
+SETTINGS: Final[Mapping[str, Kind]] = {
+    _key(field): getattr(annotation, "__metadata__", (_FLAG,))[0]
+    for field, annotation in Settings.__annotations__.items()
+}
+"""The kind of each setting by its key in the file."""
+
+
 def config_directory(environment: Mapping[str, str] | None = None) -> Path:
     """`$XDG_CONFIG_HOME/agentwatch`, else `~/.config/agentwatch`. It need not exist."""
-    environment = os.environ if environment is None else environment
-    base = environment.get("XDG_CONFIG_HOME") or ""
-    # The specification says that a relative path in it is to be ignored.
-    return (Path(base) if Path(base).is_absolute() else user_home() / ".config") / "agentwatch"
+    return xdg_directory("XDG_CONFIG_HOME", ".config", environment)
 
 
 def load(path: Path | None = None) -> Settings:
@@ -87,21 +284,18 @@ def load(path: Path | None = None) -> Settings:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
-    return _settings(path, table)
-
-
-def _settings(path: Path, table: Mapping[str, object]) -> Settings:
-    # Most have no such file.
-    from agentwatch.config_rows import ROWS, fits
-
     values: dict[str, Any] = {}
-    for key, value in _flat(table):
-        row = ROWS.get(key)
-        if row is None:
-            raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(ROWS))}")
-        if not fits(value, row.kind.schema):
-            raise ConfigError(f"{path}: {key}: must be {row.kind.words}, not {value!r}")
-        values[field_of(key)] = row.kind.made(value)
+    for name, value in table.items():
+        is_table = isinstance(value, dict) and name not in SETTINGS
+        for key, one in (
+            {f"{name}.{inner}": one for inner, one in value.items()}.items() if is_table else [(name, value)]
+        ):
+            if key not in SETTINGS:
+                raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(SETTINGS))}")
+            kind = SETTINGS[key]
+            if not _fits(one, kind.schema):
+                raise ConfigError(f"{path}: {key}: must be {kind.words}, not {one!r}")
+            values[key.replace(".", "_")] = kind.convert(one)
     return Settings(**values)
 
 
@@ -130,17 +324,3 @@ def where(key: str) -> str:
 def _plain(name: str) -> str:
     """A name of the file without quotes, and without blanks around its dots."""
     return re.sub(r"\s*\.\s*", ".", name.replace('"', "").replace("'", "")).strip()
-
-
-def field_of(key: str) -> str:
-    """The field of Settings that a key of the file sets."""
-    return key.removeprefix("retry.").replace(".", "_")
-
-
-def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """The keys of the file, those of its tables as `table.key`."""
-    for key, value in table.items():
-        if isinstance(value, dict) and key not in ("modes", "views", "keys", "prices", "hosts"):
-            yield from ((f"{key}.{inner}", one) for inner, one in value.items())
-        else:
-            yield key, value

@@ -8,35 +8,35 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-OPEN_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 OPEN_HELD: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 """For a lock: some file systems lock only what may be written."""
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPEN_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+DOT: Final = ".agentwatch"
+"""Our directory in a workspace."""
 
 TEMPORARY: Final = ".writing-"
 _TICK_NANOSECONDS: Final = 2_000_000_000
 """The coarsest clock of a file system: two changes within one tick of it look like one."""
 
-LOCK: Final = ".lock"
 LOCK_SECONDS: Final = 10.0
 """A lock is held for milliseconds; only a stopped process can hold it for longer."""
 
 _ABANDONED: Final = 3_600.0
 """Seconds after which a temporary file belongs to nobody: its writer needed milliseconds."""
 
-_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 """What file systems without hard links answer (FAT, exFAT, some of FUSE)."""
 
 
@@ -62,15 +62,13 @@ class Disk:
         return os.listdir(descriptor)
 
 
-DISK: Final = Disk()
-
-
 class _Unsynced(Disk):
     @staticmethod
     def fsync(fd: object) -> None:
         """Say that it is done."""
 
 
+DISK: Final = Disk()
 UNSYNCED: Final = _Unsynced()
 """For what says nothing any more after a power failure: nobody waits for the disk then."""
 
@@ -81,6 +79,10 @@ class LockedError(OSError):
 
 class NotRegularError(OSError):
     """The name belongs to a link, a pipe, a directory or something else that is no file, or to a file too large."""
+
+
+class NotADirectoryOfOursError(OSError):
+    """A link or a file stands where a directory of ours belongs; the message says what to do."""
 
 
 class Directory:
@@ -106,9 +108,13 @@ class Directory:
         Syncs all that may be new: a `PrivateDirectory` does so once.
         """
         made, nearest = [], path
-        while not _is_there(nearest, disk):
-            made.append(nearest)
-            nearest = nearest.parent
+        while True:
+            try:
+                disk.stat(nearest)
+                break
+            except FileNotFoundError:
+                made.append(nearest)
+                nearest = nearest.parent
         for directory in reversed(made):
             with suppress(FileExistsError):
                 disk.mkdir(directory, 0o700)
@@ -121,58 +127,51 @@ class Directory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Give the descriptor back. Nothing was written through it, so an error says nothing."""
-        with suppress(OSError):
-            self._disk.close(self.descriptor)
+        self._close(self.descriptor)
 
     def child(self, name: str, *, make: int | None = None) -> Directory:
         """Open a directory inside of this one, never through a link. `make`: its mode where it is missing."""
         if make is not None:
             with suppress(FileExistsError):
                 self._disk.mkdir(name, make, dir_fd=self.descriptor)
-        descriptor = self._disk.open(name, OPEN_DIRECTORY | os.O_NOFOLLOW, dir_fd=self.descriptor)
-        return Directory(descriptor, self._disk)
+        return Directory(self._open(name, OPEN_DIRECTORY | os.O_NOFOLLOW), self._disk)
 
     def names(self) -> list[str]:
         return self._disk.listdir(self.descriptor)
 
-    def look(self, name: str) -> os.stat_result:
+    def status(self, name: str) -> os.stat_result:
         """The attributes of what has a name, of a link itself."""
         return self._disk.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def identity(self, name: str) -> tuple[int, ...]:
-        """What is another one once a file was replaced, written or touched."""
-        status = self.look(name)
+        """Differs from an earlier one once a file was replaced, written or touched."""
+        status = self.status(name)
         return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
     def read(self, name: str, limit: int) -> bytes:
         """The bytes of a regular file. Raises NotRegularError for anything else and for more than `limit` bytes."""
         # Before it is opened: opening a device may already do something.
-        if not stat.S_ISREG(self.look(name).st_mode):
-            raise NotRegularError(errno.EINVAL, "not a regular file")
+        _require_regular(self.status(name))
         try:
-            descriptor = self._disk.open(name, OPEN_FILE, dir_fd=self.descriptor)
+            descriptor = self._open(name, _READ)
         except OSError as error:
-            # Swapped for a link or a socket since the look above.
+            # Swapped for a link or a socket since its status was read.
             if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
                 raise NotRegularError(errno.EINVAL, "not a regular file") from None
             raise
         try:
-            if not stat.S_ISREG(self._disk.fstat(descriptor).st_mode):
-                raise NotRegularError(errno.EINVAL, "not a regular file")
+            _require_regular(self._disk.fstat(descriptor))
             chunks, missing = [], limit + 1
             while missing > 0 and (chunk := self._disk.read(descriptor, missing)):
                 chunks.append(chunk)
                 missing -= len(chunk)
         finally:
-            with suppress(OSError):
-                self._disk.close(descriptor)
+            self._close(descriptor)
         if missing <= 0:
             raise NotRegularError(errno.EFBIG, f"larger than {limit} bytes")
         return b"".join(chunks)
@@ -182,47 +181,40 @@ class Directory:
 
         After any other error the file may be there all the same, whole: look again before saying that it is not.
         """
-        with self._written(data, mode) as temporary:
+        here = self.descriptor
+        with self._written(data, mode) as (temporary, _):
             try:
-                self._disk.link(
-                    temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor, follow_symlinks=False
-                )
+                self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
                 # Creating the name and writing into it could leave half a file there; a rename cannot. That it
                 # replaces nothing is up to the lock then.
                 with self.locked():
-                    self._refuse_taken(name)
-                    self._rename(temporary, name)
+                    with suppress(FileNotFoundError):
+                        self.status(name)
+                        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
+                    self._disk.rename(temporary, name, src_dir_fd=here, dst_dir_fd=here)
             self.sync()
 
     def replace(self, name: str, data: bytes, mode: int = 0o600) -> None:
         """Give a file its name, whole and on disk, in the place of whatever file or link has it."""
-        with self._written(data, mode) as temporary:
-            self._rename(temporary, name)
-            self.sync()
+        with self._written(data, mode) as (temporary, _):
+            self.move(temporary, self, name)
 
     def replace_held(self, name: str, data: bytes) -> int:
         """As `replace`. Returns a descriptor of the file, on which it was locked, shared, before it had its name."""
-        with self._written(data, 0o600) as temporary:
-            descriptor = self._disk.open(temporary, OPEN_HELD, dir_fd=self.descriptor)
-            try:
-                self._disk.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                self._rename(temporary, name)
-                self.sync()
-            except OSError:
-                self._disk.close(descriptor)
-                raise
-        return descriptor
+        with self._written(data, 0o600) as (temporary, descriptor):
+            self._disk.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            self.move(temporary, self, name)
+            return os.dup(descriptor)
 
     def append(self, name: str, data: bytes, size: int, mode: int = 0o600) -> None:
         """Write behind the first `size` bytes of a file, which is made where it is missing; whatever was behind them
         goes. All of it is there then, and on disk, or nothing is. Only under the lock."""
-        descriptor = self._disk.open(name, _APPEND, mode, dir_fd=self.descriptor)
+        descriptor = self._open(name, _APPEND, mode)
         try:
-            if not stat.S_ISREG(self._disk.fstat(descriptor).st_mode):
-                raise NotRegularError(errno.EINVAL, "not a regular file")
+            _require_regular(self._disk.fstat(descriptor))
             self._disk.ftruncate(descriptor, size)
             try:
                 self._write(descriptor, data)
@@ -231,14 +223,13 @@ class Directory:
                     self._disk.ftruncate(descriptor, size)
                 raise
         finally:
-            with suppress(OSError):
-                self._disk.close(descriptor)
+            self._close(descriptor)
 
     def move(self, name: str, directory: Directory, new: str) -> None:
-        """Rename into another directory, and sync both."""
+        """Rename into a directory, and sync both."""
         self._disk.rename(name, new, src_dir_fd=self.descriptor, dst_dir_fd=directory.descriptor)
-        directory.sync()
-        self.sync()
+        for one in dict.fromkeys((directory, self)):
+            one.sync()
 
     def remove(self, name: str) -> None:
         self._disk.unlink(name, dir_fd=self.descriptor)
@@ -261,15 +252,14 @@ class Directory:
         if self._holds_lock:
             yield
             return
-        descriptor = self._disk.open(LOCK, _OPEN_LOCK, 0o600, dir_fd=self.descriptor)
+        descriptor = self._open(".lock", _LOCK, 0o600)
         try:
             take_lock(descriptor, LOCK_SECONDS, self._disk)
             self._holds_lock = True
             yield
         finally:
             self._holds_lock = False
-            with suppress(OSError):
-                self._disk.close(descriptor)
+            self._close(descriptor)
 
     def sweep(self, older_than: float = _ABANDONED) -> None:
         """Remove what killed writers left, as far as that can be done. Under the lock nothing has to be old."""
@@ -277,23 +267,28 @@ class Directory:
         for name in self.names():
             if name.startswith(TEMPORARY):
                 with suppress(OSError):
-                    if now - self.look(name).st_mtime >= older_than:
+                    if now - self.status(name).st_mtime >= older_than:
                         self.remove(name)
 
     @contextmanager
-    def _written(self, data: bytes, mode: int) -> Iterator[str]:
-        """A temporary file with the data on disk; its name is gone at the end."""
-        temporary = f"{TEMPORARY}{secrets.token_hex(8)}"
-        descriptor = self._disk.open(temporary, _CREATE, mode, dir_fd=self.descriptor)
+    def _written(self, data: bytes, mode: int) -> Iterator[tuple[str, int]]:
+        """A temporary file with the data on disk, and its descriptor; its name is gone at the end."""
+        temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
+        descriptor = self._open(temporary, _CREATE, mode)
         try:
-            try:
-                self._write(descriptor, data)
-            finally:
-                self._disk.close(descriptor)
-            yield temporary
+            self._write(descriptor, data)
+            yield temporary, descriptor
         finally:
+            self._close(descriptor)
             with suppress(OSError):
                 self.remove(temporary)
+
+    def _open(self, name: str, flags: int, mode: int = 0) -> int:
+        return self._disk.open(name, flags, mode, dir_fd=self.descriptor)
+
+    def _close(self, descriptor: int) -> None:
+        with suppress(OSError):
+            self._disk.close(descriptor)
 
     def _write(self, descriptor: int, data: bytes) -> None:
         rest = memoryview(data)
@@ -301,13 +296,51 @@ class Directory:
             rest = rest[self._disk.write(descriptor, rest) :]
         self._disk.fsync(descriptor)
 
-    def _refuse_taken(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            self.look(name)
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
-    def _rename(self, temporary: str, name: str) -> None:
-        self._disk.rename(temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+class PrivateDirectory:
+    """A directory that only the user can enter, not there until something is put into it."""
+
+    def __init__(self, path: Path, disk: Disk = DISK) -> None:
+        self.path: Final = path
+        self._disk = disk
+        self._is_made = False
+
+    def open(self) -> Directory:
+        """Raises FileNotFoundError where it was never made, OSError for the rest."""
+        return Directory.open(self.path, self._disk)
+
+    def make(self) -> Directory:
+        """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
+        if self._is_made:
+            with suppress(FileNotFoundError):
+                return self.open()
+        directory = Directory.make(self.path, self._disk)
+        self._is_made = True
+        return directory
+
+
+def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
+    """`.agentwatch` in a workspace or a directory inside of it; with `make`, made where it is missing, and left out of
+    git. It is ours by its name only, so nothing that lies in its place is followed.
+
+    Raises NotADirectoryOfOursError where a link or something else is in its place, FileNotFoundError where there is
+    none, OSError for the rest.
+    """
+    directory, path = Directory.open(workspace, disk), ""
+    for name in (DOT, *inner):
+        path = f"{path}/{name}".removeprefix("/")
+        with directory as parent:
+            try:
+                directory = parent.child(name, make=0o755 if make else None)
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+                    raise NotADirectoryOfOursError(
+                        error.errno, f"{path} is a link or no directory, so that files could land anywhere; remove it"
+                    ) from None
+                raise
+        if make and name == DOT:
+            _leave_out_of_git(directory)
+    return directory
 
 
 def take_lock(descriptor: int, seconds: float, disk: Disk = DISK) -> None:
@@ -324,9 +357,9 @@ def take_lock(descriptor: int, seconds: float, disk: Disk = DISK) -> None:
             return
 
 
-def sign_of(directory: Path) -> tuple[int, int, int] | None:
-    """What changes when a name comes into a directory or goes, and with time where one just did; None where there is
-    no directory to be seen. Costs next to nothing."""
+def change_stamp(directory: Path) -> tuple[int, int, int] | None:
+    """Changes when a name comes into a directory or goes, and with time where one just did; None where there is no
+    directory to be seen. Costs next to nothing."""
     try:
         status = directory.stat()
     except OSError:
@@ -336,9 +369,16 @@ def sign_of(directory: Path) -> tuple[int, int, int] | None:
     return status.st_mtime_ns, status.st_ino, 0 if is_settled else now
 
 
-def _is_there(path: Path, disk: Disk) -> bool:
+def _leave_out_of_git(directory: Directory) -> None:
+    """Write `.gitignore` unless something of that name is there; closes the directory where that fails."""
     try:
-        disk.stat(path)
-    except FileNotFoundError:
-        return False
-    return True
+        if ".gitignore" not in directory.names():
+            directory.replace(".gitignore", b"*\n", 0o644)
+    except OSError:
+        directory.close()
+        raise
+
+
+def _require_regular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise NotRegularError(errno.EINVAL, "not a regular file")

@@ -1,4 +1,4 @@
-"""Errors that a person can do something about.
+"""Errors that a person can do something about, and the exit codes of commands.
 
 AgentwatchError
 ├── UsageError        the command line or the place it was run in is wrong      exit 2
@@ -7,6 +7,22 @@ AgentwatchError
 """
 
 from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Those of the commands about decisions; 4, 6 and 7 are those of `RequestGoneError`, `AlreadyDecidedError` and
+    `ReturnChangedError`. NOT: problems were found, the operator did not want to, or the policy does not allow it.
+    UNASKED: the task asks nothing, so that waiting would never end."""
+
+    DONE = 0
+    NOT = 1
+    PENDING = 3
+    EXPIRED = 4
+    REFUSED = 5
+    TAKEN = 6
+    UNASKED = 8
 
 
 class AgentwatchError(Exception):

@@ -1,69 +1,68 @@
-"""The sources and the tree running together: the one object that the faces hold."""
+"""One workspace being watched: its sources, its tree and its history running together, and what is decided about it."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from enum import Enum, auto
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.background import keys_first
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Requested, Tick
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Checks
-from agentwatch.place import state_directory
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import Source
+from agentwatch.delegation.events import Event, Limits, Ran, Requested, Rules, Tick
+from agentwatch.delegation.links import missing_artifacts
+from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.tree import Tree
+from agentwatch.evidence.inspector import Checks, Inspector
+from agentwatch.shell import watch_workspace
+from agentwatch.sources import Batch, Health, Problem, Source
+from agentwatch.sources.files.names import to_name
+from agentwatch.state import state_directory
 from agentwatch.view.words import older_words
-from agentwatch.watched import Watched, rules_of
 
 if TYPE_CHECKING:
     import asyncio
 
-    from agentwatch.decisions.face import OperatorDesk
-    from agentwatch.evidence.one_look import OneLook
-
     # These take a while to load, and the first frame needs none of them.
+    from agentwatch.decisions.clerk import Clerk
+    from agentwatch.decisions.face import OperatorDesk
+    from agentwatch.decisions.herald import Herald
+    from agentwatch.decisions.ledger import DecisionMade
+    from agentwatch.decisions.record import Params, Subject
+    from agentwatch.delegation.decision import Action
+    from agentwatch.delegation.request import Request
+    from agentwatch.evidence.claims import ParsedClaims
     from agentwatch.history.acknowledgements import Acknowledgements
+    from agentwatch.history.store import HistoryWorker
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
+    from agentwatch.sources.sessions.following import RunTranscript
 
-T = TypeVar("T")
-
-SLICE_SECONDS: Final = 0.006
-"""How long observations are applied at a stretch: a key pressed meanwhile waits no longer than this."""
-
-_FEW: Final = 20
-"""Observations that are taken in together: a task whose handoff and return are among them is made once."""
+_CHUNK: Final = 50
+"""Events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes."""
+_PASS_SHARE: Final = 5.0
+"""While events wait, a fifth of the time at most goes into the pass over all tasks."""
 _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
 
-class Update(NamedTuple):
-    """What has changed since the update before: task ids, and whether tasks came, went or moved."""
+class _News(NamedTuple):
+    """What is to be applied: events, and the health with them. `anew`: these are all that count."""
 
-    changed: frozenset[str]
-    structure: bool
-
-
-class _Turn(Enum):
-    """Between observations that wait: a tree is made anew of what follows, up to the end, where it takes its place."""
-
-    BEGIN = auto()
-    END = auto()
+    events: Sequence[Event]
+    health: Health | None = None
+    anew: bool = False
 
 
-class Monitor(Watched):
-    """A workspace being watched: its tree, its health, the texts of its documents.
+class Monitor:
+    """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
 
-    With `inspects`, the claims of the returns are held against the disk and git; `one_look` may know what files say.
+    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
     records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
@@ -81,51 +80,109 @@ class Monitor(Watched):
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        one_look: OneLook | None = None,
+        parsed: ParsedClaims | None = None,
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
         open_shelf: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
-        history_before: float = float("-inf"),
+        history_before: float = -math.inf,
         since: float | None = None,
         host: str = "",
     ) -> None:
+        self.workspace, self.settings, self.host = workspace, settings, host
+        if not host:
+            watch_workspace(workspace)
+        self.directory = str(workspace)
+        """Its path on the machine that it is on, as far as that is known."""
+        self.written = str(workspace)
+        """By what a command line names it."""
         rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
-        self._new_tree = partial(DelegationTree, rules, remembers=keeps, host=host)
-        super().__init__(
-            workspace,
-            settings,
-            source,
-            clock,
-            self._new_tree(),
-            remembers=remembers,
-            open_desk=open_desk,
-            host=host,
-        )
-        self.tap: Callable[[Event], None] | None = None
-        """Is called with every observation that the tree has taken."""
+        self._new_tree = partial(Tree, rules, remembers=keeps, host=host)
+        self.tree = self._new_tree()
+        self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
+        self.in_sight: Callable[[], Collection[str]] = tuple
+        """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
+        self.complaints: list[str] = []
+        """What a face has to say of itself, a sentence each."""
+        self.shelf: Acknowledgements | None = None
+        """What the operator has put aside, once `updates` runs; None where nothing can be."""
+        self.clerk: Clerk | None = None
+        """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
+        self.inbox: Inbox | None = None
+        """Keeps the tree told of what programs ask, once `updates` runs; None where nothing can be answered."""
+        self.tap: Callable[[Event], None] = lambda _: None
+        """Is called with every event that the tree has taken."""
         self.tick_seconds = _TICK_SECONDS
         self.turn: AbstractAsyncContextManager[object] = nullcontext()
-        """Is held while observations are applied: of several monitors that share it, one at a time does, and a key
-        waits for one slice instead of one of each."""
+        """Is held while events are applied: of several monitors that share it, one at a time does, and a key waits for
+        one chunk instead of one of each."""
+        self._source, self._clock, self._remembers = source, clock, remembers
+        self._open_desk, self._open_shelf = open_desk, open_shelf
+        self._open_inbox, self._open_codex = open_inbox, open_codex
+        self._since = since
+        self._has_left_out = since is None
         self._inspector: Inspector | None = None
         if inspects:
-            asked = (self.content, one_look, self.transcript)
-            self._inspector = Inspector(workspace, *asked, pruned=settings.pruned, in_sight=self._seen)
-            source.hear(self._inspector.stir)
-        self._open_shelf = open_shelf
-        self._open_inbox = open_inbox
-        self._open_codex = open_codex
-        self._since = self._left_out_since = since
-        """None once that is done, and where nothing is left out."""
-        self._pending: deque[Sequence[Event] | _Turn | Health] = deque()
-        self._next: DelegationTree | None = None
-        """The tree that is being made anew, to take the place of the other."""
+            look_at = (self.content, parsed, self.transcript)
+            # What tells that is another one later.
+            seen: Callable[[], Collection[str]] = lambda: self.in_sight()  # noqa: PLW0108, E731
+            self._inspector = Inspector(workspace, *look_at, pruned=settings.pruned, in_sight=seen)
+            source.hear(self._inspector.wake)
+        self._keeper: HistoryWorker | None = None
+        self._has_recalled = False
+        self._codex: CodexClient | None = None
+        self._herald: Herald | None = None
+        self._history_problem: str | None = None
+        """Why `scan` could not read the history; else the keeper has it in its notice."""
+        self._pending: deque[_News] = deque()
+        self._pass_at = 0.0
+        """When to pass over all tasks again, while events wait (monotonic seconds)."""
         self._latest_seq = 0
         self._unchecked: set[str] = set()
         """The tasks whose returns may have to be checked."""
+
+    # What faces ask
+
+    @property
+    def title(self) -> str:
+        """What is watched, in a few words; foreign."""
+        return (self.workspace.name or str(self.workspace)) + "/"
+
+    @property
+    def watched(self) -> str:
+        """Where tasks are looked for; foreign."""
+        return f"{self.workspace} and everything below"
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What cannot be read: of the files and sessions, of the history and of the decisions."""
+        own = {
+            "history": self._history_problem,
+            "decisions": self.clerk and self.clerk.notice,
+            "put aside": self.shelf and self.shelf.notice,
+            "requests": self.inbox and self.inbox.notice,
+        }
+        place = str(state_directory(self.workspace))
+        return (*self.health.problems, *(Problem(kind, place, notice) for kind, notice in own.items() if notice))
+
+    @property
+    def shelves(self) -> list[Acknowledgements]:
+        """All in which something can be put aside."""
+        return [] if self.shelf is None else [self.shelf]
+
+    @property
+    def notices(self) -> list[str]:
+        """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
+        parts = (self._keeper, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
+        own = [part.notice for part in parts if part is not None and part.notice]
+        return [*own, *self.health.notices, *self.complaints]
+
+    @property
+    def messages(self) -> list[str]:
+        """The notices, and a sentence for each thing that its source cannot read."""
+        return [*self.notices, *map(str, self.health.problems)]
 
     @property
     def checks(self) -> bool:
@@ -135,64 +192,162 @@ class Monitor(Watched):
     @property
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
-        parts = (self.clerk, self.inbox, self._inspector)
-        return (
-            not (self._pending or self._unchecked)
-            and self.health.mode != "starting"
-            and all(part is None or part.idle for part in parts)
-        )
+        workers = (self.clerk, self.inbox, self._inspector)
+        is_done = not (self._pending or self._unchecked) and self.health.mode != "starting"
+        return is_done and all(worker is None or worker.idle for worker in workers)
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
         return self, task_id
 
-    async def updates(self) -> AsyncIterator[Update]:
-        """Run the source and apply what it observes, until the iteration is closed.
+    def absolute(self, relative: str) -> Path:
+        """Where a file of the workspace is on disk; a path of an event spells names that are no text."""
+        return self.workspace / to_name(relative)
 
-        The first update comes with the first batch. Observations are applied in slices, so that the event loop
-        stays free; an update is given out after each slice, and for every change of health.
+    def content(self, version: Version | Message) -> str | None:
+        """The same as `text`; None where a host does not give it now, too."""
+        from agentwatch.decisions.errors import NoAnswerError
+
+        with suppress(NoAnswerError):
+            return self.text(version)
+        return None
+
+    def text(self, version: Version | Message) -> str | None:
+        """The text that this version of a file had, or that a session's message has; it may read a file.
+
+        None where it is not kept any more. Raises NoAnswerError.
+        """
+        text = self._source.content(version.digest)
+        if text is not None or not self._remembers:
+            return text
+        if self._keeper is not None:
+            return self._keeper.text(version.digest)
+        from agentwatch.history.store import recall_text
+
+        return recall_text(self.workspace, version.digest)
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
+        return self._source.transcript(run)
+
+    # What the operator decides
+
+    async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
+        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError.
+
+        Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.
         """
         import asyncio
 
-        loop = asyncio.get_running_loop()
-        arrived = asyncio.Event()
+        from agentwatch.decisions.errors import DecisionError
 
-        def queue(given: Sequence[Event]) -> None:
-            self._pending.extend(given[at : at + _FEW] for at in range(0, len(given), _FEW))
+        if self.clerk is None:
+            raise DecisionError("nothing can be decided here: this workspace is not being watched")
+        now = self.returned_now(subject.task_id)
+        return await asyncio.to_thread(self.clerk.decide, subject, action, params, returned=now, note=note)
+
+    def returned_now(self, task_id: str) -> Callable[[], str | None]:
+        """How to look once more at the return of a task as it is seen: gives its sha256 in hex, None where there is
+        none. Any thread may call that; it raises ReturnChangedError."""
+        from agentwatch.decisions.desk import return_digest
+
+        task = self.tree.tasks.get(task_id)
+        returned = task.latest.returned if task is not None and task.latest is not None else None
+        if returned is None or returned.stored:
+            # What a session gave back lies in no file of the workspace: the tree has its latest state.
+            digest = returned.digest if returned is not None else None
+            return lambda: digest
+        return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
+
+    async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
+        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError.
+
+        Whether it takes this answer, and is still open, is asked once more.
+        """
+        import asyncio
+
+        from agentwatch.decisions.errors import DecisionError
+
+        if self.clerk is None or (self.inbox is None and not self.host):
+            raise DecisionError("nothing can be answered here: this workspace is not being watched")
+        # Of a host, its own desk looks whether somebody still waits for it.
+        gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
+        asked = self.tree.request(request.request_id)
+        task_id = asked.task_id if asked is not None else request.session_id
+        attempt = max(self.tree.tasks[task_id].attempt, 1) if asked is not None else 1
+        record = partial(self.clerk.answer, task_id=task_id, attempt=attempt, gone=gone, note=note)
+        return await asyncio.to_thread(record, request, action, params)
+
+    # Once, for a command
+
+    def scan(self) -> None:
+        """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
+        self.clerk = self._make_clerk()
+        if self._open_inbox is not None:
+            self.inbox = self._open_inbox()
+        if self._open_shelf is not None:
+            self.shelf = self._open_shelf()
+            self._add(self.shelf.read_changes())
+        if self._remembers:
+            from agentwatch.history.store import recall
+
+            recalled = recall(self.workspace)
+            self._history_problem = recalled.notice
+            self._source.remember(recalled.files, recalled.watched_at)
+            # Who is not to know of requests is not told of those that were, either.
+            knows = self._open_inbox is not None
+            self._add(one for one in recalled.events if knows or not isinstance(one, Requested))
+        self.load(self._source.scan())
+
+    def load(self, batch: Batch) -> None:
+        """Apply a whole batch at once, and check the claims in it. Blocks."""
+        self.health = batch.health
+        decisions = self.clerk.look(writes=False) if self.clerk is not None else []
+        requests = self.inbox.look() if self.inbox is not None else []
+        self._add((*batch.events, *decisions, *requests))
+        self._leave_out()
+        if self._inspector is not None:
+            self._add(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))
+        self.tree.apply(Tick(len(batch.events), self._clock()))
+
+    # As long as the screen lives
+
+    async def updates(self) -> AsyncIterator[Set[str]]:
+        """Run the source and apply what it observes, until the iteration is closed.
+
+        Gives the ids of the tasks that have changed, after each chunk of events and for every change of health: the
+        event loop stays free in between.
+        """
+        import asyncio
+
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+
+        def put(news: _News) -> None:
+            self._pending.append(news)
             arrived.set()
 
-        def take(batch: Batch) -> None:
-            self._pending.extend((_Turn.BEGIN,) if batch.anew else ())
-            queue(batch.events)  # it is not live before that is in the tree
-            self._pending.extend((_Turn.END, batch.health) if batch.anew else (batch.health,))
+        def hand_over(*news: Any) -> None:
+            loop.call_soon_threadsafe(put, _News(*news))
 
         def observed(batch: Batch) -> None:
             # In the source's thread: what it has told counts as known, whether the loop still takes it or not.
             self._keep(batch.events)
-            loop.call_soon_threadsafe(take, batch)
-
-        def on_loop(taker: Callable[[T], None]) -> Callable[[T], None]:
-            """What the threads call: the event loop takes it."""
-
-            def hand_over(given: T) -> None:
-                loop.call_soon_threadsafe(taker, given)
-
-            return hand_over
+            hand_over(*batch)
 
         try:
             if self._open_shelf is not None:
                 # Before anything is there to ask: what is put aside never does so for a moment.
                 self.shelf = await asyncio.to_thread(self._open_shelf)
-                self._take_all(await asyncio.to_thread(self.shelf.begin))
-                self.shelf.start(on_loop(queue))
-            if self._remembers:
-                await self._recall()
+                self._add(await asyncio.to_thread(self.shelf.begin))
+                self.shelf.start(hand_over)
+            if self._remembers and (recalled := await self._recall()):
+                yield recalled
             self._source.start(observed)
             if self._inspector is not None:
-                self._inspector.start(on_loop(lambda checks: queue(self._checked(checks))))
+                self._inspector.start(lambda checks: hand_over(self._checked(checks)))
             self.clerk = await asyncio.to_thread(self._make_clerk)
             if self.clerk is not None:
-                self.clerk.start(on_loop(queue))
+                self.clerk.start(hand_over)
                 if self.settings.opencode_url:
                     from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
 
@@ -201,28 +356,39 @@ class Monitor(Watched):
                     self._herald = Herald(announcer, self.clerk.note_announced)
             if self._open_inbox is not None:
                 self.inbox = await asyncio.to_thread(self._open_inbox)
-                self.inbox.start(on_loop(queue))
+                self.inbox.start(hand_over)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
-                self._codex.start(on_loop(queue))
-            async for update in self._apply_all(arrived):
-                yield update
+                self._codex.start(hand_over)
+            async for changed in self._apply_all(arrived):
+                yield changed
         finally:
             # The end of an event loop cancels once more what still ends: the thread goes on all the same.
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
-    async def _recall(self) -> None:
+    def _make_clerk(self) -> Clerk | None:
+        if self._open_desk is None:
+            return None
+        from agentwatch.decisions.clerk import Clerk
+
+        return Clerk(self._open_desk(), self._clock)
+
+    async def _recall(self) -> Set[str]:
         """Make a tree of the history. Nothing of it is shown before all is known: the past would look like now."""
         import asyncio
 
-        past, self.health = self._new_tree(), self.health._replace(detail="reading the history")
-        if recalled := await self._remember(past):
-            if (tap := self.tap) is not None:
-                for event in recalled:
-                    tap(event)
-                    await asyncio.sleep(0)
-            self._next = past
-            self._pending.appendleft(_Turn.END)  # what was put aside meanwhile comes behind it
+        from agentwatch.history.store import HistoryWorker
+
+        self.health = self.health._replace(detail="reading the history")
+        make = partial(HistoryWorker, self.workspace, self._source.content, read_only=self.settings.read_only)
+        self._keeper = await asyncio.to_thread(make)
+        tree = self._new_tree()
+        recalled = await asyncio.wrap_future(self._keeper.start(tree))
+        self._source.remember(recalled.files, recalled.watched_at)
+        self._has_recalled = True
+        for event in recalled.events:
+            self.tap(event)
+        return self._apply((), self._replace(tree)) if recalled.events else frozenset()
 
     def _stop(self) -> None:
         for part in (self._codex, self.clerk, self.inbox, self._inspector, self._source, self.shelf):
@@ -234,7 +400,7 @@ class Monitor(Watched):
                 self._keeper.record_files(known)
             self._keeper.stop()
 
-    async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
+    async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Set[str]]:
         import asyncio
 
         while True:
@@ -243,105 +409,93 @@ class Monitor(Watched):
                 rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
                 async with asyncio.timeout(self.tick_seconds[rests]):
                     await arrived.wait()
-            has_news = arrived.is_set()
             arrived.clear()
-            while True:
+            if not self._pending:
                 async with self.turn:
-                    update = self._apply_slice() if has_news or self._pending else self._tick()
-                    if has_news or update.changed:
-                        yield update
-                        await keys_first.pass_by()
-                if not self._pending:
-                    break
+                    if changed := self._apply(()):
+                        yield changed
+            while self._pending:
+                async with self.turn:
+                    yield await self._apply_next()
+                    await keys_first.pass_by()
 
-    def _tick(self) -> Update:
-        """Time has passed."""
-        structure = self.tree.structure
-        changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
-        if self.health.mode != "starting":
-            self.tree.asides.watch(self.tree.now)
-        self._put_back()
+    async def _apply_next(self) -> Set[str]:
+        """Apply what waits, a chunk of it. Returns the tasks that have changed."""
+        news = self._pending[0]
+        if news.anew:
+            tree = self._new_tree()
+            for at in range(0, len(news.events), _CHUNK):
+                self._add(news.events[at : at + _CHUNK], tree)
+                await keys_first.pass_by()
+            self._pending.popleft()
+            self.health = news.health or self.health
+            return self._apply((), self._replace(tree))
+        events: list[Event] = []
+        while self._pending and not self._pending[0].anew and (room := _CHUNK - len(events)):
+            news = self._pending.popleft()
+            events += news.events[:room]
+            if rest := news.events[room:]:
+                self._pending.appendleft(news._replace(events=rest))
+            else:
+                # It is not live before all of it is in the tree.
+                self.health = news.health or self.health
+        return self._apply(events)
+
+    def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
+        """Apply events, and that time has passed, and have recorded, checked and answered what that and `others` ask
+        for. Returns the tasks that have changed, with the others."""
+        self._latest_seq = max([self._latest_seq, *(one.seq for one in events)])
+        self._add(events)
+        began = time.monotonic()
+        if self._pending and not others and began < self._pass_at:
+            return frozenset()
+        changed = others | self.tree.apply(Tick(self._latest_seq, self._clock()))
+        self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
+        if self.health.mode != "starting" and not self._pending:
+            changed |= self._leave_out()
+            if not (events or others):
+                # Nothing has come for a while: all that was there at first has been taken in.
+                self.tree.asides.watch(self.tree.now)
+        self._have_checked(changed)
+        tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
         if self._herald is not None:
             self._herald.look(self.tree, changed)
-        return Update(frozenset(changed), self.tree.structure != structure)
+        if self.clerk is not None:
+            self.clerk.note_acted(tasks)
+        if self._keeper is not None:
+            self._keeper.report(task for task in tasks if _has_new_fault(task))
+            # A task that only a request spoke of has gone with its end.
+            asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
+            self._keeper.record_requests(asked, self.tree.now)
+        over, self.tree.asides.over = self.tree.asides.over, {}
+        if over and self.shelf is not None:
+            self.shelf.mark_over(over)
+        return changed
 
-    def scan(self) -> None:
-        """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
-        self.clerk = self._make_clerk()
-        if self._open_inbox is not None:
-            self.inbox = self._open_inbox()
-        if self._open_shelf is not None:
-            self.shelf = self._open_shelf()
-            self._take_all(self.shelf.read_changes())
-        if self._remembers:
-            from agentwatch.history.store import recall
-
-            recalled = recall(self.workspace)
-            self._forgotten = recalled.notice
-            self._source.remember(recalled.files, recalled.watched_at)
-            # Who is not to know of requests is not told of those that were, either.
-            is_told = self._open_inbox is not None
-            self._take_all(one for one in recalled.events if is_told or not isinstance(one, Requested))
-        self.load(self._source.scan())
-
-    def load(self, batch: Batch) -> None:
-        """Apply a whole batch at once, and check the claims in it. Blocks."""
-        self.health = batch.health
-        decisions = self.clerk.look(writes=False) if self.clerk is not None else []
-        requests = self.inbox.look() if self.inbox is not None else []
-        self._take_all((*batch.events, *decisions, *requests))
-        self._leave_out()
-        if self._inspector is not None:
-            self._take_all(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))
-        self.tree.apply(Tick(len(batch.events), self._clock()))
-
-    def _take_all(self, events: Iterable[Event]) -> None:
+    def _add(self, events: Iterable[Event], tree: Tree | None = None) -> None:
         events = tuple(events)
-        (self._next or self.tree).take_all(events)
-        if self.tap is not None:
-            for event in events:
-                self.tap(event)
+        (tree or self.tree).add(events)
+        for event in events:
+            self.tap(event)
 
-    def _turn(self, turn: _Turn) -> set[str]:
-        """Begin a tree anew, or let it take the place of the other. Returns the tasks that may be different then."""
-        if turn is _Turn.BEGIN or self._next is None:
-            self._next = self._new_tree()
-            return set()
-        before, self.tree, self._next = self.tree, self._next, None
-        self.tree.take_over(before)
-        if self._left_out_since is not None and self._since is None:
-            self.tree.leave_out(self._left_out_since)
-        self.tree.settle()
-        return {*before.tasks, *self.tree.tasks}
+    def _replace(self, tree: Tree) -> Set[str]:
+        """Have a tree that was made anew take the place of the other. Returns the tasks that may be different then."""
+        before, self.tree = self.tree, tree
+        tree.take_over(before)
+        if self._since is not None and self._has_left_out:
+            tree.leave_out(self._since)
+        tree.settle()
+        return {*before.tasks, *tree.tasks}
 
-    def _leave_out(self) -> set[str]:
+    def _leave_out(self) -> Set[str]:
         """Once all is known that is there, leave out what is too old for the operator. Returns the tasks changed."""
-        if self._since is None:
+        if self._since is None or self._has_left_out:
             return set()
-        changed, self._since = self.tree.leave_out(self._since), None
+        self._has_left_out = True
+        changed = self.tree.leave_out(self._since)
         if words := older_words(len(self.tree.left_out)):
             self.complaints.append(f"{words}, as --since asks.")
         return changed
-
-    def _apply_slice(self) -> Update:
-        structure, other, end = self.tree.structure, set[str](), time.monotonic() + SLICE_SECONDS
-        while self._pending:
-            given = self._pending.popleft()
-            if isinstance(given, Health):
-                self.health = given
-            elif isinstance(given, _Turn):
-                other |= self._turn(given)
-            else:
-                self._latest_seq = max(self._latest_seq, *(one.seq for one in given))
-                self._take_all(given)
-            if time.monotonic() >= end:
-                break
-        changed = other | self.tree.apply(Tick(self._latest_seq, self._clock()))
-        if self.health.mode != "starting" and not self._pending:
-            changed |= self._leave_out()
-        self._have_checked(changed)
-        self._note(changed)
-        return Update(frozenset(changed), bool(other) or self.tree.structure != structure)
 
     def _have_checked(self, changed: Iterable[str]) -> None:
         """Have the claims of new returns checked; not before the first look is over, which that would delay."""
@@ -355,3 +509,32 @@ class Monitor(Watched):
 
     def _checked(self, checks: Sequence[Checks]) -> list[Event]:
         return [one.observed(self._latest_seq, self._clock()) for one in checks]
+
+    def _keep(self, events: Sequence[Event]) -> None:
+        """Have this recorded, but for sessions: they are not kept, and they go on all the time."""
+        if self._keeper is not None:
+            kept = [one for one in events if not isinstance(one, Ran)]
+            if kept or (events and self._keeper.notice):
+                self._keeper.record(kept)
+
+
+def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
+    """The rules by which a tree judges, as the settings say."""
+    limits = settings.alarms_minutes, settings.alarms_tokens, settings.alarms_subtree_tokens, settings.alarms_repeats
+    return Rules(
+        strict=settings.strict,
+        stale_after=settings.stale_after,
+        max_retries=settings.retry_max_retries,
+        low_confidence=settings.low_confidence,
+        demands=settings.require_contract,
+        history_before=history_before,
+        limits=Limits(*limits),
+    )
+
+
+def _has_new_fault(task: Task) -> bool:
+    """The return breaks its contract and was seen in this run: what the history recalls was reported before. That an
+    artifact is missing may have come out only now."""
+    latest = task.latest
+    is_new = latest is not None and latest.returned is not None and latest.returned.seq >= 0
+    return (is_new and task.own_state is State.INVALID) or bool(missing_artifacts(task))

@@ -1,11 +1,12 @@
-"""Command lines: what starts this agentwatch from any shell, and lines to copy that are exact for the shell and
-harmless to the terminal that shows them."""
+"""Programs and command lines: what starts this agentwatch from any shell, lines to copy that are exact for it and
+harmless to the terminal that shows them, and the programs of others that agentwatch starts: git, ssh, an editor."""
 
 from __future__ import annotations
 
+import errno
 import os
-import shlex
-import shutil
+import re
+import stat
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +23,12 @@ FLEET: Final = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "
 _LONGEST: Final = 100_000
 _WORDS: Final = 5
 """Those that `launcher` gives."""
+
+
+_HOMEBREW: Final = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"})
+"""Places where programs are installed although they may be git work trees."""
+
+_watched: set[str] = set()
 
 
 def launcher() -> tuple[str, ...]:
@@ -45,16 +52,17 @@ def launcher() -> tuple[str, ...]:
 
 def called() -> tuple[str, ...]:
     """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
-    variables = os.environ.get("PATH"), os.environ.get("PYTHONPATH")
-    return _called(*variables, sys.argv[0], tuple(sys.path), os.getcwd())  # noqa: PTH109
+    return _called(os.environ.get("PATH"), sys.argv[0])
 
 
 @lru_cache(maxsize=1)
-def _called(*_on: object) -> tuple[str, ...]:
-    """The same, once for all that it depends on: a list of what waits asks for each of its lines."""
-    if shutil.which("agentwatch"):
+def _called(path: str | None, program: str) -> tuple[str, ...]:
+    """Found once: a list of what waits asks for each of its lines."""
+    import shutil
+
+    if shutil.which("agentwatch", path=path):
         return ("agentwatch",)
-    script = Path(sys.argv[0]).absolute()
+    script = Path(program).absolute()
     return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
 
 
@@ -90,6 +98,8 @@ def command_line(words: Sequence[str]) -> str:
     if any("\0" in word for word in words):
         # A shell drops it: what is left may be another task's id.
         raise ValueError("no argument of a command can hold a NUL character")
+    import shlex
+
     line: list[str] = []
     before: list[str] = []
     for word in words:
@@ -109,9 +119,61 @@ def command_line(words: Sequence[str]) -> str:
 
 def _bytes(word: str) -> str:
     """A format for `printf` in which nothing is special to it, to a shell or to a terminal."""
-    return "'" + "".join(_shown(byte) for byte in os.fsencode(word)) + "'"
+    plain = re.compile(rb"[A-Za-z0-9 _./:,@]").match
+    return "'" + "".join(chr(byte) if plain(bytes([byte])) else f"\\{byte:03o}" for byte in os.fsencode(word)) + "'"
 
 
-def _shown(byte: int) -> str:
-    character = chr(byte)
-    return character if character.isascii() and (character.isalnum() or character in " _./:,@") else f"\\{byte:03o}"
+def watch_workspace(workspace: Path) -> None:
+    """Take no program from this workspace from now on."""
+    with suppress(ValueError):  # no path that can be, so no place of programs
+        _watched.add(os.path.realpath(workspace))
+
+
+def find_program(name: str, path: str | None = None) -> str | None:
+    """The absolute path of a program that may be started; None if there is none.
+
+    An absolute path is taken as it is: the operator has written it. A name is looked up in the absolute directories of
+    PATH (or `path`); one counts only if neither it nor the place its links lead to lies in a watched workspace or a git
+    work tree, where agents write, or where everybody may write. A path relative to the current directory never counts.
+    """
+    if name.startswith("/"):
+        return name
+    if "/" in name:
+        return None
+    import shutil  # a hook needs none of it
+
+    for entry in trusted_path(path).split(os.pathsep):
+        found = shutil.which(name, path=entry) if entry else None
+        if found is not None and _is_trusted(os.path.dirname(os.path.realpath(found))):  # noqa: PTH120
+            return found
+    return None
+
+
+def resolve_command(command: Sequence[str], path: str | None = None) -> list[str]:
+    """A command with the absolute path of its program. Raises FileNotFoundError where `find_program` finds none."""
+    program = find_program(command[0], path)
+    if program is None:
+        why = "it is in no directory of PATH outside of workspaces and git work trees"
+        raise FileNotFoundError(errno.ENOENT, why, command[0])
+    return [program, *command[1:]]
+
+
+def trusted_path(path: str | None = None) -> str:
+    """The directories of PATH (or `path`) from which a program may be taken."""
+    path = os.environ.get("PATH", os.defpath) if path is None else path
+    entries = (entry for entry in path.split(os.pathsep) if entry.startswith("/"))
+    return os.pathsep.join(entry for entry in entries if _is_trusted(os.path.realpath(entry)))
+
+
+def _is_trusted(directory: str) -> bool:
+    """Whether agents and other users cannot write there, as far as this shows; the path is real."""
+    for place in (Path(directory), *Path(directory).parents):
+        try:
+            mode = place.stat().st_mode
+        except OSError:
+            return False
+        is_open = mode & stat.S_IWOTH and (str(place) == directory or not mode & stat.S_ISVTX)
+        is_worktree = str(place) not in _HOMEBREW and os.path.lexists(place / ".git")
+        if is_open or is_worktree or str(place) in _watched:
+            return False
+    return True

@@ -10,26 +10,24 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from enum import StrEnum
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import Final, NamedTuple
 
-MAX_COMBINING: Final = 2
+_MAX_MARKS: Final = 2
 """Combining marks kept on one base character; more would climb over the neighbouring lines."""
 
 LINE_LIMIT: Final = 4_000
 """Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them."""
 
-_ERROR_LIMIT: Final = 300
-_LONG: Final = 100
 TEXT_LIMIT: Final = 256 * 1024
 LINES_LIMIT: Final = 2_000
 
-_ELLIPSIS: Final = "…"
-_UNSAFE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_COMBINING_CATEGORIES: Final = frozenset({"Mn", "Me", "Mc"})
+_UNSAFE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+"""The categories of characters that act or hide."""
 
 # A joiner between two pictures makes one of them, of a width that terminals do not agree on; it hides nothing there.
 # Everywhere else it is shown.
@@ -77,9 +75,7 @@ _SEEN: Final = re.compile(rf"[^\s{_UNSEEN}]")
 _PLAIN: Final = re.compile(r"[\x20-\x7e]*\Z")
 
 
-_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7e]")
-
-_LOWER: Final = {ord(letter): ord(letter) + 32 for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
 def folded(text: str) -> str:
@@ -96,9 +92,9 @@ def _shown(character: str) -> str:
     if code == 0x7F:
         return "␡"
     category = unicodedata.category(character)
-    if category in _UNSAFE_CATEGORIES or (_HIDDEN.match(character) and character not in _SELECTORS):
+    if category in _UNSAFE or (_HIDDEN.match(character) and character not in _SELECTORS):
         return f"<U+{code:04X}>"
-    if category in _COMBINING_CATEGORIES or character in _TONES or _JAMO.match(character):
+    if category[0] == "M" or character in _TONES or _JAMO.match(character):
         return ""
     # Other spaces (no-break, ideographic, thin) look like a space but are not one: they could fake a word boundary.
     return " " if category == "Zs" else character
@@ -119,26 +115,20 @@ def _is_seen_on(mark: str, base: str) -> bool:
 def _safe(text: str, *, counts_marks: bool = False) -> str:
     if _PLAIN.match(text):
         return text
-    if "\u200d" in text:
-        text = re.sub(_JOINER, r"\1", text)
-    text = _STRAY_JAMO.sub(_visible, text)
+    text = _STRAY_JAMO.sub(_visible, re.sub(_JOINER, r"\1", text))
     shown: list[str] = []
-    base, combining = "", 0
-    for character in text:
-        replacement = _shown(character)
-        if not replacement and not _is_seen_on(character, base):
-            replacement = _visible(character)
-        if replacement:
-            if counts_marks and combining > MAX_COMBINING:
-                shown.append(left_out(combining - MAX_COMBINING, "mark"))
-            base, combining = replacement[-1], 0
-            shown.append(replacement)
-        else:
-            combining += 1
-            if combining <= MAX_COMBINING:
+    base, marks = "", 0
+    for character in [*text, ""]:  # the empty one ends the last marks
+        if character and not _shown(character) and _is_seen_on(character, base):
+            marks += 1
+            if marks <= _MAX_MARKS:
                 shown.append(character)
-    if counts_marks and combining > MAX_COMBINING:
-        shown.append(left_out(combining - MAX_COMBINING, "mark"))
+            continue
+        if counts_marks and marks > _MAX_MARKS:
+            shown.append(left_out(marks - _MAX_MARKS, "mark"))
+        replacement = character and (_shown(character) or _visible(character))
+        base, marks = replacement[-1:], 0
+        shown.append(replacement)
     return "".join(shown)
 
 
@@ -160,7 +150,7 @@ def clean(text: str, limit: int | None = None) -> str:
     if "\n" in text or "\r" in text or "\t" in text:
         text = text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  ")
     text = _safe(text)
-    return text + _ELLIPSIS if cut else text
+    return text + "…" if cut else text
 
 
 def exact(text: str, limit: int | None = None) -> str:
@@ -178,7 +168,7 @@ def verbatim(text: str, limit: int | None = None) -> str:
     limit = LINE_LIMIT if limit is None else limit
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
-    return _safe(text, counts_marks=True) + (_ELLIPSIS if cut else "")
+    return _safe(text, counts_marks=True) + ("…" if cut else "")
 
 
 def _counted(blanks: re.Match[str]) -> str:
@@ -244,35 +234,60 @@ def words_of(error: BaseException) -> str:
     """The type of an error and what it says, safe. Never raises: code of others may raise what cannot be printed."""
     name: str = type.__dict__["__name__"].__get__(type(error))  # a metaclass may have put something else before it
     try:
-        said = f"{name}: {error}".removesuffix(": ")
+        text = f"{name}: {error}".removesuffix(": ")
     except BaseException:  # noqa: BLE001
-        said = name
-    return clean(said, _ERROR_LIMIT)
+        text = name
+    return clean(text, 300)
 
 
 def indented(value: object) -> str:
     """A value as JSON, in ASCII only: foreign characters reach the reader as escapes, a terminal never."""
-    core = sys.modules.get("pydantic_core")
-    if core is None and isinstance(value, dict) and any(_is_long(part) for part in value.values()):
-        import pydantic_core as core
-    if core is not None:  # where it is loaded already, it takes a sixth of the time of `json`, which indents in Python
+    is_long = isinstance(value, dict) and any(isinstance(part, list) and len(part) > 100 for part in value.values())
+    if is_long or "pydantic_core" in sys.modules:
+        # A sixth of the time of `json`, which indents in Python; loading it takes as long as writing a hundred tasks.
+        import pydantic_core
+
         with suppress(ValueError):  # half a character
-            text: str = core.to_json(value, indent=2).decode()
-            is_plain = text.isascii() and "\x7f" not in text
-            return text if is_plain else _BEYOND_ASCII.sub(_escape, text)
+            text: str = pydantic_core.to_json(value, indent=2).decode()
+            return text if text.isascii() and "\x7f" not in text else re.sub("[^\x00-\x7e]", _escape, text)
     import json
 
     return json.dumps(value, indent=2)
 
 
-def _is_long(part: object) -> bool:
-    """Whether a library is loaded in less time than this is written without it."""
-    return isinstance(part, list) and len(part) > _LONG
-
-
 def _escape(character: re.Match[str]) -> str:
     code = character[0].encode("utf-16-be").hex()
     return "".join(f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4))
+
+
+class Mark(StrEnum):
+    """The outcome of a check."""
+
+    GOOD = "✓"
+    NOTE = "!"
+    BAD = "✗"
+
+
+class Check(NamedTuple):
+    """One thing that was checked, what was found, and what to do if it is wrong. `found` may quote foreign text."""
+
+    mark: Mark
+    about: str
+    found: str
+
+
+good = partial(Check, Mark.GOOD)
+note = partial(Check, Mark.NOTE)
+bad = partial(Check, Mark.BAD)
+
+
+def say_checks(checks: Iterable[Check]) -> int:
+    """Print checks as they come, a line each. Returns 1 if one of them is bad, else 0."""
+    code = 0
+    for one in checks:
+        say(f"{one.mark} {one.about}: {clean(one.found)}")
+        code |= one.mark is Mark.BAD
+    return code
 
 
 def say(text: str) -> None:

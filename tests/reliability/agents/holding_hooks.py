@@ -18,9 +18,8 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
-from agentwatch.place import state_directory
-from agentwatch.presence import shown
 from agentwatch.requests.box import Box
+from agentwatch.state import shown, state_directory
 from tests.unit.decisions.made import QUICK
 
 SECONDS = 60

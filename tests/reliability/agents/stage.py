@@ -14,7 +14,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters, stdio_client
 
-from agentwatch.place import state_directory
+from agentwatch.state import state_directory
 
 SECONDS = 60
 """What a process may take on a machine under load; nothing is measured by it."""

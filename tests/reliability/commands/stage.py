@@ -20,8 +20,8 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.record import Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.place import state_directory
 from agentwatch.sources.files.read import read_file
+from agentwatch.state import state_directory
 
 SECONDS = 60
 """What a process may take on a machine under load; nothing is measured by it."""

@@ -20,9 +20,9 @@ from agentwatch.decisions.face import subject_of
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import Record, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.place import workspace_id
 from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
+from agentwatch.state import workspace_id
 from tests.reliability.remote.test_deciding import ROUNDS, Said, told_the_truth
 from tests.unit.decisions.made import KIM, NOON
 from tests.unit.remote.far import ALICE, Host, keys_of

@@ -25,13 +25,13 @@ from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.others import Role
 from agentwatch.delegation.decision import Action
-from agentwatch.place import workspace_id
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.frames import Reset, to_bytes
 from agentwatch.remote.nats_connection import Login, asked
 from agentwatch.remote.nats_link import NatsHub
 from agentwatch.remote.nats_names import DECISIONS, STREAM, accounts, decided_for, host_of, live, said_to
 from agentwatch.remote.wire import Signer
+from agentwatch.state import workspace_id
 from tests.broker import Broker, Wire, new_key
 from tests.reliability.commands.stage import HANDOFF, returned
 from tests.unit.remote.seen import Seen, until

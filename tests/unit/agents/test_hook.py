@@ -22,18 +22,16 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Answer, Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Ran
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory
-from agentwatch.presence import come_back, is_shown, shown, step_away
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.reader import message
+from agentwatch.state import attend_screens, is_shown, shown, state_directory
 from tests.unit.agents.claude import AGENT, SESSION, Claude
 from tests.unit.agents.documents import packet, returned, subagent
 
@@ -266,7 +264,7 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
         prompt=message(prompt, 10.0, key=NAME),
         said=answered,
     )
-    tree = DelegationTree(Rules(strict=strict, demands=demands))
+    tree = Tree(Rules(strict=strict, demands=demands))
     tree.apply(Ran(1, 20.0, AGENT, run))
     (task,) = tree.tasks.values()
     is_bad = task.state in (State.INVALID, State.FAILED, State.BLOCKED)
@@ -315,9 +313,9 @@ def test_a_hook_waits_while_a_screen_shows_the_workspace(scene: Scene) -> None:
     scene.settings = NOW._replace(hook_wait=0.01)
     with on_screen(scene):
         assert is_shown(scene.state)
-        step_away()
+        attend_screens(attended=False)
         assert not is_shown(scene.state)
-        come_back()
+        attend_screens(attended=True)
         assert is_shown(scene.state)
         answer = scene.stop(FAILED)
         assert answer["decision"] == "block"

@@ -10,10 +10,10 @@ import pytest
 from agentwatch.agents.hook.permission import HELD_SECONDS
 from agentwatch.agents.setup import command, starts
 from agentwatch.agents.setup.programs import programs
-from agentwatch.checkup import Mark
 from agentwatch.cli import COMMANDS
 from agentwatch.config import Settings
 from agentwatch.errors import UsageError
+from agentwatch.text import Mark
 
 SETTINGS = """\
 {
@@ -228,7 +228,7 @@ def test_hooks_that_stand_in_two_settings_are_told_where_the_program_starts_both
     put(started, {".claude/settings.json": settings})
     assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD, Mark.GOOD], "word for word the same: one runs"
     put(started, {".claude/settings.json": settings.replace("site/agentwatch", "other/agentwatch")})
-    (told,) = (one.said for one in starts.checks(tmp_path) if one.mark is Mark.NOTE)
+    (told,) = (one.found for one in starts.checks(tmp_path) if one.mark is Mark.NOTE)
     assert f"stand in .claude/settings.json and, with another command, in {started}/.claude/settings.json" in told
     capsys.readouterr()
     init(tmp_path, "claude-code")

@@ -21,10 +21,9 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.place import state_directory
-from agentwatch.presence import shown
 from agentwatch.requests.box import Box
 from agentwatch.shell import launcher
+from agentwatch.state import shown, state_directory
 
 BASH: dict[str, Any] = {
     "id": "per_1",
@@ -180,7 +179,7 @@ def test_why_an_answer_did_not_get_through_is_written_down_for_the_operator(oper
     said = [entry[key] for key in ("event", "session_id", "did", "kind")]
     assert said == ["opencode", "ses_1", UNANSWERED, "bash"]
     assert "ledger" in entry["why"]
-    (told_by_doctor,) = [one.said for one in checks(operator.workspace) if "did not get through" in one.said]
+    (told_by_doctor,) = [one.found for one in checks(operator.workspace) if "did not get through" in one.found]
     assert entry["at"] in told_by_doctor
     assert "ledger" in told_by_doctor
 

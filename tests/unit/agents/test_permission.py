@@ -21,11 +21,10 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.place import state_directory
-from agentwatch.presence import shown
 from agentwatch.requests.box import Box, Offer
 from agentwatch.requests.holding import Holder
 from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.state import shown, state_directory
 from tests.unit.agents.asking import QUESTIONS, Story, call, child
 from tests.unit.agents.test_asked import ALL_ANSWERED
 from tests.unit.decisions.made import QUICK

@@ -10,7 +10,7 @@ import pytest
 from agentwatch.delegation.events import Ran, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from tests.unit.claude_code.building import BEGIN, SESSION, Log, Store, meta, notification, register
 
 DAY = 86_400
@@ -252,7 +252,7 @@ def test_the_operator_is_told_where_to_answer_for_as_long_as_it_waits(store: Sto
     child.used("Bash", "u1", command="touch made.txt")
     wait(store)
     store.save()
-    reader, tree = store.reader(), DelegationTree()
+    reader, tree = store.reader(), Tree()
 
     def look(now: float) -> None:
         for seq, change in enumerate(reader.read(60.0)):

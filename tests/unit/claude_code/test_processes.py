@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.events import Ran
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.sources.claude_code.claude_code_reader import wait_in
 from agentwatch.sources.sessions import processes as processes_module
 from agentwatch.sources.sessions import where
@@ -137,12 +137,12 @@ def test_a_child_whose_process_is_killed_asks_until_another_one_goes_on(tmp_path
     store.agent("a1", meta("t1")).asked("Test it.")
     store.save()
     path = register(store.home, os.getpid())
-    reader, tree = store.reader(), DelegationTree()
+    reader, tree = store.reader(), Tree()
 
     def asked() -> dict[str | None, str | None]:
         for change in reader.read(60.0):
             assert change.run is not None
-            tree.take(Ran(1, change.run.updated_at, change.key, change.run))
+            tree.add([Ran(1, change.run.updated_at, change.key, change.run)])
         tree.settle()
         return {task.agent: task.ask for task in tree.asking()}
 

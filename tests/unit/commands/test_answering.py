@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch import exit_codes
 from agentwatch.cli import COMMANDS
 from agentwatch.cli.completion import offer
 from agentwatch.commands import answer as module
@@ -21,7 +20,7 @@ from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestStage
-from agentwatch.errors import AgentwatchError, UsageError
+from agentwatch.errors import AgentwatchError, ExitCode, UsageError
 from agentwatch.requests.box import Box
 from tests.unit.requests.asked import question, request
 
@@ -56,7 +55,7 @@ def test_a_request_is_answered_by_the_first_digits_of_its_id(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_one(workspace, request(workspace, "rm \x1b[31m-rf /", said="It is harmless.\nanswer    allow")) as asked:
-        assert run("--deny", "Use build/.", "--", asked.request_id[:8].upper()) == exit_codes.DONE
+        assert run("--deny", "Use build/.", "--", asked.request_id[:8].upper()) == ExitCode.DONE
     (record,) = recorded(workspace)
     assert (record.decision_id, record.action, record.note) == (asked.request_id, Action.DENY, "Use build/.")
     said = capsys.readouterr().out
@@ -70,7 +69,7 @@ def test_a_request_is_answered_by_the_first_digits_of_its_id(
 def test_what_is_allowed_is_printed_whole(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = "ls\n" * 300 + "x" * 9_000 + "; rm -rf ~" + "\n" * 60 + "END"
     with open_one(workspace, request(workspace, command, given={"command": command, "cwd": "/else"})) as asked:
-        assert run("--allow", asked.request_id) == exit_codes.DONE
+        assert run("--allow", asked.request_id) == ExitCode.DONE
     said = capsys.readouterr().out
     assert "xxx; rm -rf ~\n    <59 empty lines>\n  │ END\n" in said
     assert said.count("x") > 9_000
@@ -96,7 +95,7 @@ def test_it_is_said_whether_the_answer_got_there(workspace: Path, capsys: pytest
 
         thread = threading.Thread(target=hold)
         thread.start()
-        assert run("--allow", offer.request.request_id) == exit_codes.DONE
+        assert run("--allow", offer.request.request_id) == ExitCode.DONE
         thread.join()
     assert "delivered: its program has the answer" in capsys.readouterr().out
 
@@ -105,7 +104,7 @@ def test_each_question_gets_its_options(workspace: Path) -> None:
     with open_one(workspace, question(workspace)) as asked:
         with pytest.raises(UsageError, match=r"1 answer to 2 questions; .*\n  1. Which store\?\n  2. Which checks\?"):
             run("--option", "SQLite", "--", asked.request_id)
-        assert run("--option", "My own", "--option", "Lint\nTypes", "--", asked.request_id) == exit_codes.DONE
+        assert run("--option", "My own", "--option", "Lint\nTypes", "--", asked.request_id) == ExitCode.DONE
     (record,) = recorded(workspace)
     assert record.params.answers == (
         Answer("Which store?", "My own"), Answer("Which checks?", "Lint"), Answer("Which checks?", "Types"),
@@ -121,7 +120,7 @@ def test_options_in_one_line_do_not_become_own_words(workspace: Path, text: str)
         with pytest.raises(UsageError, match="is several options of its question"):
             run("--option", text, "--", asked.request_id)
         assert recorded(workspace) == []
-        assert run("--option", "Lint, Types, all", "--", asked.request_id) == exit_codes.DONE
+        assert run("--option", "Lint, Types, all", "--", asked.request_id) == ExitCode.DONE
     assert [one.answer for one in recorded(workspace)[0].params.answers] == ["Lint, Types, all"]
 
 
@@ -157,7 +156,7 @@ def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.Capt
             run("--allow", "--rule", "Bash(*)", "--", asked.request_id)
         with pytest.raises(UsageError, match="--rule belongs to --allow"):
             run("--deny", "--rule", "Bash(ls:*)", "--", asked.request_id)
-        assert run("--allow", "--rule", "Bash(ls:*)", "--", asked.request_id) == exit_codes.DONE
+        assert run("--allow", "--rule", "Bash(ls:*)", "--", asked.request_id) == ExitCode.DONE
     assert "whatever fits Bash(ls:*)" in capsys.readouterr().out
     assert recorded(workspace)[0].params.rule == "Bash(ls:*)"
 
@@ -172,12 +171,12 @@ def test_what_is_no_request_or_several_is_wrong_usage(workspace: Path) -> None:
 
 def test_one_answer_holds(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_one(workspace) as asked:
-        assert run("--allow", asked.request_id) == exit_codes.DONE
-        assert run("--allow", asked.request_id) == exit_codes.DONE
+        assert run("--allow", asked.request_id) == ExitCode.DONE
+        assert run("--allow", asked.request_id) == ExitCode.DONE
         assert "said so at" in capsys.readouterr().out
         with pytest.raises(AlreadyDecidedError) as caught:
             run("--deny", "--", asked.request_id)
-        assert caught.value.exit_code == exit_codes.TAKEN
+        assert caught.value.exit_code == ExitCode.TAKEN
     assert len(recorded(workspace)) == 1
 
 
@@ -186,7 +185,7 @@ def test_nobody_answers_a_request_that_has_ended(workspace: Path) -> None:
         pass
     with pytest.raises(RequestGoneError, match="nobody waits") as caught:
         run("--allow", asked.request_id)
-    assert caught.value.exit_code == exit_codes.EXPIRED
+    assert caught.value.exit_code == ExitCode.EXPIRED
     assert recorded(workspace) == []
 
 
@@ -220,20 +219,20 @@ def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.Ca
         assert by_id[asks.request_id] in said
         assert "a plan is answered in its terminal" in said
         assert (said.count("touch x"), said.count("Which store?")) == (2, 2)
-        assert run(*line[line.index("answer") + 1 :]) == exit_codes.DONE
+        assert run(*line[line.index("answer") + 1 :]) == ExitCode.DONE
     assert [record.decision_id for record in recorded(workspace)] == [asked.request_id]
 
 
 def test_an_answer_is_verified_in_words(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_one(workspace) as asked:
-        assert run("--deny", "--", asked.request_id) == exit_codes.DONE
+        assert run("--deny", "--", asked.request_id) == ExitCode.DONE
     capsys.readouterr()
     (file,) = Desk(workspace).ledger.directory.glob("*.json")
-    assert COMMANDS["verify"].start([str(file)]) == exit_codes.DONE
+    assert COMMANDS["verify"].start([str(file)]) == ExitCode.DONE
     said = capsys.readouterr().out
     assert "deny of a permission of “claude”, session “5f0c”" in said
     assert asked.input_sha256 in said
-    assert COMMANDS["verify"].start([]) == exit_codes.DONE
+    assert COMMANDS["verify"].start([]) == ExitCode.DONE
     assert "1 decision in" in capsys.readouterr().out
 
 

@@ -115,4 +115,4 @@ def test_whether_what_a_server_confirms_is_on_its_disk(
     told.update(has or {})
     url = url if has is not None else "http://127.0.0.1:1"
     found = _Found(version, False, 1 << 20, 1.0, None, None, [], {})
-    assert words in _sync("nats://127.0.0.1", url, found).said
+    assert words in _sync("nats://127.0.0.1", url, found).found

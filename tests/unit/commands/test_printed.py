@@ -25,7 +25,7 @@ from agentwatch.cli import COMMANDS
 from agentwatch.commands import pending
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.shell import command_line
 from tests.unit.decisions.test_policy import returned
@@ -50,8 +50,8 @@ def name(random: Random, workspace: str) -> str:
     return "".join(parts)
 
 
-def tree_of(random: Random, workspace: str) -> DelegationTree:
-    seen, tree = Workspace(), DelegationTree()
+def tree_of(random: Random, workspace: str) -> Tree:
+    seen, tree = Workspace(), Tree()
     for number in range(LINES):
         packet = {
             "handoff_schema": "handoff-v1",

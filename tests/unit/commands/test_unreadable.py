@@ -16,8 +16,8 @@ from agentwatch import history
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
 from agentwatch.history.store import History
-from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.state import state_directory
 from tests.closing import closed
 from tests.homes import live_in
 from tests.unit.sessions.conformance import report

@@ -21,7 +21,7 @@ from agentwatch.decisions.record import VERSION, Params, Record, Subject, writte
 from agentwatch.decisions.signed import SignedRequest, sign
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
-from agentwatch.place import workspace_id
+from agentwatch.state import workspace_id
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 HANDOFF = hashlib.sha256(b"handoff").hexdigest()

@@ -12,7 +12,7 @@ from agentwatch.decisions.herald import Announcer, AnnouncingError, Herald
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Ran
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 
 ROOT = Run(
     source="opencode",
@@ -67,7 +67,7 @@ class Scene:
     notes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.tree = DelegationTree()
+        self.tree = Tree()
         self.herald = Herald(self.announcer, self.notes.__setitem__)
 
     def see(self, *seen: Run | Decision) -> None:

@@ -11,12 +11,11 @@ from agentwatch.decisions.policy import mode_of, options, refusal, suggested
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Checked, Decided, Event, Ran, Tick
+from agentwatch.delegation.events import Checked, Decided, Event, Ran, Rules, Tick
 from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
-from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from tests.unit.decisions.made import record
 from tests.unit.delegation.asking import request, requested
 from tests.unit.history.recorded import Workspace, meta, packet
@@ -40,7 +39,7 @@ class Told:
     """A tree that is told of one task `x`, attempt by attempt."""
 
     def __init__(self) -> None:
-        self.seen, self.tree = Workspace(), DelegationTree()
+        self.seen, self.tree = Workspace(), Tree()
 
     def tell(self, *events: Event) -> Task:
         for event in events:
@@ -173,7 +172,7 @@ def test_an_answer_to_what_is_blocked_uses_no_retry() -> None:
 
 def test_a_mitigation_takes_nothing_from_whom_the_settings_give_more() -> None:
     told = Told()
-    told.tree = DelegationTree(Rules(max_retries=4))
+    told.tree = Tree(Rules(max_retries=4))
     task = told.attempt(1, returned())
     assert mitigated(task).max_retries == 4
 
@@ -437,7 +436,7 @@ def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggeste
 
 
 def test_what_can_be_answered_here_is_warned_of_with_the_key_that_answers() -> None:
-    tree = DelegationTree()
+    tree = Tree()
     tree.apply(requested(request()))
     task = tree.tasks["s1"]
     assert options(task)[ABORT].warnings[0] == (

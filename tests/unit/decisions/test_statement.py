@@ -35,7 +35,7 @@ from agentwatch.decisions.envelope import (
 )
 from agentwatch.decisions.errors import DecisionError, RecordError
 from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, is_statement, statement_of, subject_of, verified
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import task_document
 from tests.unit.decisions.made import KIM, Operator
 from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
@@ -45,7 +45,7 @@ TRUST = Trust((TrustedKey(KEY.public),))
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
 
 
-def tree(summary: str = "Done.") -> DelegationTree:
+def tree(summary: str = "Done.") -> Tree:
     """A task that was tried twice: the first attempt failed."""
     record = Recorder()
     told = replace(returned("completed", task_id="a"), summary=summary, attempt=2)
@@ -58,14 +58,14 @@ def tree(summary: str = "Done.") -> DelegationTree:
     return tree_of([*seen, record.checked("a.2.return.md", seen[-1].digest, "verified")])
 
 
-def payload(made: DelegationTree | None = None, decided: tuple[ChainEntry, ...] = ()) -> bytes:
+def payload(made: Tree | None = None, decided: tuple[ChainEntry, ...] = ()) -> bytes:
     made = made or tree()
     task = made.tasks["a"]
     given = {"complete": True, "workspace_id": "shop-0123456789abcdef", "version": "1.0", "now": NOW}
     return statement_of(task_document(made, task), subject_of(task), decided, **given)  # type: ignore[arg-type]
 
 
-def sealed(made: DelegationTree | None = None) -> bytes:
+def sealed(made: Tree | None = None) -> bytes:
     return seal(payload(made), KEY, STATEMENT_TYPE)
 
 

@@ -17,9 +17,8 @@ from agentwatch.contracts.shapes import (
     TodoStatus,
 )
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked, Event, Gone, Seen
-from agentwatch.delegation.rules import Rules
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.events import Checked, Event, Gone, Rules, Seen
+from agentwatch.delegation.tree import Tree
 
 BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)
 
@@ -61,13 +60,13 @@ def todos(*marks: str) -> TodoList:
     return TodoList(tuple(Todo(f"step {n}", status[mark], None, n) for n, mark in enumerate(marks, 1)))
 
 
-def tree_of(events: Iterable[Event], *, remembers: bool = False, **rules: object) -> DelegationTree:
-    tree = DelegationTree(Rules(**rules), remembers=remembers)  # type: ignore[arg-type]
+def tree_of(events: Iterable[Event], *, remembers: bool = False, **rules: object) -> Tree:
+    tree = Tree(Rules(**rules), remembers=remembers)  # type: ignore[arg-type]
     for event in events:
         tree.apply(event)
     return tree
 
 
-def outline(tree: DelegationTree) -> list[str]:
+def outline(tree: Tree) -> list[str]:
     """The tree as indented lines, `id state`."""
     return [f"{'  ' * depth}{task.task_id} {task.state}" for task, depth in tree.preorder()]

@@ -15,13 +15,12 @@ from tests.unit.delegation.test_runs import ROOT, child, message, ran
 
 from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.decisions import policy
-from agentwatch.delegation.aside import Aside, Put, mark_of
+from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Ran, Seen, Tick
-from agentwatch.delegation.rules import Limits, Rules
+from agentwatch.delegation.events import Decided, Event, Limits, Ran, Rules, Seen, Tick
 from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
-from agentwatch.delegation.task import Alarm, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.task import Alarm, Aside, Put, Task
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 from agentwatch.view.times import stands_since
 from agentwatch.view.words import question_at
@@ -304,8 +303,8 @@ def recorded(changes: list[Run]) -> list[Event]:
     return [Ran(seq, run.updated_at, f"agents:{run.session_id}", run) for seq, run in enumerate(changes)]
 
 
-def grown(events: list[Event], ticks: list[float | None]) -> DelegationTree:
-    tree = DelegationTree(Rules(limits=LIMITS, history_before=1_005.0, stale_after=5.0))
+def grown(events: list[Event], ticks: list[float | None]) -> Tree:
+    tree = Tree(Rules(limits=LIMITS, history_before=1_005.0, stale_after=5.0))
     for number, event in enumerate(events):
         tree.apply(event)
         if number < len(ticks) and (at := ticks[number]) is not None:
@@ -351,7 +350,7 @@ def is_over(task: Task) -> bool:
     return task.state == "working" and (task.tokens or 0) + (task.below.tokens if task.below else 0) >= 40
 
 
-def documents(tree: DelegationTree) -> list[dict[str, Any]]:
+def documents(tree: Tree) -> list[dict[str, Any]]:
     """The tasks, without what follows from the time alone, or from when it was seen."""
     tasks = tree_document(tree, "/w")["tasks"]
     seen = {"tokens_per_minute": 0}
@@ -364,7 +363,7 @@ def documents(tree: DelegationTree) -> list[dict[str, Any]]:
 
 @given(st.lists(runs, max_size=10))
 def test_apply_names_every_task_whose_alarms_change(changes: list[Run]) -> None:
-    tree = DelegationTree(Rules(limits=LIMITS, stale_after=5.0))
+    tree = Tree(Rules(limits=LIMITS, stale_after=5.0))
     before: dict[str, object] = {}
     for event in (*recorded(changes), Tick(99, 1_030.0), Tick(99, 1_100.0), Tick(99, 1_000.0)):
         changed = tree.apply(event)

@@ -11,25 +11,26 @@ from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
 from tests.unit.delegation.test_interleaving import Deciding, Step, decided, drawn_steps, interleaved, record
 
 from agentwatch.contracts.shapes import Finding, Outcome, Severity
-from agentwatch.delegation.aside import Aside, Put, mark_of
+from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Decided, Event, Looked, Noted, Ran, Tick, Unreadable
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.task import Aside, Put
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 
 FAILED = returned("failed", task_id="a")
 
 
-def acknowledged(tree: DelegationTree, task_id: str = "a") -> Noted:
+def acknowledged(tree: Tree, task_id: str = "a") -> Noted:
     return Noted(0, 2_000.0, task_id, Aside(Put(mark_of(tree.tasks[task_id]), 2_000.0)))
 
 
-def snoozed(tree: DelegationTree, until: float | None, task_id: str = "a") -> Noted:
+def snoozed(tree: Tree, until: float | None, task_id: str = "a") -> Noted:
     return Noted(0, 2_000.0, task_id, Aside(Put(mark_of(tree.tasks[task_id]), 2_000.0, snoozed=True, until=until)))
 
 
-def failing() -> tuple[Recorder, DelegationTree]:
+def failing() -> tuple[Recorder, Tree]:
     """A task `a` that has failed and asks, below `lead`."""
     record = Recorder()
     return record, tree_of(failure(record))
@@ -43,7 +44,7 @@ def failure(record: Recorder) -> list[Event]:
     ]
 
 
-def stands(tree: DelegationTree, task_id: str = "a") -> tuple[bool, bool, bool]:
+def stands(tree: Tree, task_id: str = "a") -> tuple[bool, bool, bool]:
     task = tree.tasks[task_id]
     assert task.question is not None
     assert (task_id in tree.queue) == task.needs_operator
@@ -139,7 +140,7 @@ def test_a_snooze_ends_with_a_change() -> None:
         assert stands(tree) == (True, False, False)
 
 
-def decide(tree: DelegationTree, action: Action) -> Decided:
+def decide(tree: Tree, action: Action) -> Decided:
     """A decision about the latest attempt of `a`."""
     latest = tree.tasks["a"].latest
     assert latest is not None
@@ -271,7 +272,7 @@ def puts(mark: str) -> st.SearchStrategy[Put | None]:
     return st.one_of(st.none(), put.map(lambda one: one if one.snoozed else one._replace(until=None)))
 
 
-def looks(tree: DelegationTree, task_id: str) -> st.SearchStrategy[str | None]:
+def looks(tree: Tree, task_id: str) -> st.SearchStrategy[str | None]:
     return st.sampled_from([None, mark_of(tree.tasks[task_id]), "another"])
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
 
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 
 
-def states(tree: DelegationTree, task_id: str) -> list[tuple[int, str]]:
+def states(tree: Tree, task_id: str) -> list[tuple[int, str]]:
     return [(attempt.number, attempt.state) for attempt in tree.tasks[task_id].attempts]
 
 

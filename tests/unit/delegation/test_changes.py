@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import handoff, returned, tree_of
 
 from agentwatch.contracts.shapes import Document
-from agentwatch.delegation.changes import Unclaimed
+from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.claims import Change, Claim, Verdict
 from agentwatch.delegation.events import Checked, Event, Gone, Ran, Seen
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 from agentwatch.view.words import Agreement, model_of
 
@@ -212,7 +212,7 @@ def test_what_is_unclaimed_does_not_depend_on_the_order_of_arrival(
     for event in session.events:
         by_file.setdefault(event.path, []).append(event)  # type: ignore[union-attr]
     queues = list(by_file.values())
-    tree = DelegationTree()
+    tree = Tree()
     while queues:
         queue = chance.choice(queues)  # type: ignore[attr-defined]
         tree.apply(queue.pop(0))

@@ -8,12 +8,12 @@ import pytest
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.delegation.aside import mark_of
+from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Checked, Decided, Event, Tick
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 from agentwatch.view.times import stands_since
 
@@ -198,7 +198,7 @@ def read(decision: Decision, action: Action, handed_off: str | None = None) -> D
     return replace(decision, action=action, handoff_sha256=handed_off, receipts=receipts)
 
 
-def stage_of(tree: DelegationTree, number: int = 1) -> Stage | None:
+def stage_of(tree: Tree, number: int = 1) -> Stage | None:
     decision = tree.tasks["a"].attempts[number - 1].decision
     return decision.receipt.stage if decision is not None else None
 

@@ -1,23 +1,16 @@
-"""A run that only goes on takes a short way through the tree, and the tree is as if it had taken the long one."""
+"""Runs that go on: their checklists, and the tokens that they use."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-from unittest.mock import patch
 
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.unit.delegation.events import Recorder, handoff, todos, tree_of
-from tests.unit.delegation.test_alarms import LIMITS, SESSIONS, doings
 from tests.unit.delegation.test_runs import ROOT, child, message, ran
 
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.events import Ran, Seen, Tick
+from agentwatch.delegation.events import Ran, Tick
 from agentwatch.delegation.joined import JoinedTree
-from agentwatch.delegation.rules import Rules
-from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.run import Doing, DoingKind, Run
 from agentwatch.view.document import tree_document
 from agentwatch.view.pulse import cost_of, rates
 
@@ -31,23 +24,6 @@ def alive(run: Run, **more: object) -> Ran:
     return Ran(50, run.updated_at, f"agents:{run.session_id}", run)
 
 
-def test_what_only_goes_on_is_named_and_nothing_of_it_is_made_anew() -> None:
-    one = child("one", parent="root", tokens=10)
-    tree = tree_of([*ran(ROOT, one), Tick(9, 130.0)])
-    findings, attempts = tree.tasks["one"].findings, tree.tasks["one"].attempts
-    with patch.object(DelegationTree, "_rebuild", side_effect=AssertionError("made anew")):
-        assert tree.apply(alive(one, doing=MAKE)) == {"one"}
-        assert tree.tasks["one"].doing == MAKE
-        assert tree.apply(alive(one, doing=MAKE, tokens=25, updated_at=131.0)) == {"one", "root"}
-        assert tree.apply(alive(ROOT, tokens=5)) == {"root"}
-    task, root = tree.tasks["one"], tree.tasks["root"]
-    assert (task.findings, task.attempts) == (findings, attempts)
-    assert (task.tokens, task.updated_at) == (25, 131.0)
-    assert root.below is not None
-    assert (root.below.tokens, root.below.active_at, tree.totals.tokens) == (25, 131.0, 30)
-    assert [one.run.doing for one in tree.runs if one.run is not None] == [None, MAKE]
-
-
 def test_of_two_checklists_the_one_of_the_run_counts_from_its_next_sign_of_life_on() -> None:
     one = child("one", prompt=message(Handoff("t", "Do it.")), todos=TODOS)
     see = Recorder().seen
@@ -56,59 +32,6 @@ def test_of_two_checklists_the_one_of_the_run_counts_from_its_next_sign_of_life_
     assert tree.tasks["t"].progress == (2, 2)
     tree.apply(alive(one, doing=MAKE, updated_at=2_000.0))
     assert (tree.tasks["t"].progress, tree.tasks["t"].doing) == ((1, 2), MAKE)
-
-
-CHANGES = st.builds(
-    lambda session, more: child(session, parent="root" if session != "root" else "", **more),
-    st.sampled_from(SESSIONS),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "state": st.sampled_from([RunState.WORKING, RunState.WORKING, RunState.WORKING, RunState.ENDED]),
-            "tokens": st.none() | st.integers(0, 30),
-            "doing": doings,
-            "updated_at": st.sampled_from([120.0, 130.0, 1_080.0]),
-            "todos": st.sampled_from([None, TODOS]),
-            "prompt": st.sampled_from([message(None), message(Handoff("t", "Do it.", todos=TODOS))]),
-            "waiting": st.sampled_from(["", "", "", "an answer"]),
-            "rounds": st.sampled_from([(), (Round(110.0, state=RunState.ENDED), Round(115.0))]),
-            "process_gone": st.sampled_from([None, False, True]),
-        },
-    ),
-)
-SIGNS = st.builds(
-    lambda session, tokens, doing, at: (session, {"tokens": tokens, "doing": doing, "updated_at": at}),
-    st.sampled_from(SESSIONS),
-    st.none() | st.integers(0, 30),
-    doings,
-    st.sampled_from([120.0, 131.0, 132.0, 1_090.0]),
-)
-FILES = st.sampled_from([("t.handoff.json", handoff("t")), ("t.todos.md", todos("x", "x"))])
-
-
-@given(st.lists(st.one_of(CHANGES, SIGNS, SIGNS, SIGNS, FILES, st.sampled_from([130.0, 140.0, 1_100.0])), max_size=20))
-def test_the_short_way_comes_to_the_same_as_the_long_one(steps: list[Any]) -> None:
-    short, long = (DelegationTree(Rules(limits=LIMITS, stale_after=5.0, history_before=125.0)) for _ in range(2))
-    known: dict[str, Run] = {}
-    for number, step in enumerate(steps):
-        event: Any = Tick(number, step) if isinstance(step, float) else None
-        if isinstance(step, Run):
-            known[step.session_id] = step
-            event = alive(step)
-        elif isinstance(step, tuple) and step[0] in known:
-            known[step[0]] = replace(known[step[0]], **step[1])
-            event = alive(known[step[0]])
-        elif isinstance(step, tuple) and isinstance(step[1], tuple):
-            event = Seen(number, 131.0, step[0], str(number), step[1])
-        if event is None:
-            continue
-        one = short.apply(event)
-        with patch.object(DelegationTree, "_goes_on", return_value=False):
-            other = long.apply(event)
-        assert one <= other
-        assert tree_document(short, "/w") == tree_document(long, "/w")
-        assert list(short.queue) == list(long.queue)
-        assert [task.below for task, _ in short.preorder()] == [task.below for task, _ in long.preorder()]
 
 
 def test_tokens_per_minute_are_those_of_the_last_minute_with_all_that_is_below() -> None:

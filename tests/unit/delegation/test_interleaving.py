@@ -13,12 +13,11 @@ from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, to
 from agentwatch.contracts.shapes import Contract, Document, Outcome, Reading, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
+from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Rules, Seen, Tick
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.delegation.rules import Rules
 from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 
 IDS = ["a", "a.b", "a.b.c", "d", "e.f"]
@@ -274,8 +273,8 @@ def interleaved(events: list[Event], order: list[int]) -> list[Event]:
     return result
 
 
-def applied(events: list[Event], *, remembers: bool = False) -> DelegationTree:
-    tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
+def applied(events: list[Event], *, remembers: bool = False) -> Tree:
+    tree = Tree(Rules(history_before=LINE), remembers=remembers)
     for event in events:
         tree.apply(event)
     return tree
@@ -293,15 +292,14 @@ def test_many_observations_taken_in_at_once_give_the_tree_that_they_give_one_by_
     steps: list[Step], remembers: bool
 ) -> None:
     events = record(steps)
-    tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
-    tree.take_all(events)
-    tree.settle()
+    tree = Tree(Rules(history_before=LINE), remembers=remembers)
+    tree.apply(*events)
     assert tree_document(tree, "/w") == tree_document(applied(events, remembers=remembers), "/w")
 
 
 @given(histories, st.booleans(), st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
 def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, ticks: list[float | None]) -> None:
-    tree = DelegationTree(Rules(history_before=LINE, stale_after=3.0), remembers=remembers)
+    tree = Tree(Rules(history_before=LINE, stale_after=3.0), remembers=remembers)
     for event, tick in zip_longest(record(steps), ticks):
         if event is not None:
             tree.apply(event)
@@ -336,7 +334,7 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, tick
     assert tree.asking() == asking
 
 
-def turn(tree: DelegationTree, task: Task) -> tuple[float, ...]:
+def turn(tree: Tree, task: Task) -> tuple[float, ...]:
     """An open request goes first, by how long it can be answered, then the newest one."""
     request = next((one for one in task.requests if one.stage is RequestStage.OFFERED), None)
     if request is None:
@@ -346,7 +344,7 @@ def turn(tree: DelegationTree, task: Task) -> tuple[float, ...]:
 
 @given(histories, st.booleans())
 def test_apply_names_every_task_that_looks_different(steps: list[Step], remembers: bool) -> None:
-    tree = DelegationTree(Rules(history_before=LINE), remembers=remembers)
+    tree = Tree(Rules(history_before=LINE), remembers=remembers)
     before: dict[str, object] = {}
     for event in record(steps):
         changed = tree.apply(event)

@@ -12,17 +12,16 @@ from tests.unit.delegation.asking import decided, request, requested
 from tests.unit.delegation.events import Recorder, handoff, meta, outline, returned, tree_of
 from tests.unit.delegation.test_runs import ROOT, child, ran
 
-from agentwatch.delegation.events import Tick
+from agentwatch.delegation.events import Rules, Tick
 from agentwatch.delegation.joined import JoinedTree
-from agentwatch.delegation.requests import Asked
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 
 MARK = "\0mark."
 
 
-def shop(*more: str) -> DelegationTree:
+def shop(*more: str) -> Tree:
     """A parent with a child that failed, and others that only were handed out."""
     see = Recorder().seen
     return tree_of(
@@ -101,6 +100,11 @@ def test_what_asks_no_more_and_what_is_dropped_leaves_nothing() -> None:
     assert joined.totals.tasks == 2
 
 
+OF_ONE = {"apply", "add", "take_over", "settle", "former_places", "run", "run_of", "runs", "runs_below", "leave_out"}
+OF_ONE |= {"answer_to", "decisions", "holds_until", "left_out", "over", "requests", "requests_of", "troubled"}
+"""Who watches or prints several workspaces asks each tree for these."""
+
+
 def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
     """Whatever faces ask of a tree is answered alike: a method that looks elsewhere has to be one of both."""
     tree, joined = shop("c", "d"), JoinedTree(MARK)
@@ -113,10 +117,8 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
     given = {"task": task, "task_id": "a.b", "returned": task.latest.returned if task.latest else None}
     given |= {"since": 0.0, "request_id": request().request_id, "path": "a.b.handoff.md"}
     asked = 0
-    for name, member in inspect.getmembers(DelegationTree):
-        if name.startswith("_") or name in (
-            "apply", "take", "take_all", "take_over", "settle", "former_places", "run_of", "runs_below", "leave_out",
-        ):  # fmt: skip
+    for name, member in inspect.getmembers(Tree):
+        if name.startswith("_") or name in OF_ONE:
             continue
         if isinstance(member, property):
             shown, own = getattr(joined, name), getattr(tree, name)
@@ -197,7 +199,7 @@ def test_a_workspace_in_which_all_is_history_is_history_as_a_whole() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(("handoff", "failed", "completed", "gone")))))
 def test_step_by_step_it_comes_to_the_same_as_all_at_once(steps: list[tuple[str, str]]) -> None:
-    see, tree, joined = Recorder(), DelegationTree(Rules(history_before=1_004.5)), JoinedTree(MARK)
+    see, tree, joined = Recorder(), Tree(Rules(history_before=1_004.5)), JoinedTree(MARK)
     scope, _ = joined.show(tree, name="one")
     for name, what in steps:
         path = f"{name}.json" if what == "handoff" else f"{name}.md"

@@ -7,7 +7,7 @@ from tests.unit.delegation.test_runs import child, message
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Ran, Tick, Unreadable
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 
 SINCE = 2_000.0
 
@@ -18,7 +18,7 @@ def late(record: Recorder) -> Recorder:
     return record
 
 
-def old_and_new() -> tuple[Recorder, DelegationTree]:
+def old_and_new() -> tuple[Recorder, Tree]:
     record = Recorder()
     events = [
         record.seen("a.handoff.json", handoff("a")),

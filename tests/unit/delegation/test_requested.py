@@ -7,12 +7,12 @@ from tests.unit.delegation.asking import decided, forgotten, permit, question, r
 from tests.unit.delegation.events import handoff, tree_of
 from tests.unit.delegation.test_runs import message
 
-from agentwatch.delegation.aside import Aside, Put, mark_of
+from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event, Noted, Tick
 from agentwatch.delegation.request import Given, RequestStage
 from agentwatch.delegation.run import MOST_PERMITS, Permitter, Round, RunState
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Aside, Put, State, Task
 from agentwatch.view.words import in_line
 
 

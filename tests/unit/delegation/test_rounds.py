@@ -15,7 +15,7 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receip
 from agentwatch.delegation.events import Decided, Event, Ran
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 
 PACKET = message(handoff("a"), at=110.0)
@@ -73,7 +73,7 @@ def ran(*runs: Run) -> list[Event]:
     return [Ran(seq, 0.0, f"agents:{run.session_id}", run) for seq, run in enumerate((ROOT, *runs), 1)]
 
 
-def attempts(tree: DelegationTree) -> list[tuple[int, State]]:
+def attempts(tree: Tree) -> list[tuple[int, State]]:
     return [(one.number, one.state) for one in tree.tasks["a"].attempts]
 
 

@@ -8,10 +8,8 @@ import tracemalloc
 from tests.unit.delegation.events import Recorder, handoff, returned
 
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.events import Event
-from agentwatch.delegation.rules import Rules
-from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.events import Event, Rules
+from agentwatch.delegation.tree import Tree
 
 _TASKS = 400
 
@@ -31,23 +29,11 @@ def test_a_task_weighs_little_beside_what_its_documents_say() -> None:
     events = workspace()
     tracemalloc.start()
     try:
-        tree = DelegationTree(Rules(), remembers=True)
-        tree.take_all(events)
-        tree.settle()
+        tree = Tree(Rules(), remembers=True)
+        tree.apply(*events)
         gc.collect()
         weight, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert tree.totals.tasks == _TASKS
     assert weight < 2_750 * _TASKS
-
-
-def test_what_nearly_every_task_has_alike_is_one() -> None:
-    tree = DelegationTree(Rules(), remembers=True)
-    tree.take_all(workspace())
-    tree.settle()
-
-    def alike(task: Task) -> tuple[int, ...]:
-        return tuple(map(id, (task.children, task.answered, task.counted, task.retry, task.why, task.findings)))
-
-    assert len({alike(task) for task in tree.tasks.values()}) == 1

@@ -15,11 +15,11 @@ from agentwatch.app.widgets.task_line import age_of
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.commits import Commits
 from agentwatch.history.store import HistoryWorker
-from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.state import state_directory
 from tests.unit.evidence import repository as repositories
 from tests.unit.evidence.repository import Repository, returned
 from tests.unit.files.watching import Receiver, packet, watching
@@ -166,7 +166,7 @@ def watched(root: Path) -> None:
     """Somebody watched the workspace, and has ended."""
     source = FilesSource(root)
     keeper = HistoryWorker(root, source.content)
-    keeper.start(DelegationTree()).result()
+    keeper.start(Tree()).result()
     keeper.record(source.scan().events)
     keeper.record_files(source.known())
     keeper.stop()

@@ -11,7 +11,7 @@ import pytest
 
 from agentwatch.delegation.claims import Change, Verdict
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.claims import MAX_ASSERTIONS
+from agentwatch.evidence.claims import MAX_CLAIMS
 from tests.unit.evidence.repository import (
     AFTER,
     BEFORE,
@@ -170,14 +170,14 @@ def test_a_linked_work_tree_is_a_repository_too(repository: Repository, tmp_path
 def test_too_many_claims_are_cut_and_said_to_be(repository: Repository) -> None:
     text = returned(created=[f"c{number}.md" for number in range(900)], modified=[f"m{n}.md" for n in range(900)])
     claims = check(repository.root, text).claims
-    assert len(claims) == MAX_ASSERTIONS + 1
+    assert len(claims) == MAX_CLAIMS + 1
     assert claims[-1].verdict is U
     assert "more than 1000" in claims[-1].detail
 
 
 def test_a_text_that_is_no_return_claims_nothing(repository: Repository) -> None:
     result = check(repository.root, "# Notes\n")
-    assert (result.claims, result.watch_paths) == ((), frozenset())
+    assert (result.claims, result.watched) == ((), ())
 
 
 def test_what_a_session_gave_back_is_read_as_such_and_not_as_a_file(repository: Repository) -> None:

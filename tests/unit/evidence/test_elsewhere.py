@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentwatch.delegation.claims import Verdict
-from agentwatch.evidence import elsewhere
+from agentwatch.evidence import git
 from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.plumbing import GitSlowError
 from tests.unit.evidence.repository import AFTER, HANDED_OFF, Repository, check, only, request, returned
@@ -40,6 +40,6 @@ def test_where_git_cannot_say_nothing_is_called_a_lie(repository: Repository, mo
     def too_slow(*_: object) -> list[str]:
         raise GitSlowError("git did not answer within 10 s")
 
-    monkeypatch.setattr(elsewhere, "tips", too_slow)
+    monkeypatch.setattr(git, "tips", too_slow)
     claim = only(check(repository.root, returned(created=["x.md"])))
     assert (claim.verdict, "did not answer within 10 s" in claim.detail) == (U, True), claim.detail

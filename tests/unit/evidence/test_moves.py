@@ -82,7 +82,7 @@ def test_a_file_that_was_moved_is_found(
     claim = only(result)
     assert (claim.verdict, claim.path, claim.file) == (V, CLAIMED, to), claim.detail
     assert claim.detail.startswith(f"moved since, to {to}: ")
-    assert to in result.watch_paths
+    assert to in result.watched
 
 
 def test_a_directory_with_another_name_is_found_where_it_is_known_how_its_return_moved(plain: Repository) -> None:
@@ -114,7 +114,7 @@ def test_a_file_is_looked_for_again_when_git_is_told_where_it_went(repository: R
     asked = request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")
     (repository.root / CLAIMED).rename(repository.root / "docs" / "notes.md")
     (before,) = checker.check([asked])
-    assert (only(before).verdict, ".git/index" in before.watch_paths) == (U, True)
+    assert (only(before).verdict, ".git/index" in before.watched) == (U, True)
     repository.git("add", "-A")
     assert only(checker.check([asked])[0]).verdict is V
 

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Verdict
-from agentwatch.evidence.asked import CITED, Demands, assertions_of
-from agentwatch.evidence.claims import claims_of
-from agentwatch.evidence.pointers import pointers
-from agentwatch.evidence.shapes import ClaimKind
+from agentwatch.evidence.claims import CITED, ClaimKind, Demands, claims_of, demanded_of
+from agentwatch.evidence.disk import pointers
 from tests.unit.evidence.repository import returned
 
 
@@ -58,10 +56,9 @@ def test_what_may_be_no_path_is_doubtful(text: str) -> None:
 
 
 def test_a_command_is_said_to_be_unverifiable() -> None:
-    (claim,) = claims_of(returned(evidence=["`pytest -q`: 3 passed"]), "a.return.md", None, None)
-    assert claim.kind is ClaimKind.EVIDENCE
-    assert claim.settled is not None
-    assert claim.settled[0] is Verdict.UNVERIFIABLE
+    (stated,) = claims_of(returned(evidence=["`pytest -q`: 3 passed"]), "a.return.md", None, None)
+    assert stated.claim.kind is ClaimKind.EVIDENCE
+    assert (stated.claim.verdict, bool(stated.claim.detail)) == (Verdict.UNVERIFIABLE, True)
 
 
 @given(st.text(max_size=200))
@@ -87,6 +84,6 @@ def test_a_path_is_cited_where_it_is_no_part_of_a_longer_one(parts: list[str], p
     before = r"(?:(?<![\w./-])|(?<![\w./-])\./|(?<=repo://))"
     stands_there = re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", cited) is not None
 
-    (demanded,) = assertions_of(Demands(evidence=(path,)), [cited], Outcome.COMPLETED, cited, [])
+    (demanded,) = demanded_of(Demands(evidence=(path,)), [cited], Outcome.COMPLETED, cited)
 
-    assert (demanded.settled == (Verdict.VERIFIED, CITED)) is stands_there
+    assert (demanded.claim[2:4] == (Verdict.VERIFIED, CITED)) is stands_there

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.evidence.process import Output, TooSlowError, run
+from agentwatch.evidence.plumbing import Output, TooSlowError, run
 
 
 def ran(command: list[str], directory: Path, seconds: float) -> Output:

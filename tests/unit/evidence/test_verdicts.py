@@ -71,7 +71,7 @@ def test_a_file_that_appears_later_is_verified_by_the_next_check(repository: Rep
     (after,) = checker.check(asked)
     assert (only(before).verdict, only(after).verdict) == (C, V)
     # The index, too, as long as it is missing: git may be told later where it went.
-    assert (before.watch_paths, after.watch_paths) == ({"later/x.md", ".git/index"}, {"later/x.md"})
+    assert (before.watched, after.watched) == ((".git/index", "later/x.md"), ("later/x.md",))
 
 
 def test_a_commit_in_the_second_of_the_handoff_is_told_by_its_object(repository: Repository) -> None:

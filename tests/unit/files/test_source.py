@@ -15,6 +15,7 @@ import pytest
 
 from agentwatch.background import Pace
 from agentwatch.delegation.events import Seen
+from agentwatch.sources import Batch
 from agentwatch.sources.files import watcher as watcher_module
 from agentwatch.sources.files.inotify_backend import InotifyBackend
 from agentwatch.sources.files.scan import FolderListing, list_directory
@@ -22,7 +23,6 @@ from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
 from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
-from agentwatch.sources.health import Batch
 from tests.unit.files.watching import (
     HALF,
     OTHER,

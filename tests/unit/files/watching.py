@@ -12,12 +12,12 @@ from pathlib import Path
 
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.sources import Batch
 from agentwatch.sources.files.names import pruning
 from agentwatch.sources.files.scan import FolderListing, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.watch import Backend
-from agentwatch.sources.health import Batch
 
 PATIENCE = 20.0
 """Seconds a test waits for what must happen; far more than it takes."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.events import Event, Gone, Seen
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.store import History
 
 META = "specs/7_api/.return-meta.json"
@@ -73,8 +73,8 @@ def packet(task_id: str, objective: str = "build it", attempt: int | None = None
     return json.dumps(fields)
 
 
-def tree_of(events: list[Event]) -> DelegationTree:
-    tree = DelegationTree()
+def tree_of(events: list[Event]) -> Tree:
+    tree = Tree()
     for event in events:
         tree.apply(event)
     return tree

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.aside import Aside, Put
 from agentwatch.delegation.events import Event, Looked, Noted
+from agentwatch.delegation.task import Aside, Put
 from agentwatch.history import NAME, OLD_NAME, database
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgements
 

@@ -17,7 +17,7 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.events import Checked
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Disk
 from agentwatch.history import errors_file
 from agentwatch.history.errors_file import LIMIT, Failure, append, failures
@@ -244,7 +244,7 @@ for number in range(40):
     assert found == {f"{side}.{number}" for side in "ab" for number in range(40)}
 
 
-def checked(tree: DelegationTree, task_id: str, *claims: Claim) -> Task:
+def checked(tree: Tree, task_id: str, *claims: Claim) -> Task:
     attempt = tree.tasks[task_id].latest
     assert attempt is not None
     assert attempt.returned is not None

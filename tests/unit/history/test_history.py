@@ -18,7 +18,7 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Requested, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history import NAME, database, store
 from agentwatch.history.database import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from agentwatch.history.recording import pack
@@ -88,7 +88,7 @@ def test_the_attempts_of_a_rewritten_file_survive_a_restart_without_their_texts_
     history = opened(state)
     assert history.record([*events, workspace.gone(META)], workspace.text_of if has_texts else lambda _: None)
 
-    def attempts(tree: DelegationTree) -> list[tuple[object, ...]]:
+    def attempts(tree: Tree) -> list[tuple[object, ...]]:
         all_ = [one for task in tree.tasks.values() for one in task.attempts]
         return [(one.number, one.state, one.session_id, one.started_at) for one in all_]
 
@@ -409,7 +409,7 @@ def test_each_end_of_a_request_is_recorded_once_and_nothing_after_the_end(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     worker = HistoryWorker(tmp_path, lambda _: None)
-    worker.start(DelegationTree()).result()
+    worker.start(Tree()).result()
     done: list[Event] = []
     monkeypatch.setattr(worker, "record", done.extend)
     delivered = replace(ENDED, stage=RequestStage.DELIVERED)

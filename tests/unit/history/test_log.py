@@ -17,7 +17,7 @@ from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Seen, Tick
 from agentwatch.delegation.run import Asker, Doing, DoingKind, Message, Round, Run, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import (
     RequestChange,
     StateChange,
@@ -63,7 +63,7 @@ def test_a_task_comes_works_ends_and_is_tried_again() -> None:
 def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
     workspace = Workspace()
     seen = workspace.seen("x.handoff.json", packet("x"))
-    tree = DelegationTree()
+    tree = Tree()
     log = StateChanges(tree)
     assert [one.after for one in log.after(tree.apply(seen), 1.0)] == [State.SUBMITTED]
     gone = Gone(2, 7.0, "x.handoff.json")
@@ -73,7 +73,7 @@ def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
 
 
 def remembered(events: list[Event]) -> list[tuple[float, str, str | None, str | None]]:
-    tree = DelegationTree(remembers=True)
+    tree = Tree(remembers=True)
     found = state_changes(story(events, 0.0), tree)
     return [(one.at, one.task_id, one.before, one.after) for one in found]
 
@@ -198,7 +198,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         Ran(number, number * 10.0, "x:s", replace(run, doing=doing, updated_at=number * 10.0))
         for number, doing in enumerate(steps)
     ]
-    told = StateChanges(DelegationTree(), with_activity=True).apply(events)
+    told = StateChanges(Tree(), with_activity=True).apply(events)
     assert [log_line(change).partition("  s  ")[2] for change in told][1:] == [
         "· Bash make ␛[31m",
         "· Bash ×2 make ␛[31m",
@@ -206,7 +206,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         "· ✓ Test",
     ]
     assert len(list(state_changes(events))) == 1
-    (first,) = (one for one in StateChanges(DelegationTree(), with_activity=True).apply(events[:2]) if one.at)
+    (first,) = (one for one in StateChanges(Tree(), with_activity=True).apply(events[:2]) if one.at)
     assert log_document(first)["activity"]["about"] == make.about
     assert json.dumps(log_document(first))
 
@@ -214,7 +214,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
 def test_a_tree_that_is_made_anew_tells_what_is_different_and_no_more() -> None:
     see = Recorder().seen
     before = [see("a.json", handoff("a")), see("b.json", handoff("b")), see("c.json", handoff("c"))]
-    tree, anew = DelegationTree(), DelegationTree()
+    tree, anew = Tree(), Tree()
     changes = StateChanges(tree)
     list(changes.apply(before))
     for one in (*before[:2], see("b.md", returned("failed", task_id="b"))):
@@ -238,7 +238,7 @@ HISTORY: list[Event] = [
 
 
 def test_the_log_tells_each_step_of_a_request_once_and_who_took_it() -> None:
-    told = StateChanges(DelegationTree()).apply(story([*HISTORY, ran_session(session(updated_at=1_115.0), 9)], 2_000.0))
+    told = StateChanges(Tree()).apply(story([*HISTORY, ran_session(session(updated_at=1_115.0), 9)], 2_000.0))
     lines = [log_line(one) for one in told if isinstance(one, RequestChange)]
     assert [one.split("  ", 2)[2] for one in lines] == [
         "allow? Bash  rm ␛[31m-r build: waits for you",
@@ -249,7 +249,7 @@ def test_the_log_tells_each_step_of_a_request_once_and_who_took_it() -> None:
 
 
 def test_the_log_for_programs_has_the_request_as_the_tree_has_it() -> None:
-    told = StateChanges(DelegationTree()).apply(HISTORY)
+    told = StateChanges(Tree()).apply(HISTORY)
     [first, *_] = [log_document(one) for one in told if isinstance(one, RequestChange)]
     assert first["task_id"] == "s1"
     assert (first["request"]["stage"], first["request"]["shown"]) == ("offered", ONE.shown)

@@ -12,14 +12,13 @@ from tests.unit.remote.memory import MemoryEnd, MemoryLink
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Lost, Reached, Tick
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.wire import Signer
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import CombinedSource
+from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
 
 SIGNER = Signer(SigningKey(Ed25519PrivateKey.generate()))
@@ -54,7 +53,7 @@ class Host(Relay):
     def see(self, events: Iterable[Event], *, settled: bool = True) -> None:
         """These are observed."""
         self.monitor.health = Health("live", "", files=3)
-        self.monitor._take_all(events)
+        self.monitor._add(events)
         self.monitor.tree.settle()
         if settled:
             self.part._settled = 2
@@ -81,7 +80,7 @@ class Screen:
         self.link = link
         self.host = RemoteHost(link, label, clock=time, steady=lambda: time.at - NOON + 100.0, **more)
         self.source = RemoteSource(self.host)
-        self.tree = DelegationTree(remembers=True)
+        self.tree = Tree(remembers=True)
         self.health = Health("starting", "")
         self.batches: list[Batch] = []
         # Without its thread: `tick` is called by the test.
@@ -93,9 +92,9 @@ class Screen:
         self.batches.append(batch)
         self.health = batch.health
         if batch.anew:
-            self.tree = DelegationTree(remembers=True)
+            self.tree = Tree(remembers=True)
         for one in batch.events:
-            self.tree.take(one)
+            self.tree.add([one])
         self.tree.settle()
 
     @property

@@ -10,11 +10,11 @@ from typing import Any
 
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.delegation.events import Lost, Reached, Tick
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.link import Link
 from agentwatch.remote.source import RemoteSource
-from agentwatch.sources.health import Batch, Health
+from agentwatch.sources import Batch, Health
 from agentwatch.view.document import tree_document
 
 
@@ -30,7 +30,7 @@ class Seen:
     """A tree that takes what is told through a link."""
 
     def __init__(self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time) -> None:
-        self.tree = DelegationTree(remembers=True)
+        self.tree = Tree(remembers=True)
         self.health = Health("starting", "")
         self.told: list[str] = []
         """What was told of the way to the host."""
@@ -44,9 +44,9 @@ class Seen:
 
     def take(self, batch: Batch) -> None:
         with self.lock:
-            tree = DelegationTree(remembers=True) if batch.anew else self.tree
+            tree = Tree(remembers=True) if batch.anew else self.tree
             for one in batch.events:
-                tree.take(one)
+                tree.add([one])
                 if isinstance(one, Lost | Reached):
                     self.told.append(type(one).__name__)
             tree.apply(Tick(0, self.clock()))

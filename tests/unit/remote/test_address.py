@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agentwatch.config import load
 from agentwatch.errors import ConfigError, UsageError
-from agentwatch.place import workspace_id
 from agentwatch.remote.address import Address, meant, named, parse
+from agentwatch.state import workspace_id
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, to
 from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
 
 from agentwatch.contracts.shapes import Document
-from agentwatch.delegation.events import Checked, Event, Gone, Seen, Tick, Unreadable
+from agentwatch.delegation.events import Checked, Event, Gone, Rules, Seen, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.rules import Rules
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.remote import book as module
 from agentwatch.remote.book import MOST_CHECKS, Book, Put
 from agentwatch.remote.frames import Item
@@ -57,9 +56,9 @@ pasts = histories.map(record) | files.map(filed)
 
 
 def document_of(events: Iterable[Event]) -> dict[str, Any]:
-    tree = DelegationTree(Rules(history_before=LINE), remembers=True)
+    tree = Tree(Rules(history_before=LINE), remembers=True)
     for event in events:
-        tree.take(event)
+        tree.add([event])
     tree.apply(Tick(10_000, 2_000.0))
     return tree_document(tree, "/w")
 

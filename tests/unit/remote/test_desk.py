@@ -39,8 +39,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.frames import Result
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import CombinedSource
+from agentwatch.sources import Batch, CombinedSource, Health
 
 MINUTE = timedelta(minutes=1)
 

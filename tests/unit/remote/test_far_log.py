@@ -11,9 +11,8 @@ from tests.unit.delegation.events import Recorder, handoff, returned
 from agentwatch.commands import log as module
 from agentwatch.commands.log import print_log_of_host
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Lost, Ruled
-from agentwatch.delegation.rules import Rules
-from agentwatch.sources.health import Batch, Health
+from agentwatch.delegation.events import Event, Lost, Ruled, Rules
+from agentwatch.sources import Batch, Health
 
 LIVE = Health("live", "")
 

@@ -18,21 +18,21 @@ from agentwatch.config import Settings
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Stage
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.remote.answers import Answers, parts
 from agentwatch.remote.frames import Ask, Wish
 from agentwatch.sources.files.source import FilesSource
 
 
-def told(*returns: str | None) -> DelegationTree:
+def told(*returns: str | None) -> Tree:
     teller = Told()
     for number, text in enumerate(returns, 1):
         teller.attempt(number, text)
     return teller.tree
 
 
-def digest(tree: DelegationTree, number: int) -> str:
+def digest(tree: Tree, number: int) -> str:
     version = tree.tasks["x"].attempts[number - 1].returned
     assert version is not None
     return version.digest
@@ -55,7 +55,7 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
 class Behind:
     """A workspace as its relay answers about it; before the n-th question, `then` may do something."""
 
-    def __init__(self, operator: Operator, tree: DelegationTree, then: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, operator: Operator, tree: Tree, then: Callable[[int], None] = lambda _: None) -> None:
         self.monitor = Monitor(operator.workspace, Settings(), FilesSource(operator.workspace), clock=lambda: 0.0)
         self.monitor.tree = tree
         self.answers = Answers(self.monitor)
@@ -80,24 +80,24 @@ class Behind:
         return wait_for_host(source, "ssh://build1/srv/shop", "x", None, timeout=timeout, indent=None)
 
 
-def decided(operator: Operator, tree: DelegationTree) -> None:
+def decided(operator: Operator, tree: Tree) -> None:
     decide(operator, "x", 1, digest(tree, 1))
 
 
-def expired(operator: Operator, tree: DelegationTree) -> None:
+def expired(operator: Operator, tree: Tree) -> None:
     made = datetime.now(UTC).replace(microsecond=0) - timedelta(days=2)
     subject = Subject(operator.workspace_id, "x", 1, None, digest(tree, 1))
     at = {"created_at": made, "expires_at": made + timedelta(days=1)}
     operator.decide(returned=lambda: digest(tree, 1), subject=subject, **at)
 
 
-def forged(operator: Operator, _tree: DelegationTree) -> None:
+def forged(operator: Operator, _tree: Tree) -> None:
     place = operator.workspace / ".agentwatch" / "decisions"
     place.mkdir(parents=True)
     (place / f"{'a' * 32}.json").write_text("{}")
 
 
-def nothing(_operator: Operator, _tree: DelegationTree) -> None:
+def nothing(_operator: Operator, _tree: Tree) -> None:
     pass
 
 
@@ -105,7 +105,7 @@ CASES = [
     (decided, told(returned()), 0),
     (nothing, told(returned()), 3),
     (nothing, told(None), 3),
-    (nothing, DelegationTree(), 3),
+    (nothing, Tree(), 3),
     (expired, told(returned()), 4),
     (forged, told(returned()), 5),
     (nothing, told(returned("SUCCESS")), 8),
@@ -116,8 +116,8 @@ CASES = [
 def test_it_says_what_wait_says_on_the_host(
     operator: Operator,
     capsys: pytest.CaptureFixture[str],
-    happens: Callable[[Operator, DelegationTree], None],
-    tree: DelegationTree,
+    happens: Callable[[Operator, Tree], None],
+    tree: Tree,
     code: int,
 ) -> None:
     happens(operator, tree)

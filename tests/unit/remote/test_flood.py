@@ -44,7 +44,7 @@ from agentwatch.remote.observed import Told
 from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.ssh import SshLink
 from agentwatch.remote.wire import unpack
-from agentwatch.sources.health import Batch, Health
+from agentwatch.sources import Batch, Health
 
 NOW: Final = 1_700_000_000.0
 SHOP: Final = "shop"

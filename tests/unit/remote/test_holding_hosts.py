@@ -9,8 +9,6 @@ from tests.broker import new_key
 
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
-from agentwatch.far import _tell_awaited
-from agentwatch.place import workspace_id
 from agentwatch.remote.address import parse
 from agentwatch.remote.copy import Epoch
 from agentwatch.remote.fleet import Fleet
@@ -18,6 +16,7 @@ from agentwatch.remote.frames import PROTOCOL, Hello, Workspace
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.link import Change, Link, Take
 from agentwatch.remote.source import RemoteSource
+from agentwatch.state import workspace_id
 
 
 class Quiet(Link):
@@ -72,13 +71,10 @@ def test_what_a_host_calls_its_workspaces_leads_to_no_directory_of_this_machine(
     fleet.close()
 
 
-def test_a_command_says_for_whom_it_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_can_tell_for_whom_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr("agentwatch.remote.ssh.SshLink", lambda *_: Quiet())
     fleet = Fleet([parse("ssh://build1/srv/shop"), parse("ssh://build2/~/api")])
     fleet.found()
-    _tell_awaited(fleet)
-    assert capsys.readouterr().err == "agentwatch: waiting for build1, build2\n"
+    assert fleet.awaited() == ["build1", "build2"]
     fleet.close()

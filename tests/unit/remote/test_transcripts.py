@@ -11,7 +11,7 @@ from tests.unit.delegation.asking import ran, session
 
 from agentwatch.config import Settings
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.remote.answers import Answers
 from agentwatch.remote.frames import Ask
 from agentwatch.remote.transcripts import FarTranscript, Shown
@@ -92,7 +92,7 @@ def test_a_run_that_is_not_there_has_no_transcript(tmp_path: Path) -> None:
 def test_an_answer_looks_at_the_tree_before_it_leaves_the_loop_on_which_the_tree_changes(tmp_path: Path) -> None:
     there = There(tmp_path / "log.jsonl")
     there.write(1_000.0, EntryKind.WORDS, text="I count")
-    tree = DelegationTree()
+    tree = Tree()
     tree.apply(ran(session()))
     monitor = SimpleNamespace(tree=tree, transcript=there.transcript, workspace=tmp_path, settings=Settings())
     answers = Answers(monitor)  # type: ignore[arg-type]

@@ -20,10 +20,10 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.changes import Unclaimed
+from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.events import Checked, Event, Seen, Tick, Unreadable
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import state_changes
 from agentwatch.report.account import Account, DecisionLine, account_of
 
@@ -75,7 +75,7 @@ class Session:
         self, later: float = 60.0, decisions: Sequence[DecisionLine] = (), *, remembered: bool = True
     ) -> Account:
         """As it stood `later` seconds behind the last event."""
-        tree = DelegationTree()
+        tree = Tree()
         now = START + self.end + later
         for event in [*self.events, Tick(len(self.events), now)]:
             tree.apply(event)

@@ -18,8 +18,8 @@ from agentwatch.delegation.events import Gone
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Player
 from agentwatch.history.store import History
-from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.state import state_directory
 from tests.unit.claude_code import building
 from tests.unit.sessions.conformance import report
 

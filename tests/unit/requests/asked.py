@@ -16,10 +16,9 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
-from agentwatch.place import workspace_id
-from agentwatch.presence import shown
 from agentwatch.requests.box import Box
 from agentwatch.requests.holding import Holder
+from agentwatch.state import shown, workspace_id
 from tests.unit.decisions.made import QUICK
 
 AT = 1_893_499_200.0

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from agentwatch.decisions.errors import RecordError
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Given, Option, Query, Request, RequestStage, input_text
-from agentwatch.place import workspace_id
 from agentwatch.requests import box as box_module
 from agentwatch.requests.box import KEPT_SECONDS, Box, BoxError
 from agentwatch.requests.offered import parse, to_bytes
+from agentwatch.state import workspace_id
 from tests.unit.decisions.made import QUICK
 from tests.unit.requests.asked import Place, question, request
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.delegation.events import Ran
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.view.document import tree_document
@@ -69,7 +69,7 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self.source = SessionsSource(lambda known, _: () if known else (store.reader(),), clock=lambda: NOW)
-        self.tree = DelegationTree()
+        self.tree = Tree()
         self.runs: dict[str, Ran] = {}
 
     def look(self) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from tests.unit.claude_code import building
 from tests.unit.codex.home import Home, thread
 from tests.unit.copilot.building import Store as CopilotStore
@@ -128,7 +128,7 @@ def test_a_retry_is_the_later_attempt_whatever_its_clock_says(
     began = sorted(run.started_at for run in runs if run.parent_session is not None)
     assert began[2] - began[1] > BACK / 2
     for order in (runs, runs[::-1]):
-        tree = DelegationTree()
+        tree = Tree()
         for seq, run in enumerate(order):
             tree.apply(Ran(seq, run.updated_at, f"{run.source}:{run.session_id}", run))
         tasks = [(task.task_id, [attempt.state.value for attempt in task.attempts]) for task, _ in tree.preorder()]

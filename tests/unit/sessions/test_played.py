@@ -11,7 +11,7 @@ import pytest
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import DoingKind
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.sources.sessions.reader import SessionReader
 from tests.unit.claude_code import building as claude
 from tests.unit.codex.home import Home
@@ -301,7 +301,7 @@ PROGRAMS = [play_claude, play_codex, play_copilot, play_gemini, play_qwen, play_
 @pytest.mark.parametrize("play", PROGRAMS, ids=lambda play: play.__name__.removeprefix("play_"))
 def test_at_each_moment_the_task_does_what_the_last_record_says(play: Callable[[Path], Played], tmp_path: Path) -> None:
     reader, task_id, steps = play(tmp_path)
-    tree = DelegationTree()
+    tree = Tree()
     told = 0
     for number, expected in enumerate(steps):
         changes = reader.read(10.0)

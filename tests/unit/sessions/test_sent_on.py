@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Ran
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.task import State
+from agentwatch.delegation.task import Attempt, State
 from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 from agentwatch.sources.sessions.reader import SessionReader
 from tests.unit.claude_code.building import Store, meta

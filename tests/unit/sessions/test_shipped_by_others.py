@@ -12,7 +12,7 @@ import pytest
 
 import agentwatch
 from agentwatch.delegation.events import Ran
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.reader import ReaderError, SessionReader
 from agentwatch.sources.sessions.registry import Registry
@@ -181,7 +181,7 @@ def test_the_reader_of_the_guide_shows_sessions(workspace: Path, install: Callab
     keep(workspace, "one", parent="lead", asked=packet("shop.api"), answer=report(), state="done")
     keep(workspace, "two", parent="lead", asked=packet("shop.page"), answer=report(), state="aborted")
     (workspace / ".scribe" / "half.json").write_text('{"began": ', encoding="utf-8")
-    source, tree = source_of(workspace), DelegationTree()
+    source, tree = source_of(workspace), Tree()
     for event in source.scan().events:
         tree.apply(event)
     shown = {task.task_id: (task.parent_id, task.state.value) for task in tree.tasks.values()}

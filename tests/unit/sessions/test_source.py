@@ -15,13 +15,12 @@ import pytest
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources import Batch, CombinedSource
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.health import Batch
 from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress
 from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
-from agentwatch.sources.source import CombinedSource
 from tests.unit.history.recorded import packet
 
 NOW = 1_000.0

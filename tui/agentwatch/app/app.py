@@ -33,7 +33,7 @@ from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
 from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
 from agentwatch.config import config_directory, where
-from agentwatch.presence import come_back
+from agentwatch.state import attend_screens
 from agentwatch.text import clean, words_of
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ class AgentwatchApp(TaskCommands):
             self._complain(trouble)
 
     def _come_back(self, _app: App[object]) -> None:
-        come_back()
+        attend_screens(attended=True)
         self._focus(here=True)
         self.refresh(layout=True)
 

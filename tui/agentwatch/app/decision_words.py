@@ -10,7 +10,7 @@ from agentwatch.app.widgets.cells import shown
 from agentwatch.delegation.decision import ENDING, OF_ATTEMPTS, SAYS_SO, Action, Decision, Stage
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view import times
 from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import is_on_its_way, is_unread, taken_words
@@ -48,7 +48,7 @@ def can_answer(task: Task) -> bool:
     return any(one.can_answer for one in task.requests)
 
 
-def to_answer(tree: DelegationTree, task_id: str | None, now: float) -> str | None:
+def to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
     """The task that is answered from the selected one: itself where it asks something that can be answered here, else
     that of the request that comes first. None where there is none."""
     task = tree.tasks.get(task_id or "")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
-from agentwatch.evidence.process import TooSlowError, run
-from agentwatch.programs import find_program, resolve_command
+from agentwatch.evidence.plumbing import TooSlowError, run
+from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
 
 if TYPE_CHECKING:

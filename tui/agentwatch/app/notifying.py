@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Final
 from agentwatch.app.untold import Untold, alarm_keys
 from agentwatch.config import Settings
 from agentwatch.delegation.task import Task
-from agentwatch.place import state_directory
-from agentwatch.presence import claim_alarms
-from agentwatch.programs import find_program, resolve_command
+from agentwatch.shell import find_program, resolve_command
+from agentwatch.state import claim_alarms, state_directory
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, name_of, plural, program_of, question_at
 

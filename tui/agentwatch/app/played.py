@@ -141,11 +141,11 @@ class ReplayApp(_PlayedApp):
         self._show_position()
 
     def action_rewind(self) -> None:
-        self.playback.rewind()
+        self.playback.seek(1)
         self._go()
 
     def action_wind(self) -> None:
-        self.playback.wind()
+        self.playback.seek(self.playback.position.count)
         self._go()
 
     def _refresh_screens(self, changed: frozenset[str]) -> None:

@@ -18,8 +18,8 @@ from textual.widgets import Static
 from agentwatch.app.leaving import leave
 from agentwatch.app.messages import Missing
 from agentwatch.app.typeahead import Arming
-from agentwatch.delegation.aside import mark_of
-from agentwatch.delegation.sums import below
+from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
 from agentwatch.text import clean, quoted
@@ -27,7 +27,7 @@ from agentwatch.view.times import ago
 from agentwatch.view.words import name_of, plural
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
     from agentwatch.monitor import Monitor
     from agentwatch.view.query import Query
 
@@ -268,7 +268,7 @@ class PuttingAside:
         self._app.notify(words, severity="warning" if warns else "information", markup=False, timeout=6 if warns else 4)
 
 
-def _with_below(tree: DelegationTree, task_ids: Sequence[str]) -> list[Task]:
+def _with_below(tree: Tree, task_ids: Sequence[str]) -> list[Task]:
     above = [task_id for task_id in task_ids if task_id in tree.tasks]
     return [tree.tasks[one] for task_id in above for one in (task_id, *below(tree.tasks, task_id))]
 

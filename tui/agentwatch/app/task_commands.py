@@ -12,7 +12,7 @@ from textual.app import App
 
 from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, Refused, TaskDecided
 from agentwatch.app.typeahead import Typeahead
-from agentwatch.place import in_home
+from agentwatch.state import in_home
 from agentwatch.text import clean
 
 if TYPE_CHECKING:

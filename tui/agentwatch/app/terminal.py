@@ -27,7 +27,7 @@ from textual.color import Color
 from textual.drivers import linux_driver
 from textual.filter import LineFilter
 
-from agentwatch.presence import step_away
+from agentwatch.state import attend_screens
 
 _ASKING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -63,7 +63,7 @@ class Terminal(linux_driver.LinuxDriver):
 
     def _sigtstp_application(self, *arguments: Any) -> None:
         """Go to the shell: nobody looks at the screen until the app has come back."""
-        step_away()
+        attend_screens(attended=False)
         super()._sigtstp_application(*arguments)
 
     def _sigcont_application(self, *arguments: Any) -> None:

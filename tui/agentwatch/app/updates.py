@@ -65,8 +65,8 @@ class Updates:
     async def run(self) -> None:
         """Run the monitor, to the end of the app."""
         self._began_at = time.monotonic()
-        async for update in self._monitor.updates():
-            self._changed |= update.changed
+        async for changed in self._monitor.updates():
+            self._changed |= changed
             if self._telling is None:
                 pause = self._told_at + self._pause - time.monotonic()
                 if pause <= 0:

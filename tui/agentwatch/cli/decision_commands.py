@@ -8,7 +8,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch import exit_codes
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import (
     PATH,
@@ -53,17 +52,17 @@ _TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
     "pending [PATH ...]", "print what needs you, and the command that answers it", PLACES,
     flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
     flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
-    flag("--json", "print JSON (schema_version 1)"), *SESSIONS, codes=exit_codes.OF_PENDING,
+    flag("--json", "print JSON (schema_version 1)"), *SESSIONS,
+    codes="exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage",
 )  # fmt: skip
 def _pending(options: argparse.Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
     workspaces, addresses = targets_of(options.paths, load())
     from agentwatch.commands.pending import print_pending
     from agentwatch.commands.several import print_each
-    from agentwatch.composition import shown_worktrees
+    from agentwatch.composition import connected, shown_worktrees
     from agentwatch.decisions.desk import Desk
-    from agentwatch.far import far_off
-    from agentwatch.places import Places
+    from agentwatch.workspaces import Places
 
     if options.past and options.acknowledged:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")
@@ -81,7 +80,7 @@ def _pending(options: argparse.Namespace) -> int:
         is_one = workspaces and not options.past
         return shown_worktrees(workspaces[0], load(), selection_of(options)) if is_one else Places(())
 
-    with far_off(addresses) as far:
+    with connected(addresses) as far:
         return print_each([*workspaces, *far.places], print_one, as_json=options.json, names=far.names, find=find)
 
 
@@ -99,7 +98,10 @@ def _pending(options: argparse.Namespace) -> int:
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
     argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
     argument("--attempt", "N", "the one that you looked at; refused if it is another", type=int),
-    flag("--yes", "do not ask"), codes=exit_codes.OF_DECIDE,
+    flag("--yes", "do not ask"),
+    codes="exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, and"
+    " differently, 7"
+    " the return is not the one you looked at, 2 wrong usage, or the key or the disk refused",
 )  # fmt: skip
 def _decide(options: argparse.Namespace) -> int:
     """Decide about the latest attempt of a task, after one more question."""
@@ -111,10 +113,9 @@ def _decide(options: argparse.Namespace) -> int:
         return _withdraw(options.task, target, settings)
     from agentwatch.commands.decide import decide, passphrase
     from agentwatch.commands.decide_wish import Wish
-    from agentwatch.composition import desk_of
+    from agentwatch.composition import connected, desk_of
     from agentwatch.decisions.record import Mitigation
     from agentwatch.delegation.decision import OF_ATTEMPTS
-    from agentwatch.far import far_off
 
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
     mitigation = Mitigation(options.mitigation) if options.mitigation else None
@@ -125,7 +126,7 @@ def _decide(options: argparse.Namespace) -> int:
     )  # fmt: skip
     wishes: dict[str, Any] = {"seen": (options.attempt, options.return_sha256), "yes": options.yes}
     if isinstance(target, tuple):
-        with far_off([target]) as far:
+        with connected([target]) as far:
             monitor = far.scanned(far.only(target), settings, passphrase=passphrase())
             return decide(lambda **_: monitor, options.task, wish, settings=settings, **wishes)
     desk = desk_of(target, settings, passphrase())
@@ -136,9 +137,9 @@ def _withdraw(task_id: str, target: Path | Address, settings: Settings) -> int:
     if not isinstance(target, tuple):
         raise UsageError("what is decided here is recorded at once: nothing waits that could be taken back")
     from agentwatch.commands.decide import withdraw
-    from agentwatch.far import far_off
+    from agentwatch.composition import connected
 
-    with far_off([target]) as far:
+    with connected([target]) as far:
         return withdraw(far.desk(far.only(target), settings), task_id)
 
 
@@ -150,7 +151,10 @@ def _withdraw(task_id: str, target: Path | Address, settings: Settings) -> int:
             argument("--option", "TEXT", "answer its question, with an option of it or your own words; again for the"
                      " next question; several choices a line each", action="append"), required=True),
     argument("--rule", "RULE", "with --allow: what else is allowed for the rest of its session, as the request has it"),
-    flag("--yes", "do not ask"), codes=exit_codes.OF_ANSWER,
+    flag("--yes", "do not ask"),
+    codes="exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an"
+    " answer any"
+    " more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused",
 )  # fmt: skip
 def _answer(options: argparse.Namespace) -> int:
     """Answer a permission or a question of a program that waits for it, after one more question."""
@@ -160,13 +164,13 @@ def _answer(options: argparse.Namespace) -> int:
     target = target_of(options.path, settings)
     from agentwatch.commands.answer import Wish, answer
     from agentwatch.commands.decide import passphrase
+    from agentwatch.composition import connected
     from agentwatch.delegation.decision import Action
-    from agentwatch.far import far_off
 
     action = Action.ALLOW if options.allow else Action.ANSWER if options.option is not None else Action.DENY
     wish = Wish(action, options.deny or "", tuple(options.option or ()), options.rule)
     if isinstance(target, tuple):
-        with far_off([target]) as far:
+        with connected([target]) as far:
             monitor = far.scanned(far.only(target), settings, passphrase=passphrase())
             return answer(monitor.workspace, options.request, wish, settings=settings, yes=options.yes, far=monitor)
     return answer(target, options.request, wish, settings=settings, yes=options.yes)
@@ -178,7 +182,8 @@ def _answer(options: argparse.Namespace) -> int:
     argument("--where", "QUERY", "all that match instead: 'is:needs-you since:1d'", default=""),
     flag("--undo", "take back what was put aside last, here or on the screen"),
     argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, default=None),
-    flag("--yes", "do not ask"), codes=exit_codes.OF_ACK,
+    flag("--yes", "do not ask"),
+    codes="exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written",
 )  # fmt: skip
 def _ack(options: argparse.Namespace) -> int:
     """Acknowledge what a task asks: it asks no more until it changes. With --for, only snooze it. This approves
@@ -204,7 +209,9 @@ def _ack(options: argparse.Namespace) -> int:
     argument("--timeout", "S", f"how long to wait at most; 0 looks once (default: {_WAIT_SECONDS:g})",
              type=float, default=_WAIT_SECONDS),
     argument("--attempt", "N", "which attempt (default: the latest that is seen)", type=int),
-    flag("--json", "the JSON on one line"), codes=exit_codes.OF_WAIT,
+    flag("--json", "the JSON on one line"),
+    codes="exit codes: 0 decided, 3 pending: call again, 4 the decision has expired: the operator must decide again,"
+    " 5 pending, and fake decisions were refused: call again, 8 nothing is asked of the operator: go on, 2 wrong usage",
 )  # fmt: skip
 def _wait(options: argparse.Namespace) -> int:
     """Wait for the operator's decision about a task, and print it as JSON."""
@@ -219,9 +226,9 @@ def _wait(options: argparse.Namespace) -> int:
     about: tuple[str, int | None] = options.task, options.attempt
     wishes: dict[str, Any] = {"timeout": options.timeout, "indent": None if options.json else 2}
     if isinstance(target, tuple):
-        from agentwatch.far import far_off
+        from agentwatch.composition import connected
 
-        with far_off([target]) as far:
+        with connected([target]) as far:
             return wait_for_host(far.source(far.only(target)), target.written, *about, **wishes)
     return wait(target, settings, _FOR_AGENTS, *about, **wishes)
 
@@ -229,7 +236,9 @@ def _wait(options: argparse.Namespace) -> int:
 @_AGENTS(
     "claim DECISION", "claim it, so that only one carries it out",
     argument("decision", "DECISION", "its decision_id, 32 hex digits"), PATH,
-    argument("--by", "NAME", "who you are, for the others (default: user and process)"), codes=exit_codes.OF_CLAIM,
+    argument("--by", "NAME", "who you are, for the others (default: user and process)"),
+    codes="exit codes: 0 it is yours to carry out, 6 somebody else has it, 3 there is no such decision (yet), 4 it has"
+    " expired, 5 a fake was refused, 2 wrong usage, or nothing can be written",
 )  # fmt: skip
 def _claim(options: argparse.Namespace) -> int:
     """Claim a decision before you carry it out: exactly one of all who ask gets it."""

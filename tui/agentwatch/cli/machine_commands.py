@@ -7,7 +7,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from agentwatch import exit_codes
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, Command, argument, flag, load
 from agentwatch.errors import UsageError
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from agentwatch.checkup import Result
     from agentwatch.config import Settings
     from agentwatch.remote.link import RelayEnd
+    from agentwatch.text import Check
 
 _DECIDE: Final = partial(Command, "decide")
 
@@ -37,7 +36,7 @@ _DECIDE: Final = partial(Command, "decide")
     flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
     flag("--keyring",
          "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"),
-    codes=exit_codes.OF_KEYS,
+    codes="exit codes: 0 done, 2 wrong usage, or the key or the disk refused",
 )  # fmt: skip
 def _keys(options: argparse.Namespace) -> int:
     """Show the key that signs your decisions, or change it; say whose keys are trusted."""
@@ -120,7 +119,7 @@ def _relay(options: argparse.Namespace) -> int:
     argument("--trust", "NAME=KEY", "with config: trust the key of this host first; again for the next one",
              action="append", default=[]),
     argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
-    _CREDS, flag("--yes", "do not ask"), codes=exit_codes.OF_CHECKS,
+    _CREDS, flag("--yes", "do not ask"), codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
 )  # fmt: skip
 def _fleet(options: argparse.Namespace) -> int:
     """Prepare a NATS server: print its configuration, and make the streams of a fleet."""
@@ -143,7 +142,7 @@ def _fleet(options: argparse.Namespace) -> int:
     "doctor", "check this machine, or with --nats a server of a fleet", PATH,
     argument("--nats", "URL", "check this NATS server instead"), _CREDS,
     argument("--monitor", "URL", "with --nats: where its monitoring answers; else port 8222 of the same machine"),
-    codes=exit_codes.OF_CHECKS,
+    codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
 )  # fmt: skip
 def _doctor(options: argparse.Namespace) -> int:
     """Check that agentwatch can work here."""
@@ -164,12 +163,12 @@ def _doctor(options: argparse.Namespace) -> int:
     return examine(workspace, settings, [*checks(workspace), *_of_keys(settings)])
 
 
-def _of_keys(settings: Settings) -> Iterator[Result]:
+def _of_keys(settings: Settings) -> Iterator[Check]:
     """What is wrong with the operator's keys, which only the screen knows."""
     if not settings.keys:
         return
     from agentwatch.app.actions.keymap import keymap
-    from agentwatch.checkup import bad, good
+    from agentwatch.text import bad, good
 
     faults = keymap(settings.keys).faults
     yield from (bad("settings", str(fault)) for fault in faults)

@@ -65,9 +65,8 @@ def _tree(options: argparse.Namespace) -> int:
     workspaces, addresses = targets_of(options.paths, load())
     from agentwatch.commands.several import print_each
     from agentwatch.commands.tree import print_tree
-    from agentwatch.composition import shown_worktrees
-    from agentwatch.far import far_off
-    from agentwatch.places import Places
+    from agentwatch.composition import connected, shown_worktrees
+    from agentwatch.workspaces import Places
 
     def print_one(workspace: Path, say_document: Callable[[Mapping[str, Any]], None]) -> int:
         is_far = workspace in far.places
@@ -86,7 +85,7 @@ def _tree(options: argparse.Namespace) -> int:
     def find() -> Places:
         return shown_worktrees(workspaces[0], load(), selection_of(options)) if workspaces else Places(())
 
-    with far_off(addresses) as far:
+    with connected(addresses) as far:
         return print_each([*workspaces, *far.places], print_one, as_json=options.json, names=far.names, find=find)
 
 
@@ -105,11 +104,11 @@ def _log(options: argparse.Namespace) -> int:
 
     wishes = {"as_json": options.json, "follow": options.follow, "activity": options.activity}
     if isinstance(target, tuple):
-        from agentwatch.far import far_off
+        from agentwatch.composition import connected
 
         selection = selection_of(options, [target])
         since = None if selection is None else selection.since
-        with far_off([target]) as far:
+        with connected([target]) as far:
             place = far.only(target)
             if options.export is not None:
                 return export_log_of_host(far.source(place), far.names[place], options.export)
@@ -127,8 +126,7 @@ def _log(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     """Write the account of a session, for a pull request or a post-mortem."""
     workspaces, addresses = targets_of(options.paths, load())
-    from agentwatch.composition import shown_worktrees
-    from agentwatch.far import far_off
+    from agentwatch.composition import connected, shown_worktrees
     from agentwatch.report.face import Reported, past_of, write_report
 
     reported = [Reported(_looked_at(one, options), past_of(one)) for one in workspaces]
@@ -136,7 +134,7 @@ def _report(options: argparse.Namespace) -> int:
         found = shown_worktrees(workspaces[0], load(), selection_of(options))
         worktrees = [_looked_at(place.workspace, options) for place in found.places]
         reported = [reported[0]._replace(worktrees=worktrees)]
-    with far_off(addresses) as far:
+    with connected(addresses) as far:
         for place in far.places:
             monitor = far.scanned(place, load(), selection_of(options, addresses))
             reported.append(Reported(monitor, far.source(place).scan().events))

@@ -7,7 +7,6 @@ import os
 from functools import partial
 from typing import Final
 
-from agentwatch import exit_codes
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, Command, argument, flag, load, scanned
 from agentwatch.errors import UsageError
@@ -19,7 +18,9 @@ _DECIDE: Final = partial(Command, "decide")
     "attest TASK", "sign how a task stands, for others to verify",
     argument("task", "TASK", "the task id; with --all, a directory is taken for PATH", offers="tasks", nargs="?"), PATH,
     flag("--all", "of every task with a handoff or a return, a line each"),
-    argument("--output", "FILE", "a new file (default: standard output)", short="-o"), codes=exit_codes.OF_ATTEST,
+    argument("--output", "FILE", "a new file (default: standard output)", short="-o"),
+    codes="exit codes: 0 signed, 1 signed, and something could not be read, 2 wrong usage, or the key or the disk"
+    " refused",
 )  # fmt: skip
 def _attest(options: argparse.Namespace) -> int:
     """Sign in-toto statements: state, findings, verdicts and decisions of tasks, and the digests of their handoffs and
@@ -44,7 +45,7 @@ def _attest(options: argparse.Namespace) -> int:
     "verify [FILE]", "verify a decision, statements, or the ledger",
     argument("file", "FILE", "a decision, or statements of `attest`; a directory is taken for PATH", nargs="?"), PATH,
     flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
-    codes=exit_codes.OF_CHECKS,
+    codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
 )  # fmt: skip
 def _verify(options: argparse.Namespace) -> int:
     """Verify the file of a decision, or of statements; without one, the whole ledger and what lies in the workspace."""

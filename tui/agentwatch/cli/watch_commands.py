@@ -130,7 +130,7 @@ def _replay(options: argparse.Namespace) -> int:
         return _play_file(options)
     workspace = workspace_at(options.workspace)
     from agentwatch.commands.log import past_of
-    from agentwatch.sources.health import complain_of
+    from agentwatch.sources import complain_of
 
     with past_of(workspace, load(), selection_of(options)) as past:
         complain_of(past.problems)

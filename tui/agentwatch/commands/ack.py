@@ -8,18 +8,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from agentwatch import exit_codes
 from agentwatch.arguments import did_you_mean
 from agentwatch.commands.confirming import confirmed
 from agentwatch.composition import Load, known_desk, shelf_of
 from agentwatch.config import Settings
-from agentwatch.delegation.aside import mark_of
-from agentwatch.delegation.sums import below
+from agentwatch.delegation.asks import mark_of
+from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
-from agentwatch.errors import UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.times import ago, clock
@@ -60,7 +59,7 @@ def acknowledge(
         asking = [task for task in asking if not task.past]
     if not asking:
         say("nothing is put aside: nothing asks there")
-        return exit_codes.NOT
+        return ExitCode.NOT
     _list(
         f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}\n"
         f"  {clean(task.question or '', 400)}"
@@ -71,7 +70,7 @@ def acknowledge(
         say(f"{plural(len(asking), 'task')} {does}. This approves nothing and reaches no agent.")
         if not confirmed("Put aside?"):
             say("nothing is put aside")
-            return exit_codes.NOT
+            return ExitCode.NOT
     marks = {task.task_id: mark_of(task) for task in asking}
     now = time.time()
     if seconds is None:
@@ -81,7 +80,7 @@ def acknowledge(
         shelf.snooze(marks, now + seconds)
         did = f"snoozed until {clock(now + seconds, now)}"
     say(f"{did}: {plural(len(marks), 'task')}; `agentwatch ack --undo` takes it back")
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def undo(workspace: Path, settings: Settings) -> int:
@@ -89,10 +88,10 @@ def undo(workspace: Path, settings: Settings) -> int:
     last = _writable(workspace, settings).undo()
     if last is None:
         say("there is nothing to undo")
-        return exit_codes.NOT
+        return ExitCode.NOT
     say(f"undone: {plural(len(last.tasks), 'task')} {last.did} {ago(last.at, time.time())}")
     _list(f"  {exact(task_id, 200)}" for task_id in last.tasks)
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def _writable(workspace: Path, settings: Settings) -> Acknowledgements:

@@ -12,7 +12,6 @@ from getpass import getpass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch import exit_codes
 from agentwatch.commands.confirming import PLACEHOLDER, confirmed, refuse_placeholder
 from agentwatch.composition import desk_of, inbox_of, scanned
 from agentwatch.config import Settings
@@ -23,8 +22,8 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestStage
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.errors import UsageError
+from agentwatch.delegation.tree import Tree
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
 from agentwatch.text import clean, complain, exact, quoted, say, whole
@@ -55,7 +54,7 @@ def answer(
     workspace: Path, start: str, wish: Wish, *, settings: Settings, yes: bool, far: Monitor | None = None
 ) -> int:
     """Answer the request whose id starts so; `far` has looked at the workspace where it is on a host, which looks after
-    the request itself. Returns one of `exit_codes`. Raises DecisionError and UsageError."""
+    the request itself. Returns one of `ExitCode`. Raises DecisionError and UsageError."""
     inbox = inbox_of(workspace) if far is None else None
     desk: OperatorDesk | None = far.clerk.desk if far is not None and far.clerk is not None else None
     desk = desk or desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
@@ -80,12 +79,12 @@ def answer(
         say(line)
     if not yes and not confirmed("Record this answer?"):
         say("nothing is recorded")
-        return exit_codes.NOT
+        return ExitCode.NOT
     tree = scanned(workspace, settings, inspects=False, requests=True).tree if far is None else far.tree
     task_id, attempt = _place(tree, request)
     given = {"task_id": task_id, "attempt": attempt, "note": wish.note}
     _tell(inbox, desk.answer(request, wish.action, params, gone=gone, **given))  # type: ignore[arg-type]
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def _known(inbox: Inbox | None, far: Monitor | None) -> list[Request]:
@@ -203,7 +202,7 @@ def _barred(text: str) -> Iterator[str]:
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
 
 
-def _place(tree: DelegationTree, request: Request) -> tuple[str, int]:
+def _place(tree: Tree, request: Request) -> tuple[str, int]:
     """The task that asks it, and its attempt."""
     asked = tree.request(request.request_id)
     return (asked.task_id, max(tree.tasks[asked.task_id].attempt, 1)) if asked is not None else (request.session_id, 1)

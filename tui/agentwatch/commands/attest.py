@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentwatch import __version__, exit_codes
+from agentwatch import __version__
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import STATEMENT_TYPE, seal
@@ -16,10 +16,10 @@ from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.statement import statement_of, subject_of
 from agentwatch.decisions.statements import keep
 from agentwatch.delegation.task import Task
-from agentwatch.errors import UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.recording import write_new
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
@@ -51,7 +51,7 @@ def attest(monitor: Monitor, desk: Desk, task_id: str | None, output: str | None
     except OSError as error:
         complain(f"{clean(str(desk.state))} cannot be written ({reason(error)}): reports will not name what was signed")
     complain_of(monitor.problems)
-    return exit_codes.NOT if monitor.problems else exit_codes.DONE
+    return ExitCode.NOT if monitor.problems else ExitCode.DONE
 
 
 def _tasks(monitor: Monitor, task_id: str | None) -> Iterable[Task]:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.rules import forged
-from agentwatch.delegation.problems import ARTIFACT_MISSING, finding_of, promises_artifacts
+from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
-from agentwatch.evidence.disk import Disk, FileKind
-from agentwatch.evidence.paths import beside, place_of
+from agentwatch.evidence.disk import Disk, FileKind, beside, place_of
 from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
 from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
 from agentwatch.sources.files.rules import NOT_READABLE

@@ -9,10 +9,9 @@ from functools import partial
 from getpass import getpass
 from typing import TYPE_CHECKING
 
-from agentwatch import exit_codes
 from agentwatch.commands.confirming import confirmed
 from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
-from agentwatch.composition import check_claims
+from agentwatch.composition import Load, check_claims
 from agentwatch.config import Settings
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
@@ -23,10 +22,10 @@ from agentwatch.decisions.ledger import NAME as LEDGER
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.errors import UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.store import recall_text
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
@@ -36,14 +35,10 @@ _CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
 _ASKS = "Passphrase of the key that signs decisions: "
 
 
-Look = Callable[..., Monitor]
-"""Looks once at the workspace, with the desk; `inspects` and `dates` as `composition.scanned` has them."""
-
-
 def decide(
-    look: Look, task_id: str, wish: Wish, *, settings: Settings, seen: tuple[int | None, str | None], yes: bool
+    look: Load, task_id: str, wish: Wish, *, settings: Settings, seen: tuple[int | None, str | None], yes: bool
 ) -> int:
-    """Decide about the latest attempt of a task. Returns one of `exit_codes`.
+    """Decide about the latest attempt of a task. Returns one of `ExitCode`.
 
     `seen` are the number of the attempt that the operator looked at and the sha256 of its return ("none" where there
     was none), None if they are not known. Raises DecisionError.
@@ -70,7 +65,7 @@ def decide(
             raise AlreadyDecidedError(entry.record)
         say(f"recorded before: {_by(entry.record)}; decision {subject.decision_id}")
         _look_around(desk)
-        return exit_codes.DONE
+        return ExitCode.DONE
     reason = policy.refusal(task, wish.action, plain_params(wish, task), wish.note)
     if reason is not None:
         raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
@@ -88,7 +83,7 @@ def decide(
         say(line)
     if not yes and not confirmed("Record this decision?"):
         say("nothing is recorded")
-        return exit_codes.NOT
+        return ExitCode.NOT
     returned = _returned(monitor, settings, task, look)
     why_locked = desk.why_locked()
     if why_locked is not None and desk.keys.in_keyring:
@@ -96,7 +91,7 @@ def decide(
     _tell(desk.decide(subject, wish.action, params, returned=returned, note=wish.note))
     if not settings.read_only:
         _look_around(desk)
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def withdraw(desk: RemoteDesk, task_id: str) -> int:
@@ -108,7 +103,7 @@ def withdraw(desk: RemoteDesk, task_id: str) -> int:
         complain(sentence)
     if not back and not late:
         complain(f"nothing that was decided about {quoted(task_id)} waits here")
-    return exit_codes.DONE if back and not late else exit_codes.NOT
+    return ExitCode.DONE if back and not late else ExitCode.NOT
 
 
 def passphrase() -> Callable[[], str] | None:
@@ -116,7 +111,7 @@ def passphrase() -> Callable[[], str] | None:
     return partial(getpass, _ASKS) if sys.stdin.isatty() else None
 
 
-def _loaded(task_id: str, look: Look) -> tuple[Monitor, Task]:
+def _loaded(task_id: str, look: Load) -> tuple[Monitor, Task]:
     monitor = look(inspects=False)
     complain_of(monitor.health.problems)
     task = monitor.tree.tasks.get(task_id)
@@ -136,7 +131,7 @@ def _loaded(task_id: str, look: Look) -> tuple[Monitor, Task]:
     return monitor, task
 
 
-def _returned(monitor: Monitor, settings: Settings, task: Task, look: Look) -> Callable[[], str | None]:
+def _returned(monitor: Monitor, settings: Settings, task: Task, look: Load) -> Callable[[], str | None]:
     """How to look at the return once more, when the decision is recorded. What is on a host, that looks at itself."""
     returned = task.latest.returned if task.latest else None
     if monitor.host:

@@ -15,20 +15,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.checkup import Result, bad, good, note, tell
 from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, where
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import VARIABLE, given
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
-from agentwatch.evidence.repository import find_repository
+from agentwatch.evidence.plumbing import find_repository
 from agentwatch.history.store import History
-from agentwatch.place import leads_through, state_directory
-from agentwatch.programs import find_program
+from agentwatch.shell import find_program
 from agentwatch.sources.files.names import pruning
 from agentwatch.sources.files.scan import walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from agentwatch.sources.worktrees import NoRepositoryError
+from agentwatch.state import leads_through, state_directory
+from agentwatch.text import Check, bad, good, note, say_checks
 from agentwatch.view.query import view_faults
 from agentwatch.view.words import plural
 
@@ -46,7 +46,7 @@ _MOST_OF_THE_LIMIT: Final = 0.5
 _SMALLEST: Final = (80, 24)
 
 
-def examine(workspace: Path, settings: Settings, more: Iterable[Result]) -> int:
+def examine(workspace: Path, settings: Settings, more: Iterable[Check]) -> int:
     """Print how agentwatch stands on this machine, and `more`. Returns 1 if something must be put right."""
     desk = Desk(workspace, read_only=settings.read_only)
     checks = [
@@ -63,10 +63,10 @@ def examine(workspace: Path, settings: Settings, more: Iterable[Result]) -> int:
         _put_aside(workspace, settings),
         *(bad("settings", f"{where(f'views.{name}')}: {fault}") for name, fault in view_faults(settings.views).items()),
     ]
-    return tell([*checks, *more])
+    return say_checks([*checks, *more])
 
 
-def _state(state: Path) -> Iterator[Result]:
+def _state(state: Path) -> Iterator[Check]:
     about = "state directory"
     there = next(one for one in (state, *state.parents) if os.path.exists(one))
     try:
@@ -84,7 +84,7 @@ def _state(state: Path) -> Iterator[Result]:
         yield note(about, f"it lies on {kind}: locks between machines may not hold; use one machine, or a local disk")
 
 
-def _outside(workspace: Path, desk: Desk) -> Iterator[Result]:
+def _outside(workspace: Path, desk: Desk) -> Iterator[Check]:
     """That nothing of ours lies where agents write."""
     places = (("state directory", "XDG_STATE_HOME", state_directory(workspace)),
               ("signing key", "XDG_CONFIG_HOME", desk.keys.directory))  # fmt: skip
@@ -126,7 +126,7 @@ def _kind(directory: Path) -> str:
     return kind.decode("ascii", "replace")
 
 
-def _keys(desk: Desk) -> Iterator[Result]:
+def _keys(desk: Desk) -> Iterator[Check]:
     about = "signing key"
     try:
         public, locked = desk.keys.show(), desk.keys.is_encrypted()
@@ -147,7 +147,7 @@ def _keys(desk: Desk) -> Iterator[Result]:
             yield note(about, f"{private}, without a passphrase; {cure}")
 
 
-def _given_keys() -> Iterator[Result]:
+def _given_keys() -> Iterator[Check]:
     """The public keys of the environment, which hooks and `wait` read decisions with."""
     if text := os.environ.get(VARIABLE):
         try:
@@ -158,7 +158,7 @@ def _given_keys() -> Iterator[Result]:
             yield good("public key", f"{VARIABLE} holds one")
 
 
-def _workspace(workspace: Path, settings: Settings) -> Iterator[Result]:
+def _workspace(workspace: Path, settings: Settings) -> Iterator[Check]:
     about = "workspace"
     if settings.read_only:
         yield note(about, f"{workspace}: read_only is set, so decisions are not delivered there")
@@ -182,7 +182,7 @@ def _workspace(workspace: Path, settings: Settings) -> Iterator[Result]:
         yield good("clock", "a file written now is from now")
 
 
-def _watches(workspace: Path, settings: Settings) -> Result:
+def _watches(workspace: Path, settings: Settings) -> Check:
     about = "file events"
     pruned = DEFAULT_PRUNED if settings.pruned is None else settings.pruned
     count = sum(1 for _ in walk(os.path.realpath(workspace), pruning(pruned)))
@@ -197,7 +197,7 @@ def _watches(workspace: Path, settings: Settings) -> Result:
     return good(about, f"{directories}, of {limit:,} that the system allows")
 
 
-def _terminal() -> Iterator[Result]:
+def _terminal() -> Iterator[Check]:
     about = "terminal"
     if sys.stdout is None or not sys.stdout.isatty():
         yield note(about, "the output is no terminal, so it was not checked; the screen needs one")
@@ -215,7 +215,7 @@ def _terminal() -> Iterator[Result]:
         yield bad(about, "TERM says that it can do nothing: use another terminal, or set TERM")
 
 
-def _git(workspace: Path) -> Result:
+def _git(workspace: Path) -> Check:
     if find_program("git") is None:
         return note("git", "not found: claims about changed files cannot be checked against it")
     try:
@@ -225,14 +225,14 @@ def _git(workspace: Path) -> Result:
     return good("git", f"the repository {repository.top} is asked, without its configuration")
 
 
-def _history(workspace: Path) -> Result:
+def _history(workspace: Path) -> Check:
     history = History(state_directory(workspace))
     history.check()
     events = plural(len(history.events()), "observation")
     return bad("history", history.notice) if history.notice else good("history", f"{events}, sound")
 
 
-def _ledger(desk: Desk) -> Iterator[Result]:
+def _ledger(desk: Desk) -> Iterator[Check]:
     try:
         chain = desk.read()
     except DecisionError as error:
@@ -245,7 +245,7 @@ def _ledger(desk: Desk) -> Iterator[Result]:
         yield good("ledger", f"{decisions}, sound" if chain.entries else "nothing is decided yet")
 
 
-def _put_aside(workspace: Path, settings: Settings) -> Result:
+def _put_aside(workspace: Path, settings: Settings) -> Check:
     shelf = shelf_of(workspace, settings)
     shelf.read_changes()
     return bad("put aside", shelf.notice) if shelf.notice else good("put aside", "what you have put aside can be read")

@@ -18,13 +18,13 @@ import nats.js.errors
 from nats.aio.client import Client
 from nats.js import api
 
-from agentwatch.checkup import Result, bad, good, note, tell
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.remote.nats_connection import Login, answer_of, asked
 from agentwatch.remote.nats_fleet import Planned, login_of, planned
 from agentwatch.remote.nats_names import HELLO, LARGEST_MESSAGE, STREAM, all_said_by, host_of, hosts_in
 from agentwatch.remote.nats_words import TroubleError, shown
+from agentwatch.text import Check, bad, good, note, say_checks
 from agentwatch.view.words import plural
 
 _HERE: Final = ("127.0.0.1", "localhost", "::1")
@@ -59,9 +59,9 @@ def examine_server(server: str, creds: str | None, monitor: str | None, keys: Ke
     try:
         found = asked(server, login, lambda client: _look(client, own))
     except TroubleError as error:
-        return tell([bad("connection", str(error))])
+        return say_checks([bad("connection", str(error))])
     trusted = {host_of(one.public): one.name for one in keys.others(Role.HOST) if one.distrusted_at is None}
-    return tell(
+    return say_checks(
         [
             *_connection(server, login, found),
             *_credentials(login),
@@ -115,7 +115,7 @@ async def _may_say(client: Client, host: str) -> bool:
     return bool(answer.get("error", {}).get("err_code") == _WRONG_LAST)
 
 
-def _connection(server: str, login: Login, found: _Found) -> Iterator[Result]:
+def _connection(server: str, login: Login, found: _Found) -> Iterator[Check]:
     about = "connection"
     who = f"with {login.creds}" if login.creds else "with your key" if login.key else "without a key"
     yield good(about, f"{shown(server)} answers in {found.milliseconds:.0f} ms, {who}: nats-server {found.version}")
@@ -127,12 +127,12 @@ def _connection(server: str, login: Login, found: _Found) -> Iterator[Result]:
         yield note(about, f"messages are cut to {found.largest // 1024:,} KiB: `max_payload: 8MB` spares that")
 
 
-def _credentials(login: Login) -> Iterator[Result]:
+def _credentials(login: Login) -> Iterator[Check]:
     if login.creds is not None and os.stat(login.creds).st_mode & _OF_OTHERS:  # noqa: PTH116
         yield note("credentials", f"others can read {login.creds}, and log in with it: chmod 600 it")
 
 
-def _streams(server: str, found: _Found) -> Iterator[Result]:
+def _streams(server: str, found: _Found) -> Iterator[Check]:
     about = "streams"
     cure = f"`agentwatch fleet init {shown(server)}`"
     if found.plans is None:
@@ -156,7 +156,7 @@ def _streams(server: str, found: _Found) -> Iterator[Result]:
         yield good("copies", f"{copies} servers have them")
 
 
-def _speech(found: _Found, own: str | None) -> Iterator[Result]:
+def _speech(found: _Found, own: str | None) -> Iterator[Check]:
     about = "permissions"
     if own is None or found.plans is not None:
         return
@@ -170,7 +170,7 @@ def _speech(found: _Found, own: str | None) -> Iterator[Result]:
         yield good(about, "this host may speak for itself, and for no other")
 
 
-def _hosts(found: _Found, trusted: dict[str, str]) -> Iterator[Result]:
+def _hosts(found: _Found, trusted: dict[str, str]) -> Iterator[Check]:
     about = "hosts"
     if found.plans is None or found.plans[0].lacks is None:
         return
@@ -188,7 +188,7 @@ def _hosts(found: _Found, trusted: dict[str, str]) -> Iterator[Result]:
         )
 
 
-def _sync(server: str, monitor: str | None, found: _Found) -> Result:
+def _sync(server: str, monitor: str | None, found: _Found) -> Check:
     about = "sync_interval"
     with suppress(ValueError):
         major, minor, *_ = found.version.split(".")
@@ -211,7 +211,7 @@ def _sync(server: str, monitor: str | None, found: _Found) -> Result:
     return bad(about, f"it writes to its disk every {every:.0f} s: set `sync_interval: always` in `jetstream {{ }}`")
 
 
-def _clock(found: _Found) -> Iterator[Result]:
+def _clock(found: _Found) -> Iterator[Check]:
     if found.skew is None:
         return
     if abs(found.skew) > _SKEW_SECONDS:

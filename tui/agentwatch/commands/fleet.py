@@ -6,15 +6,14 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from agentwatch import exit_codes
 from agentwatch.commands.confirming import confirmed
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role, introduced
-from agentwatch.errors import UsageError
-from agentwatch.programs import find_program
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import is_host
 from agentwatch.remote.nats_names import accounts, nkey_of
+from agentwatch.shell import find_program
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def config(keys: Keys, introductions: Sequence[str] = ()) -> int:
             "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
             f" {nkey_of(operators[0][1])[:12]}…, and name its file in NATS_NKEY"
         )
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def _host_of(introduction: str) -> tuple[str, PublicKey]:
@@ -122,13 +121,13 @@ def init(server: str, creds: str | None, replicas: int, keys: Keys, *, yes: bool
                 )
         wrong = [plan for plan in plans if plan.lacks is None or plan.lacks]
         if not wrong:
-            return exit_codes.DONE
+            return ExitCode.DONE
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError("nothing was made: with --yes nobody is asked")
             if not confirmed("Make this so?"):
                 say("nothing was made")
-                return exit_codes.NOT
+                return ExitCode.NOT
 
         async def do(client: Client) -> None:
             await make(client, wrong)
@@ -137,4 +136,4 @@ def init(server: str, creds: str | None, replicas: int, keys: Keys, *, yes: bool
     except TroubleError as error:
         raise UsageError(clean(str(error), 600)) from error
     say(f"made; next, to watch and decide there: agentwatch {clean(shown(server))}")
-    return exit_codes.DONE
+    return ExitCode.DONE

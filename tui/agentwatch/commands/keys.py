@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from getpass import getpass
 from typing import Final
 
-from agentwatch import exit_codes
 from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
 from agentwatch.decisions.keys import PRIVATE, Keys
@@ -16,8 +15,8 @@ from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.others import OtherKey, Role
 from agentwatch.decisions.passphrase import forget, store, stored
 from agentwatch.decisions.record import written
-from agentwatch.errors import UsageError
-from agentwatch.place import state_directories
+from agentwatch.errors import ExitCode, UsageError
+from agentwatch.state import state_directories
 from agentwatch.text import clean, complain, quoted, say
 
 _DIGITS: Final = 8
@@ -48,7 +47,7 @@ def show(keys: Keys) -> int:
     say("Start your orchestrator with this, and agents in a sandbox can verify your decisions:")
     operators = [one.public.text for one in keys.others(Role.OPERATOR) if one.distrusted_at is None]
     say(f"  {VARIABLE}={','.join([public.text, *(f'{OPERATOR}{one}' for one in operators)])}")
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def create(keys: Keys) -> int:
@@ -88,7 +87,7 @@ def trust(keys: Keys, key: str, name: str, role: Role) -> int:
     other = keys.trust_other(role, parse_public(key), name)
     if role is Role.HOST:
         say(f"trusted: what is signed with {other.public.keyid[:16]}… comes from the host {quoted(name)}")
-        return exit_codes.DONE
+        return ExitCode.DONE
     say(f"trusted: {quoted(name)} may decide here from another machine, with the key {other.public.keyid[:16]}…")
     try:
         own = keys.show()
@@ -99,7 +98,7 @@ def trust(keys: Keys, key: str, name: str, role: Role) -> int:
     if keys.is_encrypted() and not keys.in_keyring:
         complain("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
     say(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def distrust(keys: Keys, which: str, role: Role) -> int:
@@ -108,11 +107,11 @@ def distrust(keys: Keys, which: str, role: Role) -> int:
     other = keys.distrust_other(role, _named(keys, which, role), signed_until=last)
     if role is Role.HOST:
         say(f"not trusted any more: the host {quoted(other.name)}")
-        return exit_codes.DONE
+        return ExitCode.DONE
     say(f"not trusted any more: {quoted(other.name)} decides nothing here; what was recorded until now stays valid")
     if last > written(datetime.now(UTC)):
         complain(f"the clock was set back: the last decision is of {last}, so what was recorded until then is valid")
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def authorized(keys: Keys) -> int:
@@ -126,7 +125,7 @@ def authorized(keys: Keys) -> int:
         for one in found:
             until = f", until {one.distrusted_at}: not any more" if one.distrusted_at is not None else ""
             say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def _named(keys: Keys, which: str, role: Role) -> PublicKey:
@@ -188,7 +187,7 @@ def passphrase(keys: Keys, *, in_keyring: bool) -> int:
             forget(key)
         except KeyProblemError as error:
             complain(f"{clean(str(error))}; the old passphrase may still be in there")
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def _passphrase_of_now(keys: Keys) -> str:

@@ -6,14 +6,12 @@ import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from agentwatch import exit_codes
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
-from agentwatch.errors import UsageError
-from agentwatch.programs import resolve_command
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.ssh import command, reason
-from agentwatch.shell import command_line
+from agentwatch.shell import command_line, resolve_command
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ def send(keys: Keys, addresses: Sequence[Address], name: str | None, program: Se
         say(f"next, to watch and decide there: agentwatch {watched}")
         relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
         say(f"a sandbox that only dials out: {relay}")
-    return exit_codes.NOT if failed else exit_codes.DONE
+    return ExitCode.NOT if failed else ExitCode.DONE
 
 
 def _is_trusted_at(address: Address, words: list[str], program: Sequence[str]) -> bool:

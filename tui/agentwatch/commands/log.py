@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requested, Ruled, Tick
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.errors import WorkspaceError
-from agentwatch.evidence.inspector import Inspector
-from agentwatch.evidence.targets import Checks, Target
+from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.log import Change, StateChanges, log_document, log_line, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
-from agentwatch.place import state_directory
-from agentwatch.sources.health import Batch, Health, Problem, complain_of
-from agentwatch.sources.source import Source
+from agentwatch.monitor import rules_of
+from agentwatch.sources import Batch, Health, Problem, Source, complain_of
+from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, say
 from agentwatch.view.words import older_words
-from agentwatch.watched import rules_of
 
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
@@ -183,7 +181,7 @@ class _Log:
     def __init__(self, settings: Settings, since: float | None, *, as_json: bool, activity: bool) -> None:
         # As the screen does: a task outlives its files.
         self._settings, self._since = settings, since
-        self._tree = DelegationTree(rules_of(settings), remembers=True)
+        self._tree = Tree(rules_of(settings), remembers=True)
         self._changes = StateChanges(self._tree, with_activity=activity)
         self._as_json = as_json
         self._left_out: set[str] = set()
@@ -191,10 +189,8 @@ class _Log:
     def take_past(self, events: Sequence[Event]) -> None:
         """Print what each of these changed, but for the tasks without a sign of life since the operator's time."""
         if self._since is not None:
-            tree = DelegationTree(rules_of(self._settings), remembers=True)
-            for event in events:
-                tree.take(event)
-            tree.settle()
+            tree = Tree(rules_of(self._settings), remembers=True)
+            tree.apply(*events)
             tree.leave_out(self._since)
             self._left_out = set(tree.left_out)
         changes = self._changes.apply(events)
@@ -221,10 +217,8 @@ class _Log:
 
     def turn(self, events: Iterable[Event]) -> None:
         """All that is known is this; print what that changes."""
-        self._tree = DelegationTree(rules_of(self._settings), remembers=True)
-        for event in events:
-            self._tree.take(event)
-        self._tree.settle()
+        self._tree = Tree(rules_of(self._settings), remembers=True)
+        self._tree.apply(*events)
         self._print(self._changes.replace_tree(self._tree, time.time()))
 
     def returned(self, inspector: Inspector) -> list[Target]:
@@ -234,10 +228,8 @@ class _Log:
 
     def take_together(self, events: Iterable[Event]) -> None:
         """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
-        for event in events:
-            self._tree.take(event)
-        now = time.time()
-        for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in self._tree.settle()):
+        changed, now = self._tree.apply(*events), time.time()
+        for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in changed):
             changes = self._changes.after([task_id], at)
             if self._since is None or at >= self._since:
                 self._print(changes)

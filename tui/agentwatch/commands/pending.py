@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from agentwatch import exit_codes
 from agentwatch.commands.answer import DIGITS, command, options_of, ways_of
 from agentwatch.commands.confirming import PLACEHOLDER
 from agentwatch.decisions import policy
@@ -19,10 +18,11 @@ from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
+from agentwatch.errors import ExitCode
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, exact, indented, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view.plain import shown
@@ -100,7 +100,7 @@ def print_pending(
         if older := older_words(len(tree.left_out)):
             say(older)
     complain_of(monitor.problems)
-    return exit_codes.NOT if monitor.problems else exit_codes.DONE
+    return ExitCode.NOT if monitor.problems else ExitCode.DONE
 
 
 def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Action, str]:
@@ -186,7 +186,7 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: DelegationTree, task: Task, desk: OperatorDesk, workspace: Path | str) -> lists.PendingTask:
+def task_document(tree: Tree, task: Task, desk: OperatorDesk, workspace: Path | str) -> lists.PendingTask:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told = view.task_document(tree, task)
     options = policy.options(task)

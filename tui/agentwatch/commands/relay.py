@@ -17,7 +17,6 @@ from agentwatch.config import Settings
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role, introduced
 from agentwatch.errors import UsageError
-from agentwatch.places import names_of
 from agentwatch.remote.address import is_host
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.relay_desk import RelayDesk
@@ -25,6 +24,7 @@ from agentwatch.remote.stdio import StdioEnd
 from agentwatch.remote.wire import Signer
 from agentwatch.shell import FLEET, needing
 from agentwatch.text import clean, complain, say
+from agentwatch.workspaces import names_of
 
 if TYPE_CHECKING:
     from agentwatch.decisions.envelope import SigningKey

@@ -6,10 +6,9 @@ import textwrap
 from typing import Final
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.contracts.rules import RULES as CONTRACT_RULES
-from agentwatch.contracts.rules import Rule, schema_of
+from agentwatch.contracts.rules import Rule, contract_rules, module_of
 from agentwatch.decisions.rules import RULES as DECISION_RULES
-from agentwatch.delegation.problems import RULES as LINK_RULES
+from agentwatch.delegation.links import RULES as LINK_RULES
 from agentwatch.errors import UsageError
 from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.text import clean, indented, say
@@ -19,12 +18,12 @@ _WIDTH: Final = 100
 
 def every_rule() -> dict[str, Rule]:
     """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
-    return {**CONTRACT_RULES, **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
+    return {**contract_rules(), **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
 
 
 def print_schema(contract: str) -> int:
     """Print the JSON Schema of a contract in JSON. Returns 0."""
-    say(indented(schema_of(contract)))
+    say(indented(module_of(contract).TABLES[contract].schema()))
     return 0
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentwatch.places import Places
 from agentwatch.text import clean, complain, indented, say
+from agentwatch.workspaces import Places
 
 SCHEMA_VERSION: Final = 1
 

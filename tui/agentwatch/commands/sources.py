@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.text import clean, indented, say

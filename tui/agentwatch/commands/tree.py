@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.sums import sums_of
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import State, Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, indented, say
 from agentwatch.view.chains import chain_name, end_of_chain
 from agentwatch.view.document import tree_document

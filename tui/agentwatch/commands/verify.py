@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from agentwatch import exit_codes
-from agentwatch.checkup import Result, bad, good, note, tell
 from agentwatch.commands.verify_statement import of_statements
 from agentwatch.decisions.chain import Chain, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
@@ -24,12 +22,10 @@ from agentwatch.decisions.record import Record
 from agentwatch.decisions.signed import read
 from agentwatch.decisions.statement import is_statement
 from agentwatch.delegation.decision import Stage
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.disk import TEMPORARY, Directory
-from agentwatch.dot_directory import NAME as DOT
-from agentwatch.dot_directory import open_dot_directory
-from agentwatch.errors import UsageError
-from agentwatch.text import clean, quoted, say
+from agentwatch.delegation.tree import Tree
+from agentwatch.disk import DOT, TEMPORARY, Directory, open_dot_directory
+from agentwatch.errors import ExitCode, UsageError
+from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
 from agentwatch.view.words import plural
 
 _LARGEST: Final = 64 * 1024 * 1024
@@ -38,15 +34,15 @@ _MOST: Final = 1_000
 """Files of the mirror that are told of."""
 
 
-def verify_file(path: str, tree: DelegationTree, desk: Desk) -> int:
+def verify_file(path: str, tree: Tree, desk: Desk) -> int:
     """Verify one file, against the ledger and the tree of this workspace. Prints; returns 0 or 1."""
-    return tell(_of_file(path, tree, desk))
+    return say_checks(_of_file(path, tree, desk))
 
 
 def verify_all(workspace: Path, desk: Desk) -> int:
     """Verify the whole ledger, and what lies in the workspace. Prints; returns 0 or 1."""
     chain = desk.read()
-    return tell([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, _trust(desk))])
+    return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, _trust(desk))])
 
 
 def set_aside(desk: Desk) -> int:
@@ -56,7 +52,7 @@ def set_aside(desk: Desk) -> int:
         say(f"{clean(name)}: set aside; what was decided there must be decided again")
     if not names:
         say("nothing in the ledger had to be set aside")
-    return exit_codes.DONE
+    return ExitCode.DONE
 
 
 def _trust(desk: Desk) -> Trust:
@@ -64,7 +60,7 @@ def _trust(desk: Desk) -> Trust:
     return desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
 
 
-def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
+def _of_file(path: str, tree: Tree, desk: Desk) -> Iterator[Check]:
     file = Path(path)
     try:
         with Directory.open(file.parent) as directory:
@@ -115,7 +111,7 @@ def _what(record: Record) -> str:
     return f"{record.action} of a {asked.kind} {where}"
 
 
-def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
+def _in_chain(record: Record, data: bytes, desk: Desk) -> Check:
     if not os.path.exists(desk.ledger.directory) and not desk.keys.is_in_sight():
         return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
     chain = desk.read()
@@ -128,7 +124,7 @@ def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
     return good("ledger", f"number {record.seq}, byte for byte")
 
 
-def _of_return(record: Record, tree: DelegationTree, desk: Desk) -> Result:
+def _of_return(record: Record, tree: Tree, desk: Desk) -> Check:
     task = tree.tasks.get(record.task_id)
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
     if attempt is None or task is None:
@@ -144,7 +140,7 @@ def _of_return(record: Record, tree: DelegationTree, desk: Desk) -> Result:
     return bad("return", "it has changed since the decision, so the decision does not hold for it")
 
 
-def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Result]:
+def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Check]:
     where = clean(str(desk.ledger.directory))
     if not chain.entries and not chain.problems:
         yield good("ledger", f"nothing has been decided in {where}")
@@ -155,7 +151,7 @@ def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Result]:
         yield bad("ledger", f"{problem.message} ({problem.kind})")
 
 
-def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Result]:
+def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Check]:
     place = f"{DOT}/{MIRROR}"
     try:
         with open_dot_directory(workspace, MIRROR) as directory:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from agentwatch.checkup import Result, bad, good, note
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import Trust
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.statement import Statement, subject_of, verified
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.text import quoted
+from agentwatch.delegation.tree import Tree
+from agentwatch.text import Check, bad, good, note, quoted
 from agentwatch.view.words import plural, state_words
 
 
-def of_statements(data: bytes, tree: DelegationTree, desk: Desk, trust: Trust) -> Iterator[Result]:
+def of_statements(data: bytes, tree: Tree, desk: Desk, trust: Trust) -> Iterator[Check]:
     """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
     hosts = {one.public.keyid: one for one in desk.keys.others(Role.HOST)}
     trust = trust.with_more(Trust(tuple(one.trusted for one in hosts.values())))
@@ -40,13 +39,13 @@ def of_statements(data: bytes, tree: DelegationTree, desk: Desk, trust: Trust) -
         yield from _of_files(statement, here, is_of_here=is_of_here)
 
 
-def _since(statement: Statement, tree: DelegationTree) -> Iterator[Result]:
+def _since(statement: Statement, tree: Tree) -> Iterator[Check]:
     task = tree.tasks.get(statement.task_id)
     if task is not None and (task.state, task.attempt) != (statement.state, statement.attempt):
         yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
 
 
-def _of_files(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Result]:
+def _of_files(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Check]:
     """What a statement of this workspace is about has to be here; a copy may hold less."""
     found = {name: here.get(name) for name, _ in statement.subject}
     for name, digest in statement.subject:

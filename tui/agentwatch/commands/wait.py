@@ -14,13 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agentwatch import exit_codes
 from agentwatch.composition import find_task
 from agentwatch.config import Settings
 from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
-from agentwatch.sources.health import complain_of
+from agentwatch.errors import ExitCode
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
 
 _BY: Final = "agentwatch wait"
-_FINAL: Final = (exit_codes.DONE, exit_codes.EXPIRED, exit_codes.UNASKED)
+_FINAL: Final = (ExitCode.DONE, ExitCode.EXPIRED, ExitCode.UNASKED)
 """Waiting any longer changes nothing."""
 _AGAIN_SECONDS: Final = 0.5
 """Between two questions to a host."""
@@ -47,7 +47,7 @@ def wait(
     timeout: float,
     indent: int | None,
 ) -> int:
-    """Wait for a decision, at most `timeout` seconds, and print it. Returns one of `exit_codes`.
+    """Wait for a decision, at most `timeout` seconds, and print it. Returns one of `ExitCode`.
 
     Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
     """
@@ -87,10 +87,10 @@ def wait_for_host(
         unknown = {"unreachable": True, "task_id": task_id, "state": None, "unasked": False}
         _print({"pending": True, "detail": detail, "do_now": CALL_AGAIN, **unknown}, indent)
         complain(f"pending: nobody knows what is decided about {quoted(task_id)}: {clean(detail)}; call again")
-        return exit_codes.PENDING
+        return ExitCode.PENDING
     _print(document, indent)
     trouble = None
-    if _code(document) == exit_codes.DONE:
+    if _code(document) == ExitCode.DONE:
         read = _said(source, "read", str(document.get("decision_id")))
         trouble = f"{source.host.label} was not told that it was read" if read is None else read.get("trouble")
     return _tell(document, task_id, written, trouble)
@@ -117,14 +117,14 @@ def _tell(document: Mapping[str, Any], task_id: str, place: str, trouble: object
     task, code = quoted(task_id), _code(document)
     if trouble:
         complain(clean(str(trouble)))
-    if code == exit_codes.EXPIRED:
+    if code == ExitCode.EXPIRED:
         complain(f"the decision about {task} has expired: the operator must decide again")
-    elif code == exit_codes.UNASKED:
+    elif code == ExitCode.UNASKED:
         complain(clean(str(document.get("do_now"))))
-    elif code != exit_codes.DONE:
+    elif code != ExitCode.DONE:
         complain(f"pending: the operator has not decided about {task} yet; call again")
         _complain_of(document)
-    if code == exit_codes.PENDING and document.get("state") is None:
+    if code == ExitCode.PENDING and document.get("state") is None:
         complain(f"no task {task} is seen in the files of {clean(place)}: if no session has it either, check its id")
     return code
 
@@ -166,9 +166,9 @@ def _decided(
 
 def _seen(load: Load, workspace: Path, settings: Settings, task_id: str) -> Task | None:
     """The task as files show it; where they say that nothing is asked, as everything shows it: a claim may be false."""
-    files = find_task(workspace, settings._replace(sessions=False), task_id, load)
-    complain_of(files.problems)
-    return find_task(workspace, settings, task_id, load, inspects=True).task if is_needless(files.task) else files.task
+    task, problems = find_task(workspace, settings._replace(sessions=False), task_id, load)
+    complain_of(problems)
+    return find_task(workspace, settings, task_id, load, inspects=True)[0] if is_needless(task) else task
 
 
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
@@ -190,7 +190,7 @@ def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None)
     say(json.dumps({"decision_id": decision_id, **made._asdict(), "again": again}))
     if not made.won:
         complain(f"not yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}; do not carry it out again")
-    return exit_codes.DONE if made.won else exit_codes.TAKEN
+    return ExitCode.DONE if made.won else ExitCode.TAKEN
 
 
 def _complain_of(document: Mapping[str, Any]) -> None:
@@ -203,9 +203,9 @@ def _complain_of(document: Mapping[str, Any]) -> None:
 
 def _code(document: Mapping[str, Any]) -> int:
     if not document["pending"]:
-        return exit_codes.DONE
+        return ExitCode.DONE
     if "expired" in document:
-        return exit_codes.EXPIRED
+        return ExitCode.EXPIRED
     if document.get("unasked"):
-        return exit_codes.UNASKED
-    return exit_codes.REFUSED if "refused" in document else exit_codes.PENDING
+        return ExitCode.UNASKED
+    return ExitCode.REFUSED if "refused" in document else ExitCode.PENDING

@@ -1,4 +1,4 @@
-"""Markdown by lines: headings outside fences, `key: value` lines, bullets, front matter and fenced blocks.
+"""Markdown by lines: its blocks and keys, the sections of a return-format text, and checklists.
 
 A contract uses so little of Markdown that a line scan reads it a hundred times faster than a parser, and keeps the
 line numbers.
@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import takewhile
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from agentwatch.contracts.rules import MAX_ENTRIES, Findings, brief
+from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.text import folded
 
 _FRONT_MATTER_LINES: Final = 200
-_MARKS: Final = frozenset("#`~")
-_BEGINS: Final = _MARKS | {" "}
-_DECORATIONS: Final = ("*", "_", "`")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?\Z", re.DOTALL)
 _KEY: Final = re.compile(
     r"[ \t]*(?:(?P<bullet>[-*+])[ \t]+)?(?P<open>\*\*|__|[*_`])?(?P<key>[A-Za-z](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?)"
     r"(?P<close>\*\*|__|[*_`])?[ \t]*(?P<separator>[:=])(?P<late>\*\*|__|[*_`])?(?P<value>.*)\Z",
@@ -33,20 +32,9 @@ _LONGEST: Final = 2_000
 """Characters of a line in which comments are looked for."""
 _LOOK_AHEAD: Final = 50
 """Lines that a comment behind words may run on."""
-_SHORT: Final = 40
-_CACHED: Final = 500
-"""Short lines that are known for the next document: nearly all returns have the same headers and keys."""
 
 Spans = list[tuple[int, int]]
 """Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
-
-
-class Heading(NamedTuple):
-    """A heading outside of any fence. `line` is an index into the lines, from 0."""
-
-    line: int
-    level: int
-    text: str
 
 
 class Fence(NamedTuple):
@@ -79,9 +67,7 @@ class Bullet(NamedTuple):
 
 def lines_of(text: str) -> list[str]:
     """The lines as an editor numbers them: only line feeds and carriage returns end one."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.split("\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def after_front_matter(lines: list[str]) -> int:
@@ -95,45 +81,38 @@ def after_front_matter(lines: list[str]) -> int:
     return 0
 
 
-def _marked(lines: list[str], start: int) -> Iterator[tuple[int, str, str]]:
-    """(index, fence open before it, fence open behind it) of each line that begins as a heading or a fence does."""
-    fence = ""
-    for index, line in enumerate(lines):
-        if line[:1] in _BEGINS and line[:4] != "    " and index >= start:
-            mark = line.lstrip(" ")[:1]
-            if mark in _MARKS:
-                before, fence = fence, fence if mark == "#" else after_fence(line, fence)
-                yield index, before, fence
+def blocks(lines: list[str], start: int = 0) -> tuple[list[Section], list[Fence]]:
+    """The headings outside of fences, each with what stands below it up to the next, and the fenced blocks."""
+    headings: list[tuple[int, int, str]] = []
+    fences: list[Fence] = []
+    fence, opening, language = "", 0, ""
+    for index in range(start, len(lines)):
+        line = lines[index]
+        mark = line[:1]
+        mark = line.lstrip(" ")[:1] if mark == " " else mark
+        if mark == "#" and not fence and (made := heading(line)):
+            headings.append((index, *made))
+        elif mark in ("`", "~"):
+            before, fence = fence, after_fence(line, fence)
+            if fence and not before and (match := _FENCE.match(line)):
+                opening, language = index + 1, match[2].lower()
+            elif before and not fence:
+                fences.append(Fence(opening, index, language, closed=True))
+    if fence:
+        fences.append(Fence(opening, len(lines), language, closed=False))
+    ends = (*(line for line, _, _ in headings[1:]), len(lines))
+    return [Section(header_of(one[2]), *one, end) for one, end in zip(headings, ends, strict=False)], fences
 
 
-def headings(lines: list[str], start: int = 0) -> list[Heading]:
-    """The headings outside of fences, in order."""
-    if "#" not in "".join(lines):
-        return []
-    outside = (index for index, before, after in _marked(lines, start) if not before and not after)
-    return [made for index in outside if (made := heading(lines[index], index)) is not None]
-
-
-def heading(line: str, index: int = 0) -> Heading | None:
-    """The heading that a line is, or None."""
-    found = _short_title(line) if len(line) <= _SHORT else _title(line)
-    return None if found is None else Heading(index, *found)
-
-
-def _title(line: str) -> tuple[int, str] | None:
-    """Level and text of a heading. Written without a pattern: it runs for every heading of every file."""
-    marked = line.lstrip(" ")
-    rest = marked.lstrip("#")
-    level = len(marked) - len(rest)
-    if not 1 <= level <= 6 or len(line) - len(marked) > 3 or (rest and rest[0] not in " \t"):
+def heading(line: str) -> tuple[int, str] | None:
+    """Level and text of the heading that a line is, or None."""
+    match = _HEADING.match(line)
+    if match is None:
         return None
-    text = rest.strip()
+    text = (match[2] or "").strip()
     opened = text.rstrip("#")
     # A closing sequence, only if a space stands before it: `## Status ##`, not `## C#`.
-    return level, opened.rstrip() if not opened or opened[-1] in " \t" else text
-
-
-_short_title: Final = lru_cache(_CACHED)(_title)
+    return len(match[1]), opened.rstrip() if not opened or opened[-1] in " \t" else text
 
 
 def after_fence(line: str, fence: str) -> str:
@@ -141,48 +120,21 @@ def after_fence(line: str, fence: str) -> str:
     match = _FENCE.match(line)
     if match is None:
         return fence
-    marker = match[1]
     if not fence:
-        return marker
-    return "" if marker[0] == fence[0] and len(marker) >= len(fence) and not match[2] else fence
-
-
-def _may_fence(lines: list[str]) -> bool:
-    """A cheap look that turns away nearly all lines without the mark of a fence."""
-    text = "".join(lines)
-    return "```" in text or "~~~" in text
-
-
-def fences(lines: list[str], start: int = 0, limit: int = 200) -> list[Fence]:
-    """The first `limit` fenced blocks."""
-    return list(islice(_fences(lines, start), limit)) if _may_fence(lines) else []
-
-
-def _fences(lines: list[str], start: int) -> Iterator[Fence]:
-    opening, language = -1, ""
-    for index, before, after in _marked(lines, start):
-        if after and not before:
-            match = _FENCE.match(lines[index])
-            opening, language = index, match[2].lower() if match else ""
-        elif before and not after:
-            yield Fence(opening + 1, index, language, closed=True)
-            opening = -1
-    if opening >= 0:
-        yield Fence(opening + 1, len(lines), language, closed=False)
+        return match[1]
+    return "" if match[1].startswith(fence) and not match[2] else fence
 
 
 def entry(line: str) -> KeyLine | None:
     """The `key: value` that a line holds, or None."""
     if ":" not in line and "=" not in line:
         return None
-    return _short_entry(line) if len(line) <= _SHORT else _entry(line)
+    # Nearly all returns have the same short lines; a long one is not kept.
+    return _entry(line) if len(line) <= 40 else _entry.__wrapped__(line)
 
 
+@lru_cache(500)
 def _entry(line: str) -> KeyLine | None:
-    key, colon, value = line.partition(":")
-    if colon and key.isidentifier() and key.isascii() and key[0] != "_" != key[-1] and value[:1] not in _DECORATIONS:
-        # As the contracts write it, and nearly every line is: the pattern would say the same in three times the time.
-        return KeyLine(key, key.lower(), value.strip(), False, False, True)
     match = _KEY.match(line)
     if match is None:
         return None
@@ -193,9 +145,6 @@ def _entry(line: str) -> KeyLine | None:
     name = match["key"].lower().replace(" ", "_").replace("-", "_")
     is_plain = match["separator"] == ":"
     return KeyLine(match["key"], name, value, match["bullet"] is not None, opened is not None, is_plain)
-
-
-_short_entry: Final = lru_cache(_CACHED)(_entry)
 
 
 def bullet(line: str) -> Bullet | None:
@@ -217,11 +166,12 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
 
     Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
     """
-    indices = [index for first, end in spans for index in range(first, end)]
-    if not _may_fence([lines[index] for index in indices]):
-        return indices, indices
+    both = [index for first, end in spans for index in range(first, end)]
+    text = "".join([lines[index] for index in both])
+    if "```" not in text and "~~~" not in text:
+        return both, both
     outside: list[int] = []
-    both: list[int] = []
+    both = []
     for first, end in spans:
         fence = ""
         for index in range(first, end):
@@ -250,15 +200,332 @@ def uncommented(lines: list[str]) -> list[str]:
             if not fence and _COMMENT in line and len(line) < _LONGEST:
                 line = _CLOSED.sub(lambda match: match[0] if match[1] else "", line)
                 at = _CLOSED.sub(lambda match: " " * len(match[0]), line).find(_COMMENT)
-                in_comment = at >= 0 and (not line[:at].strip() or _is_closed_below(lines, index))
+                # One that begins behind words ends in its paragraph, or is none.
+                below = "\n".join(takewhile(str.strip, lines[index + 1 : index + _LOOK_AHEAD]))
+                in_comment = at >= 0 and (not line[:at].strip() or "-->" in below)
                 line = line[:at] if in_comment else line
         seen.append(line)
     return seen
 
 
-def _is_closed_below(lines: list[str], index: int) -> bool:
-    """Whether a comment that begins behind words of this line ends in its paragraph."""
-    for line in lines[index + 1 : index + _LOOK_AHEAD]:
-        if not line.strip() or "-->" in line:
-            return bool(line.strip())
-    return False
+# The sections of a return
+
+STATUS: Final = "Status"
+DELIVERABLES: Final = "Deliverables"
+EVIDENCE: Final = "Evidence"
+ATTESTATION: Final = "Runtime Attestation"
+HEADERS: Final = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
+LEVEL: Final = 2
+"""How many `#` each of the headers has."""
+STATES: Final = ("SUCCESS", "ERROR", "PARTIAL")
+STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
+TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
+FILE_KEYS: Final = ("files_created", "files_modified")
+LIST_KEYS: Final = (*FILE_KEYS, "limitations")
+_MEANT: Final = {
+    **{re.sub(r"[^a-z]", "", header.lower()): header for header in HEADERS},
+    # Spelled so that a person knows what was meant; a text is never recognised by these alone.
+    "deliverable": DELIVERABLES,
+    "evidences": EVIDENCE,
+    **dict.fromkeys(("attestation", "attestations", "runtimeattestations", "runtimeattestion"), ATTESTATION),
+}
+_MAX_HEADING: Final = 60
+_TAG: Final = re.compile(r"\s*</?[A-Za-z][\w-]*(?:\s[^<>]*)?>")
+_TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
+_ANY_STATE: Final = re.compile(
+    r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
+    r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z",
+    re.IGNORECASE,
+)
+_MAX_STATE: Final = 200
+
+
+class Section(NamedTuple):
+    """A heading outside of fences, which of the headers it means, and the index behind the last line below it."""
+
+    header: str | None
+    line: int
+    level: int
+    text: str
+    end: int
+
+    def body(self, lines: list[str]) -> list[str]:
+        return lines[self.line + 1 : self.end]
+
+
+class Sections(NamedTuple):
+    """The sections of a text, in their order. `start` is the index of the first line of the return; `repeated` are
+    further ones. `preamble`: text or other headings stand before the first."""
+
+    start: int
+    by_header: dict[str, Section]
+    repeated: list[Section]
+    preamble: bool
+
+    def spans(self, header: str) -> Spans:
+        """The lines of a section that is there, and of its repetitions."""
+        sections = (*self.by_header.values(), *self.repeated)
+        return [(each.line + 1, each.end) for each in sections if each.header == header]
+
+    @property
+    def first(self) -> int:
+        """Index of the first header; there must be one."""
+        return next(iter(self.by_header.values())).line
+
+
+def header_of(text: str) -> str | None:
+    """Which of the four headers a heading means, however it is spelled; None for any other heading."""
+    if text in HEADERS or len(text) > _MAX_HEADING or "`" in text:
+        return text if text in HEADERS else None
+    return _MEANT.get(re.sub(r"[^a-z]", "", folded(text)))
+
+
+def may_be_return(text: str) -> bool:
+    """A cheap look that turns away nearly every other Markdown text: its first heading is none of the four."""
+    if "#" not in text:
+        return False
+    if "runtime_" in text or "RUNTIME_" in text:
+        return True
+    found, _ = blocks(lines_of(text))
+    return next((each.header for each in found if each.level > 1 or each.header), None) is not None
+
+
+def open_returns(lines: list[str]) -> list[int]:
+    """Indices of the lines where the returns of a text begin: each at its `## Status`, told by the `state` below it.
+
+    One that begins with another section, or tells no state, begins with the text. Nothing where there is no section.
+    """
+    headed = [each for each in blocks(lines, after_front_matter(lines))[0] if each.header]
+    if not headed:
+        return []
+    starts = [each.line for each in headed if each.header == STATUS and _state(each.body(lines)) is not None]
+    return starts if starts and headed[0].header == STATUS else [0, *starts[1:]]
+
+
+def tail_of(lines: list[str], first: int, end: int) -> int:
+    """Index of the last header of the return in these lines; `end` where output may be quoted below it."""
+    last = next((each for each in reversed(blocks(lines[first:end])[0]) if each.header), None)
+    return first + last.line if last and last.header in (STATUS, ATTESTATION) else end
+
+
+def find_sections(
+    lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False
+) -> Sections | None:
+    """The sections of a return, None where the text is none.
+
+    A file must begin with them; in the text that a subagent returned (`embedded`), or in a file that is `named` as a
+    return is, anything may stand before. In any other a state that stands for all is that of a document about the
+    format. `by_name`: one section is enough, for the name says that the file is a return.
+    """
+    start = after_front_matter(lines)
+    headed, _ = blocks(lines, start)
+    known = {each.header for each in headed if each.level == LEVEL}
+    for index, each in enumerate(headed):
+        # What is called so inside a section is a part of it, unless it has the keys of the other.
+        if each.level > LEVEL and each.header in known:
+            body = each.body(lines)
+            has_keys = each.header == ATTESTATION and _is_attested(body)
+            if not (has_keys or (each.header == STATUS and _state(body) is not None)):
+                headed[index] = each._replace(header=None)
+    by_header: dict[str, Section] = {}
+    repeated: list[Section] = []
+    for index, each in enumerate(headed):
+        if each.header is not None:
+            behind = (other.line for other in headed[index + 1 :] if other.header or other.level <= each.level)
+            section = each._replace(end=next(behind, len(lines)))
+            if by_header.setdefault(each.header, section) is not section:
+                repeated.append(section)
+    if not by_header:
+        return None
+    while start < len(lines) - 1 and not lines[start].strip():
+        start += 1
+    first = next(iter(by_header.values())).line
+    titles = [line.startswith("# ") for line in lines[start:first] if line.strip()]
+    sections = Sections(start, by_header, repeated, preamble=len(titles) > 1 or not all(titles))
+    if by_name:
+        return sections
+    if embedded:
+        last = max(by_header.values(), key=lambda section: section.line)
+        by_header[str(last.header)] = last._replace(end=_end_of_last(lines, last))
+    status = by_header.get(STATUS)
+    state = None if status is None else _state(status.body(lines))
+    # As `SUCCESS | ERROR | PARTIAL`, or `<state>`, no return has it.
+    is_template = state and state not in STATES and _ANY_STATE.search(state[:_MAX_STATE])
+    if is_template and not (embedded or named):
+        return None
+    return sections if _is_return(lines, headed, sections, state, embedded=embedded or named) else None
+
+
+def _end_of_last(lines: list[str], last: Section) -> int:
+    """Where the last section ends before what an agent's program wrote behind it: closing tags, remarks after a gap."""
+    end, first = last.end, last.line + 1
+    if last.header != ATTESTATION:
+        while end > first and (not lines[end - 1].strip() or _TAG.match(lines[end - 1])):
+            end -= 1
+        return end
+    keys = (index for index in range(first, end) if is_attestation_key(lines[index]))
+    after_blank = False
+    for index in range(max(keys, default=first), end):
+        line = lines[index]
+        remark = after_blank and bullet(line) is None and not _is_key(line) and heading(line) is None
+        # A list goes on behind a tag only where no gap is.
+        below = takewhile(str.strip, lines[index + 1 : end])
+        if (_TAG.match(line) and not any(map(bullet, below))) or (line.strip() and remark):
+            return index
+        after_blank = not line.strip()
+    return end
+
+
+def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
+    """The lines without what a program puts around a return: tags before a header, and, where it may be `indented`, an
+    indentation of all of it.
+
+    Behind an indented return nothing is left. Line numbers stay.
+    """
+    text = "".join(lines)
+    if "<" in text:
+        lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
+    for index, line in enumerate(lines if indented and " #" in text else ()):
+        if line[:1] == "#":
+            break
+        found = heading(line) if line[:1] == " " else None
+        if found is not None and header_of(found[1]) is not None:
+            indent = line[: len(line) - len(line.lstrip(" "))]
+            if not next(filter(str.strip, lines[index + 1 :]), indent).startswith(indent):
+                break
+            inside = takewhile(lambda each: each.startswith(indent) or not each.strip(), lines[index:])  # noqa: B023
+            return lines[:index] + [each.removeprefix(indent) for each in inside]
+    return lines
+
+
+def _is_return(
+    lines: list[str], headed: list[Section], sections: Sections, state: str | None, *, embedded: bool
+) -> bool:
+    by_header, first = sections.by_header, sections.first
+    begins = embedded or not any(not each.header and each.level > 1 and each.line < first for each in headed)
+    if begins and state is not None and (embedded or by_header[STATUS].line == first):
+        if len(by_header) > 1:
+            return True
+        # With no other section there, `state` must be one of ours, or cut off in one, or have a summary beside it.
+        status, word = by_header[STATUS], folded(state)
+        is_known = any(folded(known).startswith(word) for known in STATES) and (word or status.end == len(lines))
+        if is_known or any(told and told.key.lower() == "summary" for told in map(entry, status.body(lines))):
+            return True
+    attested = ATTESTATION in by_header and _is_attested(by_header[ATTESTATION].body(lines))
+    if begins and len(by_header) >= 3:
+        return state is not None or attested or _is_attested(lines[first:])
+    # Without `## Status`, or with one whose name nobody would recognise, the state stands before the others.
+    return attested and len(by_header) >= 2 and (begins or _state(lines[sections.start : first]) is not None)
+
+
+def _state(lines: list[str]) -> str | None:
+    """The value of a `state` key, None where there is none."""
+    told = (entry(line) for line in lines if "state" in line.lower())
+    return next((each.value for each in told if each is not None and each.name == "state"), None)
+
+
+def _is_key(line: str) -> bool:
+    """Whether a line holds a key: of the attestation, or any other that is written as one."""
+    found = entry(line)
+    return found is not None and (" " not in found.key or found.key.lower().replace(" ", "_") in TEXT_KEYS + LIST_KEYS)
+
+
+def is_attestation_key(line: str) -> bool:
+    """Whether a line holds one of the attestation's required keys."""
+    found = entry(line) if "_" in line else None
+    return found is not None and found.key.lower() in TEXT_KEYS + FILE_KEYS
+
+
+def _is_attested(lines: list[str]) -> bool:
+    return any(map(is_attestation_key, lines))
+
+
+# Checklists: `- [ ]` pending, `- [-]` in progress, `- [x]` done, in execution order.
+
+_ITEM: Final = re.compile(
+    r"(?P<indent>[ \t]*)(?P<marker>[-*+]|\d{1,3}[.)])[ \t]+\[(?P<mark>[^\]\[]{0,2})\](?!\()[ \t]*(?P<text>.*)\Z",
+    re.DOTALL,
+)
+_NEARLY: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])?[ \t]*\[[ xX~.*\u2713\u2714-]{0,2}\](?!\()")
+_SECOND: Final = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
+_PHASE: Final = re.compile(r"([A-Z][A-Z0-9]*(?:[ _/-][A-Z0-9]+)*):[ \t]+(?=\S)")
+_STATUSES: Final = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": TodoStatus.DONE, "X": TodoStatus.DONE}
+
+
+def first_item(lines: list[str], *, alone: bool = False) -> int | None:
+    """Index of the first line that is a checklist item, or is meant as one; None where there is none.
+
+    `alone`: the file is called a checklist, so that a list that it begins with is meant as one.
+    """
+    for index, line in enumerate(lines):
+        if ("[" in line and (_ITEM.match(line) or _NEARLY.match(line))) or (alone and _BULLET.match(line)):
+            return index
+        alone = alone and (not line.strip() or _HEADING.match(line) is not None)
+    return None
+
+
+def opened(lines: list[str]) -> list[str]:
+    """The lines without comments, rules and the marks of fences; their number stays."""
+    lines = uncommented(lines)
+    inside = set(unfenced(lines, [(0, len(lines))])[1])
+    return [line if index in inside and not is_rule(line) else "" for index, line in enumerate(lines)]
+
+
+def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> tuple[Todo, ...]:
+    """The items of a checklist.
+
+    `alone`: the file is nothing but the checklist, so that every line is judged; headings structure it and are left
+    aside. Otherwise the list ends at a heading, or at text behind an empty line. What continues an item and other words
+    are notes, and so are the bullets behind them.
+    """
+    found: list[Todo] = []
+    pending_before = out_of_order = noted = after_blank = False
+    in_list = alone
+    for index, text in enumerate(lines):
+        if not text.strip():
+            after_blank = True
+            continue
+        match = _ITEM.match(text) if "[" in text else None
+        if match is not None:
+            if len(found) == MAX_ENTRIES:
+                findings.add_in("DOC009", index, key="The checklist", limit=MAX_ENTRIES)
+                break
+            item = _item(match, index, findings)
+            if item.status is TodoStatus.DONE and pending_before and not out_of_order:
+                out_of_order = True
+                findings.add_in("TOD006", index)
+            pending_before = pending_before or item.status is TodoStatus.PENDING
+            found.append(item)
+            in_list, noted = True, False
+        elif _HEADING.match(text):
+            in_list = alone
+        elif _NEARLY.match(text) or (in_list and not noted and _BULLET.match(text) and text[:1] not in " \t"):
+            findings.add_in("TOD001", index)
+            in_list = True
+        elif alone or (in_list and (not after_blank or _BULLET.match(text))):
+            findings.add_in("TOD009", index)
+            noted = noted or (text[:1] not in " \t" and bool(found))
+        else:
+            in_list = False
+        after_blank = False
+    return tuple(found)
+
+
+def _item(match: re.Match[str], index: int, findings: Findings) -> Todo:
+    mark, text = match["mark"], match["text"].strip()
+    if mark not in _STATUSES:
+        findings.add_in("TOD002", index, mark=mark if mark.isprintable() else "?")
+    elif mark == "X":
+        findings.add_in("TOD003", index)
+    if not text:
+        findings.add_in("TOD004", index)
+    elif _SECOND.search(text):
+        findings.add_in("TOD005", index)
+    if match["indent"]:
+        findings.add_in("TOD007", index)
+    if match["marker"] != "-":
+        findings.add_in("TOD008", index, marker=match["marker"])
+    phase = _PHASE.match(text)
+    text = text[phase.end() :] if phase else text
+    status = _STATUSES.get(mark, TodoStatus.PENDING)
+    return Todo(brief(text) or "", status, phase[1] if phase else None, findings.first_line + index)

@@ -1,30 +1,38 @@
 """The way in: recognises which contract a text follows, reads it and judges it.
 
-In a text that was handed over or back the contract may stand open, in a fence, or as an object among prose. The models
-of a contract take longer to load than most sessions to be read: none that is not met is loaded.
+In a text that was handed over or back the contract may stand open, in a fence, or as an object among prose. Nearly
+every text that is met is none of ours, and the models of a contract take longer to load than most sessions to be read:
+none that is not met is loaded.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
-from agentwatch.contracts.dialect import meaning
-from agentwatch.contracts.findings import Findings, shown
 from agentwatch.contracts.json_text import REPLACEMENT, JsonSource
-from agentwatch.contracts.markdown import Fence, after_front_matter, fences, lines_of, uncommented
-from agentwatch.contracts.recognise import contract_by_name, contract_of, is_json, leading_contract_of, may_follow
-from agentwatch.contracts.return_sections import find_sections, may_be_return, open_returns, tail_of, unframed
-from agentwatch.contracts.rules import module_of
+from agentwatch.contracts.markdown import (
+    Fence,
+    after_front_matter,
+    blocks,
+    find_sections,
+    first_item,
+    lines_of,
+    may_be_return,
+    open_returns,
+    opened,
+    read_checklist,
+    tail_of,
+    uncommented,
+    unframed,
+)
+from agentwatch.contracts.rules import Findings, module_of
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
-from agentwatch.contracts.todos import first_item, opened, read_checklist
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000
 """Lines of a return or a checklist that are read: about 30 ms. A long one has a hundred."""
@@ -32,17 +40,209 @@ _ATTEMPTS: Final = 20
 """Places in a text where an object seems to begin, and none can be read, that are tried."""
 _OBJECTS: Final = 5_000
 """Objects of a text that are looked at."""
-_GAP: Final = 200
-"""Characters of white space that may stand between a title and the packet."""
-
+_FENCES: Final = 200
+"""Fenced blocks of a text that are looked at."""
 _DECODER: Final = json.JSONDecoder()
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
 # Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
 _TODOS_OF_A_TASK: Final = re.compile(r"(?:^|/)(?:[^/]+\.todos\.md|handoffs/todos\.md)\Z")
 _RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE | re.ASCII)
 _LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
+# The first block is a fence: the text begins with one, with front matter or with a title in front of it.
+_MAY_LEAD_WITH_PACKET: Final = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
 _GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
 _OBJECT: Final = re.compile(r'\{(?=\s*")')
+
+# Which contract a JSON object follows, by its keys and by the name of its file.
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+WRAPPER: Final = "handoff_packet"
+METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
+_EVERYDAY: Final = _words("in_progress planned implemented revised assembled")
+"""Stage words that any program may use."""
+STAGE_WORDS: Final = _EVERYDAY | _words(
+    "researched tasks_created report_written plan_created plan_written summary_written synthesized"
+)
+"""Words that only the dialect uses: one of them as a status tells it from a subagent-return."""
+OUTSIDE_THE_ENUM: Final = ("done", "success")
+"""Words that many programs use: they tell it only from a subagent-return, whose enum they are not in."""
+_RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
+_NAMES: Final = {
+    **dict.fromkeys(("handoff.json", "handoff.md", "todos.md"), Contract.HANDOFF_PACKET),
+    "return.json": Contract.SUBAGENT_RETURN,
+    "return.md": Contract.RETURN_FORMAT,
+    "report.json": Contract.REPORT_CONTRACT,
+}
+"""Contracts by the last two parts of a name that has three."""
+# The schema of a contract, not a document about a task that happens to be called `schema`.
+_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z")
+_HANDOFF_FILE: Final = re.compile(
+    r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE | re.ASCII
+)
+_META_FILE: Final = re.compile(
+    r"(?!.*schema)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
+    r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
+    re.IGNORECASE,
+)
+_TOLD_BY: Final = _words(r'"task_id" "status" "metadata" "report_metadata" "findings" "objective" "handoff_schema" \u')
+"""One of these stands in every text of a contract whose file's name does not say it; a key may stand in escapes."""
+_IDENTIFYING: Final = _words("task_id objective")
+_PACKET_KEYS: Final = _words("task_id objective evidence success_criteria risks")
+_LEADING_KEYS: Final = _words("objective evidence success_criteria risks constraints deliverables")
+# The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.
+_STATE_KEYS: Final = _words(
+    "next_project_number project_number project_name project_numbering active_projects completed_projects"
+    " archived_projects pending_tasks repository_health state_references"
+)
+_KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
+_DIALECT_KEYS: Final = _words("started_at partial_progress completion_data verification")
+_FAMILY_KEYS: Final = _DIALECT_KEYS.union(METADATA_KEYS, ("status", "metadata", "artifacts", "summary", "errors"))
+# A stage word alone is an everyday word: something else of a return must be there.
+_TELLING: Final = _words("delegation_path partial_progress completion_data")
+_SUPPORTING: Final = _words("artifacts session_id agent_type")
+_REPORT_KEYS: Final = _words("agent_name task_id status verbosity_level confidence_level execution_time_seconds")
+_LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
+_OF_NAMED: Final = {
+    Contract.HANDOFF_PACKET: _IDENTIFYING,
+    Contract.SUBAGENT_RETURN: _words("status summary artifacts metadata errors"),
+    Contract.REPORT_CONTRACT: _words("report_metadata findings"),
+}
+"""Keys of which one is enough where the name of the file says which contract it follows."""
+
+
+def contract_by_name(name: str) -> Contract | None:
+    """The contract that a file must follow by its name, even where its content cannot be read; else None."""
+    last = _last_part(name)
+    stem, _, ending = last.rpartition(".")
+    stem, _, kind = stem.rpartition(".")
+    if stem and f"{kind}.{ending}" in _NAMES:
+        return _NAMES[f"{kind}.{ending}"]
+    return Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None
+
+
+def _may_follow(text: str, name: str) -> bool:
+    """A cheap look that turns away nearly every other JSON text: it has no key by which it could be told."""
+    return any(key in text for key in _TOLD_BY) or contract_by_name(name) is not None
+
+
+def _last_part(name: str) -> str:
+    return folded(name.rpartition("/")[2])
+
+
+def unwrapped(top: dict[str, Any]) -> dict[str, Any]:
+    """The packet inside `{"handoff_packet": {…}}`, any other object itself."""
+    inner = top.get(WRAPPER)
+    return inner if isinstance(inner, dict) and _PACKET_KEYS.isdisjoint(top) else top
+
+
+def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
+    """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
+    contract = contract_of(top, name, embedded=True)
+    top = unwrapped(top)
+    if contract is None and "task_id" in top and not _LEADING_KEYS.isdisjoint(top):
+        return Contract.HANDOFF_PACKET
+    return contract
+
+
+def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | None:
+    """The contract whose signature a JSON object has, None for an object of any other kind.
+
+    `embedded`: it stands in what a subagent returned, where less tells a return than in a file among others.
+    """
+    if not isinstance(top, dict):
+        return None
+    last, packet = _last_part(name), unwrapped(top)
+    named = contract_by_name(last) if last.endswith(".json") else None
+    is_meta = named is Contract.RETURN_META
+    if named in _OF_NAMED:
+        if named is Contract.SUBAGENT_RETURN and "report_metadata" in top:
+            return Contract.REPORT_CONTRACT
+        if not _OF_NAMED[named].isdisjoint(packet if named is Contract.HANDOFF_PACKET else top):
+            return named
+        # Programs of all kinds call their reports so: without a key of one, what is in it decides.
+        if named is not Contract.REPORT_CONTRACT:
+            return None
+    schema = top.get("$schema")
+    # Where the language of schemas is at home: a return may name the schema that it follows.
+    if (isinstance(schema, str) and "json-schema.org" in schema) or isinstance(top.get("properties"), dict):
+        return None
+    # A progress file has a status and a session as a return has.
+    if _SCHEMA_FILE.search(last) or (not is_meta and isinstance(top.get("objectives"), list)):
+        return None
+    if "report_metadata" in top and _is_report(top, embedded=embedded):
+        return Contract.REPORT_CONTRACT
+    version = packet.get("handoff_schema")
+    if isinstance(version, str) and version.startswith("composability.handoff_packet"):
+        return Contract.HANDOFF_PACKET
+    if not is_meta and (last == "state.json" or not _STATE_KEYS.isdisjoint(top)):
+        return None
+    status = top.get("status")
+    word = folded(status) if isinstance(status, str) else ""
+    is_return = _is_subagent_return(top, word)
+    if not _FAMILY_KEYS.isdisjoint(top) if is_meta else _is_return_meta(top, word, is_return=is_return):
+        return Contract.RETURN_META
+    # Structured output of any program has a status and a summary: three keys of a return, as it must have them.
+    is_rest = word in _RETURN_STATUSES and sum(isinstance(top.get(key), kind) for key, kind in _KINDS.items()) >= 2
+    if is_return or (embedded and is_rest):
+        return Contract.SUBAGENT_RETURN
+    if _is_packet(packet, name):
+        return Contract.HANDOFF_PACKET
+    return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
+
+
+def _is_packet(top: dict[str, Any], name: str) -> bool:
+    if _IDENTIFYING.isdisjoint(top):
+        return False
+    count = len(_PACKET_KEYS.intersection(top))
+    # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
+    needed = 4 if "task_id" not in top and _last_part(name).endswith(".json") else 3
+    return count >= needed or (count >= 2 and _HANDOFF_FILE.search(name) is not None)
+
+
+def _is_subagent_return(top: dict[str, Any], word: str) -> bool:
+    """Whether an object is a return with metadata, or looks like one that only lost them."""
+    metadata = top.get("metadata")
+    known = [key for key in METADATA_KEYS if key in metadata] if isinstance(metadata, dict) else []
+    # Any log has a session, a status and a summary: with nothing else known, there must be artifacts.
+    if known == ["session_id"]:
+        return "artifacts" in top
+    if known and any(key in top for key in ("status", "summary", "artifacts")):
+        return True
+    # Builds report artifacts too, but not with these words.
+    has_more = "artifacts" in top and any(key in top for key in ("summary", "errors", "next_steps"))
+    return has_more and word in _RETURN_STATUSES
+
+
+def _is_return_meta(top: dict[str, Any], word: str, *, is_return: bool) -> bool:
+    """Whether an object is of the dialect. `is_return`: else it would be a subagent-return."""
+    if is_return:
+        return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or not _DIALECT_KEYS.isdisjoint(top)
+    if word not in STAGE_WORDS:
+        return False
+    return not _TELLING.isdisjoint(top) or len(_SUPPORTING.intersection(top)) >= 1 + (word in _EVERYDAY)
+
+
+def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
+    """Whether an object with `report_metadata` is an agent's: any tool may call the head of its report so."""
+    metadata = top["report_metadata"]
+    if not isinstance(metadata, dict):
+        return "findings" in top
+    known = len(_REPORT_KEYS.intersection(metadata))
+    if embedded:
+        return known > 0 or "findings" in top
+    return known > 0 and known + sum(key in top for key in ("findings", *_LISTS_OF_REPORT)) >= 2
+
+
+def _is_report_without_metadata(top: dict[str, Any]) -> bool:
+    if "findings" not in top or "status" in top:
+        return False
+    mapped = isinstance(top["findings"], dict) and "context_map" in top["findings"]
+    lists = sum(isinstance(top.get(key), list) for key in _LISTS_OF_REPORT)
+    return lists + mapped >= 2 and (mapped or "identified_gaps" in top)
 
 
 def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
@@ -57,10 +257,10 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
 
 
 def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Opened | None:
-    """The same with the full typed model; the contract of the reading says which one it is.
+    """The same with the full typed model: what broke a rule is left out of it.
 
     A `HandoffPacket`, `ReturnFormat`, `SubagentReturn`, `ReturnMeta` or `Report`; a checklist in a file of its own is
-    a `HandoffPacket` that has only `todos`. What broke a rule is left out of the model.
+    a `HandoffPacket` that has only `todos`.
     """
     text = text.removeprefix("\ufeff")
     try:
@@ -69,125 +269,98 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
         # Half of a surrogate pair cannot be written by any encoding.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if handed_over:
-        return _packet(lines_of(text), name)
-    if embedded:
-        return _read_inside(text, name)
-    head = text[:_GAP].lstrip()[:1] or text.lstrip()[:1]
-    if head == "{" and _LINES_OF_JSON.search(name):
+        return _read_packet(lines_of(text), name)
+    return _read_inside(text, name) if embedded else _read_file(text, name)
+
+
+def _read_file(text: str, name: str) -> Opened | None:
+    is_object, called_json = text.lstrip()[:1] == "{", folded(name).endswith(".json")
+    if is_object and _LINES_OF_JSON.search(name):
         return None
-    found: Opened | None = None
-    called_json = is_json(name)
-    if head == "{":
-        found = (None if called_json else _read_unfenced_packet(text, name)) or _read_json(text, name)
-    elif not called_json:
-        found = _read_markdown(text, name, head)
-        if found is not None and found.contract is Contract.RETURN_FORMAT:
-            holds_more = any(mark in text for mark in ("\n```", "\n~~~", "\n{"))
-            found = (_read_correction(text, name) if holds_more else None) or found
-    contract = contract_by_name(name) if found is None else None
-    if contract is None:
-        return found
+    named = contract_by_name(name)
     if called_json:
-        return _read_json_by_name(text, name, contract)
-    return _read_wrapped(text, name, contract) or _read_markdown_by_name(text, name, contract)
+        return _read_json(text, name, named=named) if is_object or named else None
+    found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
+    if found is not None or named is None:
+        return found
+    return _read_wrapped(text, name, named) or _read_by_name(lines_of(text), name, named)
 
 
 # JSON
 
 
-def _read_json(text: str, name: str, first_line: int = 1, *, embedded: bool = False) -> Opened | None:
-    """Read a text that begins with `{`; None where it is none of ours. `first_line` is its place in its file.
+def _read_json(
+    text: str, name: str, first_line: int = 1, *, embedded: bool = False, named: Contract | None = None
+) -> Opened | None:
+    """Read a text as JSON; None where it is none of ours. `first_line` is its place in its file.
 
-    `embedded`: it stands in what a subagent returned.
+    `embedded`: it stands in what a subagent returned. `named`: the contract that the name of its file says.
     """
-    if not may_follow(text, name):
+    if not named and not _may_follow(text, name):
         return None
     source = JsonSource(text, first_line)
-    contract = contract_of(source.value, name, embedded=embedded) if isinstance(source.value, dict) else None
-    return None if contract is None else _judged(source, contract, name)
+    contract = contract_of(source.value, name, embedded=embedded)
+    if contract is not None:
+        return _judge(source, contract, name)
+    # A sound object that is called as those of the dialect are: its name is no contract's.
+    is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
+    return None if named is None or is_anything else _judge(source, named, name, recognised=False)
 
 
-def _judged(source: JsonSource, contract: Contract, name: str) -> Opened:
-    """Judge an object by its contract."""
-    findings = Findings()
-    source.judge(findings)
-    metadata = source.value.get("report_metadata")
-    if isinstance(metadata, dict):
-        # The status of one contract may say something else than that of another in the same object.
-        said = (source.value.get("status"), metadata.get("status"))
-        if len({outcome for word in said if isinstance(word, str) and (outcome := meaning(word))}) > 1:
-            findings.add("DOC015", ("status",), value=shown(said[0]), other=shown(said[1]))
-    # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
-    model, document = module_of(contract).judge(source.value, findings if source.whole else Findings(), name)
-    return Opened(document, findings.made(source.line_of), source.complete, model)
-
-
-def _read_json_by_name(text: str, name: str, contract: Contract) -> Opened | None:
-    """Judge a text that has no signature by the contract that its file's name says.
-
-    None for a sound object that is called as those of the dialect are: its name is no contract's.
-    """
-    source = JsonSource(text)
+def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: bool = True) -> Opened:
+    """Judge an object by its contract; where it is not `recognised`, by that which its file's name says."""
     findings = Findings()
     source.judge(findings)
     top = source.value if isinstance(source.value, dict) else {}
-    dialect = contract is Contract.RETURN_META
-    sound = source.whole and isinstance(source.value, dict)
-    if sound and dialect:
-        return None
-    if sound:
-        findings.add("DOC012", (), contract=contract)
-    elif source.whole:
-        findings.add("DOC008", (), value=shown(source.value))
-    model, document = module_of(contract).judge(top, findings if sound else Findings(), name)
-    document = document if dialect else replace(document, recognised=False)
-    return Opened(document, findings.made(source.line_of), source.complete and dialect, model)
+    if recognised and isinstance(top.get("report_metadata"), dict):
+        module_of(Contract.REPORT_CONTRACT).judge_two_statuses(top, findings)
+    if source.whole and not recognised:
+        rule = "DOC012" if top is source.value else "DOC008"
+        findings.add(rule, (), contract=contract, value=source.value)
+    # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
+    judged = findings if source.whole and top is source.value else Findings()
+    model, document = module_of(contract).judge(contract, top, judged, name)
+    known = recognised or contract is Contract.RETURN_META
+    document = document if known else replace(document, recognised=False)
+    return Opened(document, findings.made(source.line_of), source.complete and known, model)
 
 
 # Markdown
 
 
-def _read_markdown(text: str, name: str, head: str) -> Opened | None:
-    """Read a Markdown text; None where it is none of ours. `head` is its first character that is no space."""
+def _read_markdown(text: str, name: str) -> Opened | None:
+    """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
-    if ("```" in text or "~~~" in text) and "{" in text and _may_lead_with_packet(text, head):
+    if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
         packet = _read_leading_packet(lines_of(text), name)
         if packet is not None:
             return packet
     named = _RETURN_FILE.search(name) is not None
     found = _read_return(lines_of(text), named=named) if named or may_be_return(text) else None
+    if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
+        # The last return of the file counts, where it stands in a fence or an object behind an open one.
+        returns = _returns(lines_of(text), name)
+        if returns and returns[0].tail is not None and returns[-1].tail is None:
+            found = _noted(_meant(returns), "DOC014", 1)
     if found is None and _TODOS_FILE.search(name):
-        return _read_todos(lines_of(text), of_a_task=_TODOS_OF_A_TASK.search(name) is not None)
+        return _read_todos(lines_of(text), alone=_TODOS_OF_A_TASK.search(name) is not None)
     return found
 
 
-def _may_lead_with_packet(text: str, head: str) -> bool:
-    """Whether the first block can be a fence: the text begins with one, with front matter or with a title."""
-    if head == "#":
-        after = text.find("\n") + 1
-        return text[after : after + _GAP].lstrip()[:1] in ("`", "~")
-    return head in ("`", "~", "-")
-
-
-def _read_markdown_by_name(text: str, name: str, contract: Contract) -> Opened:
+def _read_by_name(lines: list[str], name: str, contract: Contract) -> Opened:
     """What is said of a file that holds nothing, or too little, of the contract that its name says."""
-    findings = Findings()
-    if contract is Contract.RETURN_FORMAT:
-        part = _read_return(lines_of(text), by_name=True)
-        if part is not None:
-            return part._replace(document=replace(part.document, recognised=False))
-        findings.add("DOC012", 1, contract=contract)
-        document: Document = Return(contract, None, None, recognised=False)
-    else:
-        # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
-        is_todos = name.lower().endswith("todos.md")
-        findings.add("DOC013", 1, contract="checklist" if is_todos else contract)
-        document = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
-    from agentwatch.contracts.handoff import HandoffPacket
-    from agentwatch.contracts.return_format import ReturnFormat
-
-    model = ReturnFormat() if contract is Contract.RETURN_FORMAT else HandoffPacket()
-    return Opened(document, findings.made(), complete=False, model=model)
+    part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
+    if part is not None:
+        return part._replace(document=replace(part.document, recognised=False))
+    findings, said = Findings(), str(contract)
+    document: Document = Return(contract, None, None, recognised=False)
+    if contract is Contract.HANDOFF_PACKET:
+        document = Handoff(None, None, recognised=False)
+        if name.lower().endswith("todos.md"):
+            document, said = TodoList((), recognised=False), "checklist"
+    # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
+    findings.add("DOC012" if isinstance(document, Return) else "DOC013", 1, contract=said)
+    return Opened(document, findings.made(), complete=False, model=module_of(contract).TABLES[contract].model())
 
 
 def _read_return(
@@ -208,10 +381,10 @@ def _read_return(
     return return_format.judge(lines, sections, findings, embedded=embedded)
 
 
-def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:
+def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
     start = after_front_matter(lines)
     lines = opened(lines[start:])
-    if first_item(lines, alone=of_a_task) is None:
+    if first_item(lines, alone=alone) is None:
         return None
     from agentwatch.contracts.handoff import HandoffPacket
 
@@ -219,7 +392,7 @@ def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:
     lines = _bounded(lines, findings)
     _judge_characters(lines, findings)
     items = read_checklist(lines, findings, alone=True)
-    return Opened(TodoList(items), findings.made(), model=HandoffPacket(todos=items))
+    return Opened(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
 
 
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
@@ -241,26 +414,23 @@ def _read_leading_packet(lines: list[str], name: str, *, embedded: bool = False)
 
     `embedded`: the text is no file but what a child was asked.
     """
-    start = after_front_matter(lines)
-    filled = list(islice((index for index in range(start, len(lines)) if lines[index].strip()), 2))
+    filled = [index for index in range(after_front_matter(lines), len(lines)) if lines[index].strip()][:2]
     if filled and lines[filled[0]].strip().startswith("#"):
         filled = filled[1:]
     if not filled or lines[filled[0]].lstrip()[:3] not in ("```", "~~~"):
         return None
-    found = fences(lines, filled[0], limit=1)
-    if not found or found[0].first != filled[0] + 1:
-        return None
-    return _read_fenced_packet(lines, found[0], name, leading_contract_of if embedded else contract_of)
+    _, found = blocks(lines, filled[0])
+    is_first = found and found[0].first == filled[0] + 1
+    return _read_fenced_packet(lines, found[0], name, leading=embedded) if is_first else None
 
 
-def _read_fenced_packet(
-    lines: list[str], fence: Fence, name: str, signature: Callable[[dict[str, Any], str], Contract | None] = contract_of
-) -> Opened | None:
-    """Read a fenced packet, as `signature` knows it, and the checklist behind it; None where it is something else."""
+def _read_fenced_packet(lines: list[str], fence: Fence, name: str, *, leading: bool = False) -> Opened | None:
+    """Read a fenced packet and the checklist behind it; None where it is something else."""
     text = "\n".join(lines[fence.first : fence.end])
     if fence.language not in ("", "json", "jsonc", "json5") or not text.lstrip().startswith("{"):
         return None
     source = JsonSource(text, fence.first + 1)
+    signature = leading_contract_of if leading else contract_of
     if not isinstance(source.value, dict) or signature(source.value, name) is not Contract.HANDOFF_PACKET:
         return None
     findings = Findings()
@@ -271,12 +441,10 @@ def _read_fenced_packet(
 
 def _read_unfenced_packet(text: str, name: str) -> Opened | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
-    end = JsonSource(text).text_behind
-    if end is None:
+    end, part = _object_at(text, text.index("{"))
+    if end is None or not text[end:].strip() or contract_of(part, name) is not Contract.HANDOFF_PACKET:
         return None
     source = JsonSource(text[:end])
-    if contract_of(source.value, name) is not Contract.HANDOFF_PACKET:
-        return None
     findings = Findings()
     findings.add("HOF060", source.line_of(()) or 1)
     return _with_todos(source, lines_of(text[end:]), 1 + text.count("\n", 0, end), findings, closed=True)
@@ -287,7 +455,8 @@ def _with_todos(source: JsonSource, after: list[str], first_line: int, findings:
     from agentwatch.contracts import handoff
 
     source.judge(findings)
-    model, document = handoff.judge(source.value, findings if source.whole else Findings())
+    judged = findings if source.whole else Findings()
+    model, document = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged, "")
     after = opened(after)
     item = first_item(after)
     if item is not None:
@@ -297,27 +466,20 @@ def _with_todos(source: JsonSource, after: list[str], first_line: int, findings:
     return Opened(document, findings.made(source.line_of), source.complete and closed, model)
 
 
-def _packet(lines: list[str], name: str) -> Opened | None:
+def _read_packet(lines: list[str], name: str) -> Opened | None:
     """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
     text = "\n".join(lines)
-    bare = text.lstrip()[:1] == "{"
-    found = _leading_object(text, name) if bare else _read_leading_packet(lines, name, embedded=True)
-    if found is not None:
+    if text.lstrip()[:1] == "{":
+        start = text.index("{")
+        end, part = _object_at(text, start)
+        if isinstance(part, dict) and leading_contract_of(part, name) is Contract.HANDOFF_PACKET:
+            return _judge(JsonSource(text[start:end], 1 + text.count("\n", 0, start)), Contract.HANDOFF_PACKET, name)
+    elif (found := _read_leading_packet(lines, name, embedded=True)) is not None:
         return found
-    for fence in fences(lines):
-        found = _read_fenced_packet(lines, fence, name)
-        if found is not None:
+    for fence in blocks(lines)[1][:_FENCES]:
+        if (found := _read_fenced_packet(lines, fence, name)) is not None:
             return found
     return next((made for _, made in _objects(text, name) if isinstance(made.document, Handoff)), None)
-
-
-def _leading_object(text: str, name: str) -> Opened | None:
-    start = text.index("{")
-    end, part = _object_at(text, start)
-    contract = leading_contract_of(part, name) if isinstance(part, dict) else None
-    if contract is not Contract.HANDOFF_PACKET:
-        return None
-    return _judged(JsonSource(text[start:end], 1 + text.count("\n", 0, start)), contract, name)
 
 
 # What was handed back
@@ -334,35 +496,27 @@ class _Placed(NamedTuple):
     read: Opened
     tail: int | None = None
 
-    def is_corrected_by(self, other: Opened) -> bool:
-        """Whether a return that stands in its tail is another: whole, with another state, and no success."""
-        said, own = other.document, self.read.document
-        if not (other.complete and isinstance(said, Return) and isinstance(own, Return)):
-            return False
-        # A success may be what a good return would have been: nothing gets better by it.
-        return said.outcome not in (None, Outcome.COMPLETED, own.outcome)
-
 
 def _read_inside(text: str, name: str) -> Opened | None:
-    """Read what a text hands back: its last return, else its first packet; None where there is neither.
-
-    Templates and drafts stand before the return that is meant, corrections behind it. Lines are those of the text.
-    """
+    """Read what a text hands back: its last return, else its first packet; None where there is neither."""
     lines = lines_of(text)
     found = _returns(lines, name)
-    if not found:
-        return _packet(lines, name)
-    meant = found[-1]
-    if all(each.read.document == meant.read.document for each in found):
-        return meant.read
-    return _noted(meant.read, "DOC011", meant.first + 1, count=len(found))
+    return _meant(found) if found else _read_packet(lines, name)
 
 
-def _noted(read: Opened, rule: str, line: int, **facts: object) -> Opened:
+def _meant(found: list[_Placed]) -> Opened:
+    """The last return: templates and drafts stand before the one that is meant, corrections behind it."""
+    last = found[-1]
+    if all(each.read.document == last.read.document for each in found):
+        return last.read
+    return _noted(last.read, "DOC011", last.first + 1, count=len(found))
+
+
+def _noted(read: Opened, rule_id: str, line: int, **facts: object) -> Opened:
     """The same with one more finding, in front of the others."""
     findings = Findings()
-    findings.add(rule, line, **facts)
-    return read._replace(findings=(*findings.made(), *read.findings))
+    findings.add(rule_id, line, **facts)
+    return read._replace(findings=findings.made() + read.findings)
 
 
 def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
@@ -370,80 +524,72 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
 
     None where it holds none.
     """
-    wants_return = contract is Contract.RETURN_FORMAT
-    # In a file of this name a packet needs as few keys as one in a JSON file of this name.
-    found = _read_inside(text, name) if wants_return else _packet(lines_of(text), f"{name[:-2]}json")
-    if found is None or isinstance(found.document, Return) is not wants_return:
-        return None
-    return _noted(found, "DOC014", 1)
-
-
-def _read_correction(text: str, name: str) -> Opened | None:
-    """Read the last return of a file that begins with an open one, where it stands in a fence or an object behind it.
-
-    None where none does.
-    """
-    found = _returns(lines_of(text), name)
-    corrected = found and found[0].tail is not None and found[-1].tail is None
-    return _read_wrapped(text, name, Contract.RETURN_FORMAT) if corrected else None
+    lines = lines_of(text)
+    if contract is Contract.RETURN_FORMAT:
+        returns = _returns(lines, name)
+        found = _meant(returns) if returns else None
+    else:
+        # In a file of this name a packet needs as few keys as one in a JSON file of this name.
+        found = _read_packet(lines, f"{name[:-2]}json")
+    return None if found is None else _noted(found, "DOC014", 1)
 
 
 def _returns(lines: list[str], name: str) -> list[_Placed]:
     """The returns in a text, in their order.
 
-    What stands inside one, such as quoted output, is no other; but at the left margin of its tail one that tells
-    another state, and no success, corrects it (`is_corrected_by`).
+    What stands inside one, such as quoted output, is no other; but at the left margin of its tail one that is whole and
+    tells another state, and no success, corrects it.
     """
     seen = unframed(uncommented(lines))
-    open_ones = list(_in_sections(seen))
-    found = list(open_ones)
-    rest = list(lines)
-    for fence in fences(lines):
-        around = _around(open_ones, fence.first)
-        if around is not None:
+    # Those that are neither fenced nor JSON go on until the next one, or the end.
+    open_ones = [
+        _Placed(first, end, made, tail_of(seen, first, end))
+        for first, end in pairwise((*open_returns(seen), len(seen)))
+        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None
+    ]
+    found, rest = list(open_ones), list(lines)
+
+    def around(line: int) -> _Placed | None:
+        return next((each for each in open_ones if each.first <= line < each.end), None)
+
+    def put(first: int, end: int, made: Opened | None, within: _Placed | None) -> None:
+        if made is None or not isinstance(made.document, Return):
+            return
+        own = within.read.document if within is not None else None
+        # A success may be what a good return would have been: nothing gets better by it.
+        if isinstance(own, Return) and made.document.outcome in (None, Outcome.COMPLETED, own.outcome):
+            return
+        if own is None or made.complete:
+            found.append(_Placed(first, end, made))
+
+    for fence in blocks(lines)[1][:_FENCES]:
+        within = around(fence.first)
+        if within is not None:
             rest[fence.first : fence.end] = [""] * (fence.end - fence.first)
-            if around.tail is None or fence.first <= around.tail or seen[fence.first - 1][:1] not in ("`", "~"):
+            if within.tail is None or fence.first <= within.tail or seen[fence.first - 1][:1] not in ("`", "~"):
                 continue
-        made = _read_fence(lines, fence, name)
-        if made is not None and (isinstance(made.document, Return) if around is None else around.is_corrected_by(made)):
-            found.append(_Placed(fence.first, fence.end, made))
+        inner = lines[fence.first : fence.end]
+        text = "\n".join(inner)
+        if text.lstrip()[:1] == "{":
+            made = _read_json(text, name, fence.first + 1, embedded=True)
+        else:
+            made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
+        put(fence.first, fence.end, made, within)
     for each in found:
         end = each.end if each.tail is None else each.tail
         rest[each.first : end] = [""] * (end - each.first)
-    for line, made in _objects("\n".join(rest), name):
-        around = _around(open_ones, line)
-        counts = isinstance(made.document, Return) if around is None else seen[line][:1] == "{"
-        if counts and (around is None or around.is_corrected_by(made)):
-            found.append(_Placed(line, line + 1, made))
+    for line, found_there in _objects("\n".join(rest), name):
+        within = around(line)
+        if within is None or seen[line][:1] == "{":
+            put(line, line + 1, found_there, within)
     return sorted(found, key=lambda each: each.first)
-
-
-def _around(found: list[_Placed], line: int) -> _Placed | None:
-    return next((each for each in found if each.first <= line < each.end), None)
-
-
-def _in_sections(lines: list[str]) -> Iterator[_Placed]:
-    """The returns that are neither fenced nor JSON: each goes on until the next one, or the end."""
-    starts = open_returns(lines)
-    for first, end in pairwise((*starts, len(lines))):
-        made = _read_return(lines[first:end], embedded=True, first_line=first + 1)
-        if made is not None:
-            yield _Placed(first, end, made, tail_of(lines, first, end))
-
-
-def _read_fence(lines: list[str], fence: Fence, name: str) -> Opened | None:
-    inner = lines[fence.first : fence.end]
-    text = "\n".join(inner)
-    if text.lstrip()[:1] == "{":
-        return _read_json(text, name, fence.first + 1, embedded=True)
-    return _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
 
 
 def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
     """Each object among prose that is one of ours, with the index of its first line."""
-    if not may_follow(text, name):
+    if not _may_follow(text, name):
         return
-    position = failures = line = counted = 0
+    position = failures = 0
     for _ in range(_OBJECTS):
         match = _OBJECT.search(text, position)
         if match is None or failures == _ATTEMPTS:
@@ -452,10 +598,10 @@ def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
         end, part = _object_at(text, start)
         # Words that go on behind an object on its line quote it.
         quoted = end is not None and _GOES_ON.match(text, end) is not None
-        contract = contract_of(part, name, embedded=not quoted) if isinstance(part, dict) else None
+        contract = contract_of(part, name, embedded=not quoted)
         if contract is not None:
-            line, counted = line + text.count("\n", counted, start), start
-            yield line, _judged(JsonSource(text[start:end], 1 + line), contract, name)
+            line = text.count("\n", 0, start)
+            yield line, _judge(JsonSource(text[start:end], 1 + line), contract, name)
         failures += end is None
         # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
         position = end or (start + 1 if contract is None else text.find("\n{", start))

@@ -1,8 +1,4 @@
-"""What reading a handoff or a return gives: small immutable values that the whole program passes around.
-
-They are summaries. The full model of a document is parsed again, by `reading.read_and_open`, only while somebody
-looks at it.
-"""
+"""What reading a handoff or a return gives: small immutable values that the whole program passes around."""
 
 from __future__ import annotations
 
@@ -71,10 +67,10 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """What a parent gave: the part of a handoff packet that the delegation tree needs.
+    """The fields of a handoff packet that the delegation tree needs; every text is foreign and unsanitised.
 
-    Every text is foreign and unsanitised. `todos` is None where the document carries no checklist. `recognised` is
-    False where only the name of the file says that it is one.
+    `todos` is None where the document carries no checklist. Where `recognised` is False only the name of the file says
+    that it is one.
     """
 
     task_id: str | None
@@ -107,12 +103,12 @@ class TodoList:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """What a child gave back, in one shape for all contracts. Every text is foreign and unsanitised.
+    """The fields of a return, in one shape for all contracts; every text is foreign and unsanitised.
 
-    `reported_state` is the document's own word (`SUCCESS`, `researched`), None where there is none;
-    `outcome` is what it means, None where it means nothing known. `progress` is (done, total) phases. `errors` are the
-    messages of all errors that it lists, the first one is `error_message`. Where `recognised` is False only the name of
-    the file says that it is one: it is no task by itself.
+    `reported_state` is the document's own word (`SUCCESS`, `researched`), None where there is none; `outcome` is what
+    it means, None where it means nothing known. `progress` is (done, total) phases. `errors` are the messages of all
+    errors, the first one is `error_message`. `stated_at` is when it says that it was written, in seconds since the
+    epoch. Where `recognised` is False only the name of the file says that it is one: it is no task by itself.
     """
 
     contract: Contract
@@ -141,7 +137,6 @@ class Return:
     limitations: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
     stated_at: float | None = None
-    """When it says that it was written (seconds since the epoch), however likely that is."""
     recognised: bool = True
 
 
@@ -150,11 +145,10 @@ Document = Handoff | Return | TodoList
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A document and what is wrong with it.
+    """A document, and what is wrong with it in the order of its lines.
 
     `complete` is False where the text does not parse, ends in the middle or holds nothing of what its name says: it
-    may still be being written.
-    `document` has what could be read all the same. Findings are in the order of their lines.
+    may still be being written. `document` has what could be read all the same.
     """
 
     document: Document
@@ -174,13 +168,9 @@ class Opened(NamedTuple):
     """A reading with the full typed model of the document, which stays only while somebody looks at it."""
 
     document: Document
-    findings: tuple[Finding, ...] = ()
-    complete: bool = True
-    model: Model | None = None
-
-    @property
-    def contract(self) -> Contract:
-        return self.document.contract
+    findings: tuple[Finding, ...]
+    complete: bool
+    model: Model
 
     @property
     def reading(self) -> Reading:

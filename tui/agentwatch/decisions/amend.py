@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agentwatch.contracts.checks import why_not_relative
 from agentwatch.contracts.json_text import Node
-from agentwatch.contracts.recognise import WRAPPER, contract_of, leading_contract_of, unwrapped
+from agentwatch.contracts.reading import WRAPPER, contract_of, leading_contract_of, unwrapped
+from agentwatch.contracts.rules import why_not_relative
 from agentwatch.contracts.shapes import Contract
 from agentwatch.decisions.errors import DecisionError
 

@@ -17,10 +17,9 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Decided
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.dot_directory import NAME as DOT
-from agentwatch.dot_directory import make_dot_directory
-from agentwatch.place import state_directory
+from agentwatch.delegation.tree import Tree
+from agentwatch.disk import DOT, open_dot_directory
+from agentwatch.state import state_directory
 from agentwatch.text import clean, exact, quoted
 
 HANDOFFS: Final = "handoffs"
@@ -49,15 +48,14 @@ class Asker:
         """Raises KeyProblemError where a public key that it was started with is none."""
         return Reader(self._workspace)
 
-    def tell(self, tree: DelegationTree, task_id: str) -> None:
+    def tell(self, tree: Tree, task_id: str) -> None:
         """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
         if records := self.reader.about(task_id):
             from agentwatch.decisions.clerk import decision_of  # most is never decided about
 
             receipts = self._book.read(records)
             decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
-            tree.take_all(Decided(0, one.at, one.decision_id, one) for one in decisions)
-            tree.settle()
+            tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
     def answer(self, found: Found) -> dict[str, Any]:
         """What is told to the agent, as `answer` has it; the amended handoff is handed out with it."""
@@ -72,7 +70,7 @@ class Asker:
         if handoff is None or self._read_only:
             return None
         name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
-        with suppress(OSError), make_dot_directory(self._workspace, HANDOFFS) as directory:
+        with suppress(OSError), open_dot_directory(self._workspace, HANDOFFS, make=True) as directory:
             # Anew each time: what lies there may have been edited since.
             directory.replace(name, handoff.encode(), 0o644)
             return str(self._workspace / DOT / HANDOFFS / name)
@@ -102,7 +100,7 @@ class Asker:
         return self._book.claim(record.decision_id, by, since=record.created_at)
 
 
-def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Question:
+def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     """The question for what the operator can be looking at now.
 
     A decision about an attempt before, or about a return or handoff rewritten since, is none about this one; an abort

@@ -22,9 +22,7 @@ from agentwatch.decisions.envelope import LARGEST, Trust
 from agentwatch.decisions.errors import LedgerError, reason, remedy
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
-from agentwatch.disk import DISK, TEMPORARY, Directory, Disk
-from agentwatch.dot_directory import NAME as DOT
-from agentwatch.dot_directory import NotADirectoryOfOursError, make_dot_directory, open_dot_directory
+from agentwatch.disk import DISK, DOT, TEMPORARY, Directory, Disk, NotADirectoryOfOursError, open_dot_directory
 from agentwatch.text import clean, clean_lines, exact
 
 NAME: Final = "decisions"
@@ -102,8 +100,7 @@ def mirror_missing(
     entries = chain.of_attempts
     delivered, pending, trouble = list[str](), list[str](), None
     try:
-        mirror = make_dot_directory if entries else open_dot_directory
-        with mirror(workspace, NAME, disk=disk) as directory:
+        with open_dot_directory(workspace, NAME, make=bool(entries), disk=disk) as directory:
             foreign = _foreign(directory, chain, trust)
             directory.sweep()
             for decision_id, entry in entries.items():
@@ -146,7 +143,7 @@ def deliver(
 ) -> str | None:
     """Deliver one decision. Returns None, or the reason why it waits. Never raises."""
     try:
-        with make_dot_directory(workspace, NAME, disk) as directory:
+        with open_dot_directory(workspace, NAME, make=True, disk=disk) as directory:
             _deliver(directory, entry, bytes_of, {})
     except (OSError, LedgerError) as error:
         return _in_words(error)

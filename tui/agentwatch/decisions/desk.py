@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from agentwatch import dot_directory
 from agentwatch.decisions import delivery, receipts
 from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.chain import Chain
@@ -29,11 +28,11 @@ from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import ANSWER_LIFETIME, Record, time_of, written
 from agentwatch.delegation.decision import Decision, Receipt, Stage
 from agentwatch.delegation.request import Request
-from agentwatch.disk import DISK, Disk
-from agentwatch.place import state_directory, workspace_id
+from agentwatch.disk import DISK, DOT, Disk
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.settings import MAX_BYTES
+from agentwatch.state import state_directory, workspace_id
 
 LIFETIME: Final = timedelta(days=7)
 """How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by
@@ -70,7 +69,7 @@ class Desk(OperatorDesk):
         self._read_only = read_only
         self.lifetime = lifetime
         self.disk = disk
-        own = workspace / dot_directory.NAME
+        own = workspace / DOT
         self.places = (
             self.ledger.directory,
             self.state / receipts.NAME,

@@ -24,10 +24,9 @@ from urllib.parse import quote, urlsplit
 from agentwatch.decisions.record import written
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.disk import DISK, Directory, Disk
+from agentwatch.delegation.tree import Tree
+from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
 from agentwatch.errors import AgentwatchError
-from agentwatch.private_directory import PrivateDirectory
 from agentwatch.shell import command_line, launcher
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, text
 
@@ -151,7 +150,7 @@ class Herald:
         self._not_before: dict[str, float] = {}
         """By decision; infinite while it is being announced."""
 
-    def look(self, tree: DelegationTree, changed: Iterable[str]) -> None:
+    def look(self, tree: Tree, changed: Iterable[str]) -> None:
         """See what is to be announced now. `changed` are the tasks that have changed since the call before."""
         for task_id in changed:
             task = tree.tasks.get(task_id)
@@ -179,7 +178,7 @@ class Herald:
             self._not_before[decision_id] = time.monotonic() + _AGAIN_SECONDS
 
 
-def idle_parent(tree: DelegationTree, task: Task) -> str | None:
+def idle_parent(tree: Tree, task: Task) -> str | None:
     """The session of OpenCode that asked for a task and waits for its human by now; None where there is none.
 
     One that works is left alone: it will ask by itself, and a second process would work in it at the same time.

@@ -224,7 +224,7 @@ class Keys:
     def _pem(self, directory: Directory) -> bytes:
         path = self.directory / PRIVATE
         try:
-            status = directory.look(PRIVATE)
+            status = directory.status(PRIVATE)
             data = directory.read(PRIVATE, _LARGEST)
         except FileNotFoundError:
             is_lost = self._text_of(directory) is not None
@@ -276,7 +276,7 @@ class Keys:
 
 def _has(directory: Directory, name: str) -> bool:
     try:
-        directory.look(name)
+        directory.status(name)
     except FileNotFoundError:
         return False
     return True

@@ -48,8 +48,7 @@ from agentwatch.decisions.record import (
     written,
 )
 from agentwatch.delegation.decision import Action
-from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError
-from agentwatch.private_directory import PrivateDirectory
+from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
 from agentwatch.text import quoted
 
 NAME: Final = "decisions"

@@ -72,7 +72,7 @@ def others(keys: Directory, role: Role) -> list[OtherKey]:
         return []
     with directory:
         for name in [".", *(name for name in directory.names() if name.endswith(_ENDING))]:
-            status = directory.look(name)
+            status = directory.status(name)
             if status.st_mode & _WRITABLE_BY_OTHERS or status.st_uid != os.geteuid():
                 where = "" if name == "." else f"/{name}"
                 raise KeyProblemError(f"others can write {role}{where} beside your keys, and add theirs: chmod go-w it")

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.decisions.record import Mitigation, Params, Record
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
-from agentwatch.delegation.problems import missing_artifacts
+from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.retry import (
     FITTER,
     budget_words,

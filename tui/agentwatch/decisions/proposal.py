@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from agentwatch.contracts.checks import why_not_relative
 from agentwatch.contracts.handoff import SCHEMA
 from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.rules import why_not_relative
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity
 from agentwatch.decisions.amend import AmendError, PacketText, amended, mended
 from agentwatch.decisions.record import Mitigation, Subject

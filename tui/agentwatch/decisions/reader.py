@@ -28,10 +28,8 @@ from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import calls_fitter
-from agentwatch.disk import DISK, Directory, Disk, sign_of
-from agentwatch.dot_directory import NAME as DOT
-from agentwatch.dot_directory import open_dot_directory
-from agentwatch.place import state_directory, workspace_id
+from agentwatch.disk import DISK, DOT, Directory, Disk, change_stamp, open_dot_directory
+from agentwatch.state import state_directory, workspace_id
 
 POLL_SECONDS: Final = 0.2
 _LOOK_ANYWAY_SECONDS: Final = 2.0
@@ -277,7 +275,7 @@ class Reader:
 
     def _sign(self) -> list[tuple[int, int, int] | None]:
         """What changes when a file comes or goes in one of the two places."""
-        return [sign_of(self._ledger.directory), sign_of(self._workspace / DOT / MIRROR)]
+        return [change_stamp(self._ledger.directory), change_stamp(self._workspace / DOT / MIRROR)]
 
 
 def _problem(name: str, kind: ProblemKind, message: str) -> ChainProblem:

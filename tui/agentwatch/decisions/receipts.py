@@ -28,9 +28,7 @@ from typing import Any, Final, NamedTuple
 from agentwatch.decisions.errors import DecisionError, reason, remedy
 from agentwatch.decisions.record import Record, time_of, written
 from agentwatch.delegation.decision import Receipt, Stage
-from agentwatch.disk import DISK, Directory, Disk
-from agentwatch.dot_directory import make_dot_directory, open_dot_directory
-from agentwatch.private_directory import PrivateDirectory
+from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory, open_dot_directory
 
 NAME: Final = "receipts"
 
@@ -177,7 +175,7 @@ class ReceiptBook:
             directory.sweep()
 
     def _claims(self) -> Directory:
-        return make_dot_directory(self._workspace, NAME, self._disk)
+        return open_dot_directory(self._workspace, NAME, make=True, disk=self._disk)
 
 
 def _names(decision_id: str, kind: str, reader: str, since: str) -> tuple[str, str]:
@@ -204,7 +202,7 @@ def _first(directory: Directory, names: tuple[str, str], content: bytes, since: 
 
 def _published(directory: Directory, name: str, content: bytes) -> tuple[bool, str, str]:
     try:
-        directory.look(name)
+        directory.status(name)
     except FileNotFoundError:
         with suppress(FileExistsError):
             directory.publish(name, content, 0o644)

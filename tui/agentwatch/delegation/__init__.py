@@ -1,19 +1,16 @@
-"""Observations in, a tree of tasks out. Pure: no I/O and no clock; time arrives as a `Tick`.
+"""Events in, a tree of tasks out. Pure: no I/O and no clock; time arrives as a `Tick`.
 
-The way of an observation:
+`tree.Tree.apply` takes a batch of events:
 
-1. `tree.DelegationTree.take` gives it to the part that keeps its kind. `files` keeps what each file said, and knows by
-   `identity` and `ownership` of which task it speaks; `runs` keeps the sessions, `changes` what the evidence says. Each
-   answers which tasks are concerned.
-2. Each of these is made anew, by `making`. `fold` makes its `attempts` of the versions of its files, of its runs
-   (`executions`) and of the decisions. `standing` says how it stands, `retry` what the policy leaves it. `linking`
-   knows its parent, and `sums` hangs it there. Then it is judged: with what was checked of it, `asks` says what it
-   asks. A check alone only judges it again. `effects` says which others have to be made anew because of it.
-3. `settle`, once for many observations, carries the `sums` up, and sets what follows from several tasks or from the
-   time: title, findings, `reasons`, what is stale, the `alarms`, the queue.
-
-What one task alone is belongs to step 2 (`making.Making`), and is a field of `task.Task`. What depends on the
-time, or on when somebody looked last, belongs to step 3; it starts from `Task.alive_at`.
+1. It keeps what they say: `files` the versions of files, and to which task each belongs (`identity`); `run.Runs` and
+   `request.Requests` sessions and what they ask; the tree itself decisions and checks. Each says which tasks change.
+2. Each of these is folded anew from all that is known of it: `attempts` of its versions, runs and decisions; how it
+   stands and why (`states`), what the policy leaves it (`retry`), what it asks (`asks`). A fold may change others: an
+   abort ends what is below, a fitter restores its station.
+3. Where tasks have come or gone, or say something else of their place, all are linked anew (`links`).
+4. From the bottom up, what follows from others and from the time is worked out for the tasks that were folded or moved
+   and, as far as that makes a difference, for those above: sums, state, stale, alarms, title, findings, ask. Then
+   totals, the queue and what is new.
 
 Why it is so:
 

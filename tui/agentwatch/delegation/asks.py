@@ -1,24 +1,38 @@
-"""What a task asks of the operator, in which order tasks ask, and what is past.
+"""What a task asks of the operator, also because of how it works, in which order tasks ask, and what is past.
+
+Mere silence asks nothing: a long test run is silent, too. An alarm ends when what it is about ends.
 
 Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from hashlib import blake2b
 from typing import Final
 
 from agentwatch.contracts.shapes import Outcome, Severity
 from agentwatch.delegation.claims import Verdict, merged
 from agentwatch.delegation.decision import ENDING, Action
-from agentwatch.delegation.indexes import Ordered
-from agentwatch.delegation.problems import missing_artifacts
-from agentwatch.delegation.reasons import dispute
+from agentwatch.delegation.events import Limits
+from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.delegation.requests import rank
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
-from agentwatch.delegation.rules import LOW_CONFIDENCE
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.run import Doing, DoingKind
+from agentwatch.delegation.states import dispute
+from agentwatch.delegation.task import Alarm, Aside, Put, State, Task
 from agentwatch.text import left_out, verbatim
+
+_SLACK: Final = 60.0
+"""Seconds after the last sign of its session from which a sign of the task itself says that somebody works on it."""
+
+_WAITING: Final = frozenset(
+    {"agentoutputtool", "bashoutput", "monitor", "sleep", "taskoutput", "wait", "wait_agent", "wait_for_decision"}
+    | {"write_stdin"}
+)
+"""Tools with which an agent waits: to call them over and over is what they are for."""
+_NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
 
 _LONGEST_WORD: Final = 40
 """Characters that are quoted of what a child calls its state."""
@@ -31,37 +45,19 @@ _LONGEST_NAMES: Final = 60
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
-_LOST: Final = 1
-"""More than less than nothing, which is what all others hold up."""
-_FIRST: Final = 1 << 40
-"""More than any task holds up: an open request holds a live agent."""
+def queue_rank(task: Task, *, is_lost: bool) -> tuple[float, ...]:
+    """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
+    last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
+    request, holds = task.request, task.below.open if task.below else 0
+    since = task.alarmed_at or task.ended_at or task.alive_at or 0.0
+    if is_lost:
+        return 2, -holds, -since, task.first_seq
+    if request is not None and request.waits_for_operator:
+        return 0, *request.rank
+    return 1, -holds, -since, task.first_seq
 
 
-class Asking(Ordered[tuple[float, ...]]):
-    """The tasks that need the operator: open requests first, then who holds up most, then who has asked last, and
-    at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
-
-    def ask(
-        self,
-        task_id: str,
-        holds: int,
-        since: float,
-        first_seq: int,
-        request: Request | None = None,
-        *,
-        is_lost: bool = False,
-    ) -> None:
-        """A task asks: so many others wait for it, it has asked since then (epoch seconds), and its program asks so."""
-        if is_lost:
-            self.put(task_id, (_LOST, -holds, -since, first_seq))
-        elif request is not None and request.waits_for_operator:
-            turn, when = rank(request)
-            self.put(task_id, (turn - _FIRST, when))
-        else:
-            self.put(task_id, (-holds, -since, first_seq))
-
-
-def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDENCE) -> str | None:
+def ask(task: Task, low_confidence: float) -> str | None:
     """The one question the operator has to answer for this task, None where there is none."""
     result, latest, state = task.result, task.latest, task.own_state
     if (request := task.request) is not None and state is State.BLOCKED:
@@ -91,7 +87,7 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
         return f"{_broken(task)}: retry, or accept it as it is"
     if state is State.FAILED:
         return _ask_after_failure(task)
-    if verdict is Verdict.CONTRADICTED:
+    if task.contradicted:
         return _ask_about_lies(task)
     if latest.unasked:
         whose = "nobody" if latest.run is None else "another session"
@@ -204,3 +200,212 @@ def _ask_after_failure(task: Task) -> str:
     else:
         question = "escalate or abort? the child advises against a retry;"
     return f"{question} {budget_words(retry)}"
+
+
+def alarms_of(task: Task, parent: Task | None, limits: Limits, now: float, *, is_over_below: bool) -> tuple[Alarm, ...]:
+    """The alarms of a task of which the sums hold."""
+    facts = task.facts
+    if task.state is State.UNKNOWN:
+        # Nothing comes, and nothing ends, while nobody knows.
+        return task.alarms
+    if task.state is not State.WORKING or task.inferred or task.past:
+        facts.loop = None
+        return ()
+    if facts.is_gone:
+        # A process may run many: the topmost one asks, once. A human who closes a session knows it, but perhaps not
+        # who was still at work for it.
+        has_open = not task.is_session or (task.below is not None and task.below.open > 0)
+        return (Alarm.GONE,) if has_open and not (parent is not None and parent.facts.is_gone) else ()
+    alarms = []
+    if limits.repeats and _loops(task, limits.repeats):
+        alarms.append(Alarm.LOOP)
+    if limits.tokens and (task.tokens or 0) >= limits.tokens:
+        alarms.append(Alarm.TOKENS)
+    if facts.is_over and not is_over_below:
+        # The lowest one asks: for those above it, that is no news.
+        alarms.append(Alarm.SUBTREE)
+    if limits.minutes and (began := _began(task)) is not None:
+        if now >= (due := began + limits.minutes * 60.0):
+            alarms.append(Alarm.MINUTES)
+        else:
+            facts.due = min(facts.due, due)
+    return tuple(alarms)
+
+
+def _loops(task: Task, repeats: int) -> bool:
+    doing, run, facts = task.doing, task.run, task.facts
+    if doing is None or run is None:
+        facts.loop = None
+    elif doing.kind is DoingKind.TOOL and doing.repeats >= repeats and not _waits(doing):
+        facts.loop = task.attempt, run.session_id, doing
+    elif doing.kind is DoingKind.TOOL or (facts.loop or ())[:2] != (task.attempt, run.session_id):
+        facts.loop = None
+    return facts.loop is not None
+
+
+def alarm_words(task: Task, limits: Limits) -> str:
+    """What a task asks because of its alarms; at least one."""
+    if Alarm.GONE in task.alarms:
+        return gone_words(task)
+    words = []
+    for alarm in task.alarms:
+        if alarm is Alarm.LOOP and task.facts.loop is not None:
+            doing = task.facts.loop[2]
+            words.append(f"the same call {doing.repeats} times: {' '.join(filter(None, (doing.what, doing.about)))}")
+        elif alarm is Alarm.MINUTES:
+            words.append(f"at work for more than {limits.minutes:g} minute{'' if limits.minutes == 1 else 's'}")
+        elif alarm is Alarm.SUBTREE:
+            used, limit = _short(tokens_of_all(task)), _short(limits.subtree_tokens)
+            words.append(f"used {used} tokens with all below it, alarm at {limit}")
+        else:
+            words.append(f"used {_short(task.tokens or 0)} tokens, alarm at {_short(limits.tokens)}")
+    return f"{'; '.join(words)}; let it go on, or abort?"
+
+
+def alarmed_at(task: Task) -> float | None:
+    """Since when a task is past a limit, as far as it was seen; None where it is past none. Nothing that is gone goes
+    on, so there its last sign of life stays what it was."""
+    if not task.alarms or Alarm.GONE in task.alarms:
+        return None
+    return task.alarmed_at or task.alive_at
+
+
+def gone_words(task: Task, when: str = "") -> str:
+    """What a task asks whose process is gone; `when` is in words ("12m ago")."""
+    said = f"process gone {when}".rstrip()
+    if task.is_session:
+        count = task.below.open if task.below is not None else 0
+        below = f"{count} task{'' if count == 1 else 's'} below had not ended"
+        return f"{said}, and {below}: resume the session in its own program, or abort?"
+    return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"
+
+
+def is_process_gone(task: Task) -> bool:
+    """Whether a task works, and its process is gone."""
+    run = task.run
+    if run is None or not run.process_gone or task.own_state is not State.WORKING:
+        return False
+    return task.updated_at <= run.updated_at + _SLACK
+
+
+def _began(task: Task) -> float | None:
+    """When a task began what it works on now: a session that a human began is at work since it was last told to be."""
+    if task.own_state not in (State.WORKING, State.SUBMITTED):
+        return None
+    if task.is_session and task.run is not None and task.run.rounds:
+        return task.run.rounds[-1].began_at
+    return task.started_at
+
+
+def tokens_of_all(task: Task) -> int:
+    """Those of a task and of all below it."""
+    return (task.tokens or 0) + (task.below.tokens if task.below is not None else 0)
+
+
+def _waits(doing: Doing) -> bool:
+    """Whether a call only waits for something."""
+    tool = doing.what.rpartition("__")[2].casefold()
+    return tool in _WAITING or doing.about.startswith("sleep ")
+
+
+def _short(tokens: int) -> str:
+    """`214k`: of the same form however many there are."""
+    return str(tokens) if tokens < 1_000 else f"{tokens // 1_000}k"
+
+
+def mark_of(task: Task) -> str:
+    """What a task looks like, in a few characters: its attempt, its state, and a digest of what it asks and of what
+    that is about."""
+    # Which claims are false changes with every file that the agents write, and how much of something with every look.
+    question = "a claim is false" if task.contradicted else _NUMBER.sub("#", task.question or "")
+    facts: list[object] = [question]
+    if (latest := task.latest) is not None:
+        facts += [one.digest if one is not None else None for one in (latest.handoff, latest.returned, latest.rival)]
+        if latest.returned is not None and latest.returned.times > 1:
+            facts.append(latest.returned.times)
+        if (run := latest.run) is not None:
+            # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
+            is_at_rest = run.waiting or Alarm.GONE in task.alarms
+            facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
+        if latest.decisions:
+            decision = latest.decisions[-1]
+            facts += [decision.decision_id, decision.at, decision.expired, decision.over]
+    # An answer to one asks the operator again about those that are left: too often is better than never.
+    facts += [one.request_id for one in task.requests if one.is_open]
+    digest = blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=6).hexdigest()
+    return f"{task.attempt} {task.own_state} {digest}"
+
+
+def changed_at(task: Task) -> float:
+    """When a task became what it is, as far as it says so, in epoch seconds."""
+    return max(task.updated_at, task.ended_at or 0.0)
+
+
+def is_aside(task: Task) -> bool:
+    """Whether it does not ask because the operator has put it aside."""
+    return task.acknowledged or task.snoozed
+
+
+def is_news(task: Task) -> bool:
+    """Whether how a task stands is worth a look: it has ended or asks something, and not because of a decision."""
+    if task.inferred or task.past:
+        return False
+    if (task.binding is not None or task.ended_with is not None) and task.request is None:
+        return False
+    return task.question is not None or not task.state.is_open
+
+
+class Asides:
+    """What is put aside and looked at of the tasks of a tree. Nothing of it is a decision.
+
+    A mark says what a task looked like. What was put aside asks again, and what was looked at is new again, as soon as
+    the task has another mark. A return that is only written once more has the same one, and a mere sign of life changes
+    none. What fails in the same words after another state, or after a newer handoff, has another.
+    """
+
+    def __init__(self, tasks: dict[str, Task]) -> None:
+        self._tasks = tasks
+        self.known: dict[str, Aside] = {}
+        """What is known of a task, whether it still holds or not."""
+        self.looked_at = math.inf
+        """What was there by then is not new, in epoch seconds. Where nobody looks, nothing is."""
+        self._held: dict[str, Put] = {}
+        """How tasks are aside now."""
+        self.over: dict[str, Put] = {}
+        """How tasks were aside that are something else now, until somebody takes it: what comes back asks again."""
+        self.is_watching = False
+        """Whether all that was there at first has been taken in."""
+
+    def put_aside(self) -> list[Task]:
+        """The tasks that do not ask because of it, the latest first. Costs a look at all that was ever put aside."""
+        known = [(one.put.at, self._tasks.get(task_id)) for task_id, one in self.known.items() if one.put is not None]
+        aside = [(at, task) for at, task in known if task is not None and is_aside(task)]
+        return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
+
+    def watch(self, now: float) -> None:
+        """All that is there has been taken in: from now on, what is aside and becomes something else is over.
+
+        Of a result that was checked all is known, so it is over also where it became something else before."""
+        if not self.is_watching:
+            self.is_watching = True
+            for task_id in self.known.keys() & self._tasks.keys():
+                self.lay(self._tasks[task_id], now)
+
+    def lay(self, task: Task, now: float) -> None:
+        """Heed how a task was put aside, as long as it is as it was then, and whether it is new to the operator. What
+        it asks must be known."""
+        (put, seen), held = self.known.get(task.task_id, Aside()), self._held.pop(task.task_id, None)
+        task.acknowledged, task.snoozed_until = False, None
+        if put is not None and put.ends_at > now:
+            if task.question is not None and put.mark == mark_of(task):
+                self._held[task.task_id] = put
+                task.acknowledged = not put.snoozed
+                if put.snoozed:
+                    task.snoozed_until = put.ends_at
+                    task.facts.due = min(task.facts.due, put.ends_at)
+            elif self.is_watching and (put == held or task.verdict is not None):
+                seen = "" if seen in (None, put.mark) else seen
+                self.known[task.task_id], self.over[task.task_id], put = Aside(seen=seen), put, None
+        is_old = seen is None and changed_at(task) <= self.looked_at
+        marks = {seen, put.mark if put is not None else None} - {None}
+        task.seen = is_old or not is_news(task) or (bool(marks) and mark_of(task) in marks)

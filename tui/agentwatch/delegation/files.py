@@ -1,22 +1,103 @@
-"""Which versions of which files speak of which task."""
+"""Which versions of which files speak of which task, and what cannot be read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Iterable, Sequence, Set
 from operator import attrgetter
-from typing import Final
+from posixpath import dirname
+from sys import intern
+from typing import Any, Final, Generic, TypeVar
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
 from agentwatch.delegation import identity
-from agentwatch.delegation.events import Seen
-from agentwatch.delegation.indexes import Groups
-from agentwatch.delegation.ownership import Ownership
+from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.delegation.run import Doing, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
 MAX_VERSIONS: Final = 256
 """Contents of one file that are remembered. The busiest real file seen had 104."""
+
+_REFUSED: Final = "SRC"
+"""How the ids of the rules begin that a file must keep to be read at all."""
+
+_Key = TypeVar("_Key")
+_NONE: Final[frozenset[Any]] = frozenset()
+
+
+class Groups(Generic[_Key]):
+    """Paths by key, in the order in which they came. Nearly every key has one, which is stored as it is."""
+
+    def __init__(self) -> None:
+        self._groups: dict[_Key, str | dict[str, None]] = {}
+
+    def of(self, key: _Key) -> Set[str]:
+        group = self._groups.get(key)
+        return _NONE if group is None else {group} if isinstance(group, str) else group.keys()
+
+    def add(self, key: _Key, name: str) -> None:
+        group = self._groups.setdefault(key, name)
+        if isinstance(group, dict):
+            group[name] = None
+        elif group != name:
+            self._groups[key] = {group: None, name: None}
+
+    def discard(self, key: _Key, name: str) -> None:
+        group = self._groups.get(key)
+        if isinstance(group, dict):
+            group.pop(name, None)
+        if not group or group == name:
+            self._groups.pop(key, None)
+
+
+class _Handoffs:
+    """Handoff files, by slot and by directory: when each was first seen, and of which task it is."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, tuple[int, str]] = {}
+        self._by_slot = Groups[identity.Slot]()
+        self._by_directory = Groups[str]()
+
+    def put(self, path: str, owner: tuple[int, str] | None) -> bool:
+        """The file is a handoff of this task, or none (None). Returns whether that is new."""
+        if self._owners.get(path) == owner:
+            return False
+        if owner is None:
+            del self._owners[path]
+            self._by_slot.discard(identity.slot(path), path)
+            self._by_directory.discard(_directory(path), path)
+        else:
+            self._owners[path] = owner
+            self._by_slot.add(identity.slot(path), path)
+            self._by_directory.add(_directory(path), path)
+        return True
+
+    def beside(self, path: str) -> Set[str]:
+        """The handoffs that a file belongs to by its name, whatever it holds."""
+        return self._by_slot.of(identity.slot(path))
+
+    def owner(self, path: str, is_alone: bool) -> str | None:
+        """The task of the handoff that a file without a task id belongs to: of the same stem, else the only one in its
+        directory, where the file `is_alone` or has a general name."""
+        around = self.beside(path)
+        if not around and is_alone:
+            around = self._by_directory.of(_directory(path))
+            around = around if len(around) == 1 else _NONE
+        return min(self._owners[one] for one in around)[1] if around else None
+
+
+class _File:
+    """The contents of one file, oldest first, and the task that each speaks of."""
+
+    __slots__ = ("is_gone", "kind", "settled", "tasks", "versions")
+
+    def __init__(self) -> None:
+        self.versions: tuple[Version, ...] = ()
+        self.tasks: tuple[str | None, ...] = ()
+        self.settled = 0
+        """So many versions stay with their task, because the file or the handoff that it belonged to is gone."""
+        self.is_gone = False
+        self.kind: str | None = None
+        """Of a file without a task id: a checklist and a return in one directory are no rivals."""
 
 
 class Files:
@@ -27,24 +108,23 @@ class Files:
 
     def __init__(self, *, remembers: bool = False) -> None:
         self._remembers = remembers
-        # Tuples, for nearly all of these hold one: a list of one weighs twice as much.
-        self._versions: dict[str, tuple[Version, ...]] = {}
-        self._keys: dict[str, tuple[str | None, ...]] = {}
+        self._files: dict[str, _File] = {}
         self._by_task: dict[str, tuple[Version, ...]] = {}
-        self._ownership = Ownership()
-        self._former = Ownership()
+        self._handoffs = _Handoffs()
+        self._former = _Handoffs()
         """The handoffs that are gone: what is returned after its handoff was deleted still belongs to it."""
-        self._settled: dict[str, int] = {}
-        """How many of a file's versions stay with their task, because it or the handoff that it belonged to is gone."""
-        self._holders = Groups[str]()
-        """By digest, the files that are there and hold it now; kept only while contents are remembered."""
-        self._lost = Groups[str]()
-        """By digest, the files that are gone and held it last."""
-        self._gone: set[str] = set()
+        self._by_slot = Groups[identity.Slot]()
+        """The files without a task id."""
+        self._by_kind = Groups[tuple[str, str]]()
+        """The same by directory and kind."""
+        self._by_digest = Groups[str]()
+        """The files that hold a content now, or held it last; only while contents are remembered."""
+        self._moved: dict[str, dict[str, None]] = {}
+        """By file, those that are gone and whose last content it took over: they were renamed to it."""
         self._named: dict[str, None] = {}
         """Files that are returns by their names alone."""
-        self._moved: dict[str, set[str]] = {}
-        """By file, those that are gone and whose last content it took over: they were renamed to it."""
+        self._unread: dict[str, Unreadable] = {}
+        self._unread_by_slot = Groups[identity.Slot]()
 
     def versions(self, task_id: str) -> tuple[Version, ...]:
         """The versions that speak of a task, in the order they were observed."""
@@ -52,57 +132,124 @@ class Files:
 
     def tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file speak of."""
-        return {key for key in self._keys.get(path, ()) if key is not None}
+        file = self._files.get(path)
+        return set() if file is None else {task for task in file.tasks if task is not None}
 
-    @property
-    def nobodys(self) -> list[PlacedFinding]:
-        """What is wrong with files that are returns by their names alone, and belong to no task."""
-        placed = []
-        for path in self._named:
-            version, key = self._versions[path][-1], self._keys[path][-1]
-            # Other programs write reports, too.
-            if key is None and path not in self._gone and version.document.contract is not Contract.REPORT_CONTRACT:
-                placed += [PlacedFinding(finding, path) for finding in version.findings]
-        return placed
-
-    def tasks_beside(self, path: str) -> set[str]:
-        """The tasks that a file belongs to by its name alone, or whose file it was before."""
-        return set().union(*map(self.tasks_of, (path, *self._ownership.beside(path))))
-
-    def holds(self, path: str) -> bool:
+    def is_known(self, path: str) -> bool:
         """Whether any content of a file is known."""
-        return path in self._versions
+        return path in self._files
 
     def is_gone(self, path: str) -> bool:
         """Whether a file whose contents are remembered is not there any more."""
-        return path in self._gone
+        file = self._files.get(path)
+        return file is not None and file.is_gone
+
+    # Files that cannot be read
+
+    @property
+    def unread(self) -> Iterable[Unreadable]:
+        """The files that cannot be read."""
+        return self._unread.values()
+
+    @property
+    def notices(self) -> list[PlacedFinding]:
+        """What is wrong with files that belong to no task, by their names."""
+        unread = [PlacedFinding(one.finding, path) for path, one in self._unread.items() if not self._concerned(path)]
+        return sorted(unread + self._nobodys, key=attrgetter("path"))
+
+    @property
+    def troubled(self) -> set[str]:
+        """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
+        return {*self._unread, *(placed.path for placed in self._nobodys)}
+
+    @property
+    def _nobodys(self) -> list[PlacedFinding]:
+        placed = []
+        for path in self._named:
+            file = self._files[path]
+            # Other programs write reports, too.
+            is_report = file.versions[-1].document.contract is Contract.REPORT_CONTRACT
+            if file.tasks[-1] is None and not file.is_gone and not is_report:
+                placed += [PlacedFinding(finding, path) for finding in file.versions[-1].findings]
+        return placed
+
+    def refuse(self, event: Unreadable) -> set[str]:
+        """A file cannot be read. Returns the tasks that this concerns."""
+        self._unread[event.path] = event
+        self._unread_by_slot.add(identity.slot(event.path), event.path)
+        return self._concerned(event.path)
+
+    def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
+        """The handoffs and returns of a task, by their names, that are there and were refused, and when they were
+        written (epoch seconds)."""
+        refused = (one.path for one in self.problems(versions) if one.finding.rule.startswith(_REFUSED))
+        return {path: self._unread[path].at for path in refused if identity.is_under_contract(path)}
+
+    def problems(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
+        """What keeps the files of a task that has these versions, and those beside its handoffs, from being read."""
+        if not self._unread:
+            return ()
+        paths = dict.fromkeys(version.path for version in versions)
+        for version in versions:
+            if isinstance(version.document, Handoff) and not self.is_gone(version.path):
+                paths |= dict.fromkeys(sorted(self._unread_by_slot.of(identity.slot(version.path))))
+        return tuple(PlacedFinding(self._unread[path].finding, path) for path in paths if path in self._unread)
+
+    def _concerned(self, path: str) -> set[str]:
+        """The tasks that a file belongs to by its name alone, or whose file it was before."""
+        return set[str]().union(*map(self.tasks_of, (path, *self._handoffs.beside(path))))
+
+    def _clear(self, path: str) -> set[str]:
+        if self._unread.pop(path, None) is None:
+            return set()
+        self._unread_by_slot.discard(identity.slot(path), path)
+        return self._concerned(path)
+
+    # Files that are there, and files that are gone
 
     def see(self, seen: Seen) -> set[str]:
         """A file has this content now. Returns the tasks that this concerns."""
-        path = seen.path
-        versions = self._versions.setdefault(path, ())
-        concerned = self.tasks_of(path) | self._find_again(path)
-        if versions and self._is_known(versions[-1], seen):
+        path, concerned = seen.path, self._clear(seen.path)
+        file = self._files.setdefault(path, _File())
+        concerned |= self.tasks_of(path) | self._find_again(path)
+        last = file.versions[-1] if file.versions else None
+        if last is not None and self._is_known(last, seen):
             concerned |= self.tasks_of(path)
         else:
-            moved = _moved(versions[-1] if versions else None, seen)
-            if versions and not _continues(versions[-1], seen):
-                while self._versions[path]:
-                    concerned |= self._forget_version(path, 0)
-            elif len(versions) >= MAX_VERSIONS:
+            if last is not None and not _continues(last, seen):
+                concerned |= self._forget_versions(file, 0, len(file.versions))
+            elif len(file.versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
-                concerned |= self._forget_version(path, 1)
-            self._versions[path] = (*self._versions[path], Version(*seen, moved=moved))
-            self._keys[path] = (*self._keys.get(path, ()), None)
+                concerned |= self._forget_versions(file, 1, 2)
+            file.versions += (Version(*seen, moved=_moved(last, seen)),)
+            file.tasks += (None,)
         if seen.document.recognised:
             self._named.pop(path, None)
         else:
             self._named[path] = None
-        for one in {path, *self._register(path, self._versions[path][-1])}:
+        for one in {path, *self._register(path)}:
             concerned |= self._assign(one)
         if self._remembers:
-            concerned |= self._hold(path)
+            digest = file.versions[-1].digest
+            self._by_digest.add(digest, path)
+            # Files that are gone and held this last were renamed to it.
+            for other in [*self._by_digest.of(digest)]:
+                concerned |= self._rename(other, path) if self.is_gone(other) else set()
         return concerned
+
+    def forget(self, path: str, *, undone: bool = False) -> set[str]:
+        """The file is gone; `undone`: it never was there. Returns the tasks that this concerns."""
+        concerned = self.tasks_of(path) | self._clear(path)
+        file = self._files.get(path)
+        if file is None or (self._remembers and not undone):
+            return concerned if file is None or file.is_gone else concerned | self._lose(path, file)
+        concerned |= self._find_again(path) | self._forget_versions(file, 0, len(file.versions))
+        self._named.pop(path, None)
+        self._moved.pop(path, None)
+        followers = self._around(path) if self._handoffs.put(path, None) else set()
+        followers |= self._follow(path, None)
+        del self._files[path]
+        return concerned.union(*map(self._assign, followers))
 
     def _is_known(self, last: Version, seen: Seen) -> bool:
         """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
@@ -110,169 +257,162 @@ class Files:
             return False
         return seen.at <= last.at if isinstance(seen.document, Return) else self._remembers
 
-    def forget(self, path: str, *, undone: bool = False) -> set[str]:
-        """The file is gone; `undone`: it never was there. Returns the tasks that this concerns."""
-        if path not in self._versions:
-            return set()
-        if self._remembers and not undone:
-            return self._lose(path) if path not in self._gone else set()
-        concerned = self._find_again(path)
-        self._settled.pop(path, None)
-        self._moved.pop(path, None)
-        while self._versions[path]:
-            concerned |= self._forget_version(path, 0)
-        del self._versions[path], self._keys[path]
-        self._named.pop(path, None)
-        followers = self._ownership.drop_handoff(path) | self._ownership.drop_follower(path)
-        return concerned.union(*map(self._assign, followers | self._former.drop_follower(path)))
-
-    def _lose(self, path: str) -> set[str]:
+    def _lose(self, path: str, file: _File) -> set[str]:
         """Remember a file that is gone."""
         concerned = self.tasks_of(path)
-        self._gone.add(path)
-        last = self._versions[path][-1]
-        self._holders.discard(last.digest, path)
-        self._lost.add(last.digest, path)
-        followers = self._ownership.drop_handoff(path)
-        for settling in (path, *(one for one in followers if self._keys[one][-1] in concerned)):
-            self._settled[settling] = len(self._versions[settling])
-        followers |= self._ownership.drop_follower(path) | self._former.drop_follower(path)
-        if isinstance(last.document, Handoff) and (key := self._keys[path][-1]) is not None:
-            followers |= self._former.set_handoff(path, self._versions[path][0].seq, key)
+        file.is_gone = True
+        followers = self._around(path) if self._handoffs.put(path, None) else set()
+        for settling in (file, *(one for one in map(self._files.__getitem__, followers) if one.tasks[-1] in concerned)):
+            settling.settled = len(settling.versions)
+        followers |= self._follow(path, None)
+        lost, task = {path: None}, file.tasks[-1]
+        if isinstance(file.versions[-1].document, Handoff) and task is not None:
+            followers |= self._around(path) if self._former.put(path, (file.versions[0].seq, task)) else set()
             # What was deleted before it may have been renamed together with it.
-            lost = dict.fromkeys(version.path for version in self.versions(key) if version.path in self._gone)
-        else:
-            lost = {path: None}
+            lost = dict.fromkeys(version.path for version in self.versions(task) if self.is_gone(version.path))
         concerned = concerned.union(*map(self._assign, followers))
         for one in lost:
-            if holders := self._holders.of(self._versions[one][-1].digest):
-                concerned |= self._rename(one, next(iter(holders)))
+            alike = self._by_digest.of(self._files[one].versions[-1].digest)
+            heir = next((other for other in alike if not self.is_gone(other)), None)
+            concerned |= self._rename(one, heir) if heir is not None else set()
         return concerned
 
     def _find_again(self, path: str) -> set[str]:
         """A file that may have been gone is there. Returns the tasks that this concerns."""
-        if path not in self._gone:
-            if self._remembers and self._versions[path]:
-                self._holders.discard(self._versions[path][-1].digest, path)
+        file = self._files[path]
+        if self._remembers and file.versions:
+            self._by_digest.discard(file.versions[-1].digest, path)
+        if not file.is_gone:
             return set()
-        self._gone.discard(path)
-        self._lost.discard(self._versions[path][-1].digest, path)
-        for lost in self._moved.values():
-            if path in lost:
-                lost.discard(path)
+        file.is_gone = False
+        for moved in self._moved.values():
+            if path in moved:
+                del moved[path]
                 # What it held is its own again, and not of the file that it was renamed to.
-                self._settled.pop(path, None)
-        return set[str]().union(*map(self._assign, self._former.drop_handoff(path)))
-
-    def _hold(self, path: str) -> set[str]:
-        """The file holds its last content now: files that are gone and held it last were renamed to it."""
-        digest = self._versions[path][-1].digest
-        self._holders.add(digest, path)
-        concerned: set[str] = set()
-        for lost in list(self._lost.of(digest)):
-            concerned |= self._rename(lost, path)
-        return concerned
+                file.settled = 0
+        return set[str]().union(*map(self._assign, self._around(path) if self._former.put(path, None) else ()))
 
     def _rename(self, path: str, heir: str) -> set[str]:
         """Take a file that is gone for renamed to one with the same content. Not where its task goes by more than the
         place of the file: two tasks may fail in the same words, and the past of each stays with it."""
-        key = self._keys[path][-1]
-        for version in self.versions(key) if key is not None else ():
-            is_there = isinstance(version.document, Handoff) and version.path not in self._gone
-            if is_there or identity.own_id(version.document) == key:
+        task = self._files[path].tasks[-1]
+        for version in self.versions(task) if task is not None else ():
+            is_there = isinstance(version.document, Handoff) and not self.is_gone(version.path)
+            if is_there or identity.own_id(version.document) == task:
                 return set()
         return self._hand_on(path, heir)
 
     def _hand_on(self, path: str, heir: str) -> set[str]:
         """Give the versions of a file that is gone to the task of the one that it was renamed to."""
-        self._moved.setdefault(heir, set()).add(path)
-        key = self._keys[heir][-1]
-        given = [self._give(path, index, version, key) for index, version in enumerate(self._versions[path])]
-        return set[str]().union(*given, *[self._hand_on(one, path) for one in self._moved.get(path, ())])
+        self._moved.setdefault(heir, {})[path] = None
+        file, task = self._files[path], self._files[heir].tasks[-1]
+        given = [self._give(file, index, task) for index in range(len(file.versions))]
+        return set[str]().union(*given, *(self._hand_on(one, path) for one in self._moved.get(path, ())))
 
-    def _register(self, path: str, version: Version) -> set[str]:
-        """Tell the index of handoffs what the file is now. Returns the files whose owner may have changed."""
-        document = version.document
+    # Whose they are
+
+    def _register(self, path: str) -> set[str]:
+        """Have the indexes know what the file is now. Returns the files whose owner may have changed."""
+        file = self._files[path]
+        document = file.versions[-1].document
         if isinstance(document, Handoff):
-            task_id = identity.own_id(document) or identity.fallback_id(path, document)
-            first = self._versions[path][0].seq
-            affected = self._ownership.drop_follower(path) | self._former.drop_follower(path)
-            return affected | self._ownership.set_handoff(path, first, task_id)
-        affected = self._ownership.drop_handoff(path)
-        if all(identity.own_id(earlier.document) is not None for earlier in self._versions[path]):
-            return affected | self._ownership.drop_follower(path) | self._former.drop_follower(path)
-        kind = "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
-        return affected | self._ownership.add_follower(path, kind) | self._former.add_follower(path, kind)
+            owner = file.versions[0].seq, identity.own_id(document) or identity.fallback_id(path, document)
+            affected = self._follow(path, None)
+            return affected | self._around(path) if self._handoffs.put(path, owner) else affected
+        affected = self._around(path) if self._handoffs.put(path, None) else set()
+        kind = None
+        if any(identity.own_id(version.document) is None for version in file.versions):
+            kind = "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
+        return affected | self._follow(path, kind)
+
+    def _follow(self, path: str, kind: str | None) -> set[str]:
+        """A file without a task id is of this kind, or of none. Returns the others whose owner that may change: one
+        that was, or is again, alone in its directory."""
+        file, affected = self._files[path], set[str]()
+        if file.kind == kind:
+            return affected
+        for one in (file.kind, kind):
+            if one is None:
+                continue
+            change = Groups.discard if one is file.kind else Groups.add
+            change(self._by_slot, identity.slot(path), path)
+            change(self._by_kind, (_directory(path), one), path)
+            others = self._by_kind.of((_directory(path), one)) - {path}
+            affected |= others if len(others) == 1 else set()
+        file.kind = kind
+        return affected
+
+    def _around(self, path: str) -> set[str]:
+        """The files whose owner may change with the handoff in this one."""
+        directory = _directory(path)
+        affected = {*self._by_slot.of(identity.slot(path)), *self._by_slot.of((directory, ""))}
+        for kind in ("return", "todos"):
+            group = self._by_kind.of((directory, kind))
+            affected |= group if len(group) == 1 else set()
+        return affected
 
     def _assign(self, path: str) -> set[str]:
         """Give each version of a file to its task again. Returns the tasks that this concerns."""
-        concerned: set[str] = set()
-        first = self._settled.get(path, 0)
-        owner_of: Callable[[bool], str | None] = partial(self._owner, path)
-        versions = self._versions[path][first:]
-        if len(versions) > 1:
-            owner_of = cache(owner_of)  # the same for all versions, of which there may be many
-        for index, version in enumerate(versions, first):
-            stated = identity.own_id(version.document)
-            if stated is None or stated != self._keys[path][index]:
-                task_id = self._task_of(version, self._keys[path][:index], owner_of)
-                concerned |= self._give(path, index, version, task_id)
-        for lost in self._moved.get(path, ()):
-            concerned |= self._hand_on(lost, path)
-        return concerned
-
-    def _give(self, path: str, index: int, version: Version, key: str | None) -> set[str]:
-        before = self._keys[path][index]
-        if key == before:
-            return set()
-        concerned = self._take(version, before)
-        if key is not None:
-            held = (*self.versions(key), version)
-            if len(held) > 1 and held[-2].seq > version.seq:
-                held = tuple(sorted(held, key=attrgetter("seq")))
-            self._by_task[key] = held
-            concerned.add(key)
-        keys = self._keys[path]
-        self._keys[path] = (*keys[:index], key, *keys[index + 1 :])
-        return concerned
-
-    def _owner(self, path: str, by_stem: bool) -> str | None:
-        return self._ownership.owner(path, by_stem=by_stem) or self._former.owner(path, by_stem=by_stem)
-
-    def _task_of(
-        self, version: Version, before: tuple[str | None, ...], owner_of: Callable[[bool], str | None]
-    ) -> str | None:
-        """The task that a version speaks of; `before` are those of the earlier versions of its file, `owner_of` says
-        which its handoff is of."""
-        document = version.document
-        if (task_id := identity.own_id(document)) is not None:
-            return task_id
-        if not isinstance(document, Handoff):
-            by_stem = not document.recognised
-            if (owner := owner_of(by_stem)) is not None:
-                return owner
-            if by_stem:
+        file, concerned, owners = self._files[path], set[str](), dict[bool, str | None]()
+        for index in range(file.settled, len(file.versions)):
+            document = file.versions[index].document
+            task, is_named = identity.own_id(document), not document.recognised
+            if task is None and not isinstance(document, Handoff):
+                if is_named not in owners:
+                    owners[is_named] = self._owner(path, file, by_stem=is_named)
+                task = owners[is_named]
+            if task is None and is_named and not isinstance(document, Handoff):
                 # What the file spoke of before it still speaks of; without that it is no task.
-                return next((key for key in reversed(before) if key is not None), None)
-        # A checklist beside no handoff may be anybody's: it is no task by itself.
-        return None if isinstance(document, TodoList) else identity.fallback_id(version.path, document)
+                task = next((one for one in reversed(file.tasks[:index]) if one is not None), None)
+            elif task is None and not isinstance(document, TodoList):
+                # A checklist beside no handoff may be anybody's.
+                task = identity.fallback_id(path, document)
+            concerned |= self._give(file, index, task)
+        return concerned.union(*(self._hand_on(one, path) for one in self._moved.get(path, ())))
 
-    def _forget_version(self, path: str, index: int) -> set[str]:
-        if index < self._settled.get(path, 0):
-            self._settled[path] -= 1
-        versions, keys = self._versions[path], self._keys[path]
-        self._versions[path] = versions[:index] + versions[index + 1 :]
-        self._keys[path] = keys[:index] + keys[index + 1 :]
-        return self._take(versions[index], keys[index])
+    def _owner(self, path: str, file: _File, *, by_stem: bool) -> str | None:
+        """The task of the handoff beside a file; `by_stem`: that it is the only one around is not enough."""
+        is_alone = len(self._by_kind.of((_directory(path), file.kind or ""))) == 1
+        is_alone = not by_stem and (identity.slot(path)[1] == "" or is_alone)
+        return self._handoffs.owner(path, is_alone) or self._former.owner(path, is_alone)
 
-    def _take(self, version: Version, key: str | None) -> set[str]:
-        if key is None:
+    def _give(self, file: _File, index: int, task: str | None) -> set[str]:
+        before, version = file.tasks[index], file.versions[index]
+        if task == before:
             return set()
-        held = self._by_task.pop(key)
-        if len(held) > 1:
-            index = held.index(version)
-            self._by_task[key] = held[:index] + held[index + 1 :]
-        return {key}
+        self._take(version, before)
+        if task is not None:
+            held = (*self.versions(task), version)
+            is_last = len(held) == 1 or held[-2].seq <= version.seq
+            self._by_task[task] = held if is_last else tuple(sorted(held, key=attrgetter("seq")))
+        file.tasks = (*file.tasks[:index], task, *file.tasks[index + 1 :])
+        return {one for one in (before, task) if one is not None}
+
+    def _take(self, version: Version, task: str | None) -> None:
+        if task is not None:
+            held = self._by_task.pop(task)
+            if len(held) > 1:
+                index = held.index(version)
+                self._by_task[task] = held[:index] + held[index + 1 :]
+
+    def _forget_versions(self, file: _File, first: int, end: int) -> set[str]:
+        tasks = file.tasks[first:end]
+        for version, task in zip(file.versions[first:end], tasks, strict=True):
+            self._take(version, task)
+        file.settled -= sum(index < file.settled for index in range(first, end))
+        file.versions = file.versions[:first] + file.versions[end:]
+        file.tasks = file.tasks[:first] + file.tasks[end:]
+        return {task for task in tasks if task is not None}
+
+
+def held(version: Version | Seen) -> tuple[object, ...]:
+    """What a file held: the same twice tells nothing new."""
+    return version.digest, version.incomplete, version.document
+
+
+def _directory(path: str) -> str:
+    """The directory that a file lies in; interned, for many lie in one."""
+    return intern(dirname(path))
 
 
 def _continues(before: Version, seen: Seen) -> bool:
@@ -291,8 +431,3 @@ def _todos_in(document: Document) -> tuple[Todo, ...] | None:
     if isinstance(document, TodoList):
         return document.items
     return document.todos if isinstance(document, Handoff) else None
-
-
-def held(version: Version | Seen) -> tuple[object, ...]:
-    """What a file held: the same twice tells nothing new."""
-    return version.digest, version.incomplete, version.document

@@ -1,7 +1,7 @@
 """Which task a document speaks of: file names and contents to task ids. Pure functions.
 
 Order of the answers (DESIGN.md, "Linking"): the document's own `task_id`; the handoff the file belongs to
-(`ownership`); the task directory and the agent; the file itself.
+(`files`); the task directory and the agent; the file itself.
 """
 
 from __future__ import annotations
@@ -122,15 +122,6 @@ def dotted_prefixes(task_id: str) -> list[str]:
         prefixes.append(task_id[:end])
         end = task_id.rfind(".", 0, end)
     return prefixes
-
-
-def directories_above(directory: str) -> list[str]:
-    """The directories around a directory, nearest first, the workspace ("") last."""
-    above = []
-    while directory:
-        directory = dirname(directory)
-        above.append(directory)
-    return above
 
 
 def place_of(versions: Sequence[Version]) -> str | None:

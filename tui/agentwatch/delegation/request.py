@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.run import MOST_PERMITS, Permit, Permitter, Runs, Session
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.events import Requested
+
+_MOST_ENDED: Final = 50
+"""Of those of one task that have ended, so many are shown, the latest."""
+
+_PROMPT: Final = 120.0
+"""Seconds: what waits no longer than this at most is answered before all others."""
 
 
 class RequestKind(StrEnum):
@@ -126,6 +138,20 @@ class Request:
     """Whether it was allowed, or answered; None where that is not known, or not decided."""
 
     @property
+    def session(self) -> Session:
+        return self.source, self.session_id
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """What presses most has the lowest: what was decided waits for nobody; what will soon not be answerable any
+        more comes before the others, of which the newest comes first."""
+        if not self.waits_for_operator:
+            return 2, -self.asked_at
+        if self.until is not None and self.until - self.asked_at <= _PROMPT:
+            return 0, self.until
+        return 1, -self.asked_at
+
+    @property
     def is_open(self) -> bool:
         """The program still waits, and no answer has got to it."""
         return self.stage not in ENDED
@@ -171,3 +197,166 @@ def input_text(value: object) -> tuple[str, str]:
 def request_id_of(workspace_id: str, source: str, session_id: str, nonce: str, input_sha256: str) -> str:
     """The id of a request, and of the decision about it: 32 hex digits. Raises ValueError for half a character."""
     return input_text([workspace_id, source, session_id, nonce, input_sha256])[1][:32]
+
+
+class Asked(NamedTuple):
+    """A request as it stands, and the task that asks it."""
+
+    task_id: str
+    request: Request
+
+
+def after(before: Requested | None, requested: Requested) -> Requested:
+    """What is known of a request once it was told again. Whoever told its end first may have known more of it than what
+    its holder wrote down."""
+    known, request = before.request if before is not None else None, requested.request
+    if known is None or request is None or known.is_open or request.is_open:
+        return requested
+    ended = replace(request, stage=known.stage, ended_at=known.ended_at, by=known.by, allowed=known.allowed)
+    return requested._replace(request=ended)
+
+
+class Requests:
+    """All requests that were observed, by the sessions that ask, and the decisions about them."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self.offered: dict[str, Requested] = {}
+        """Every request as its holder told it last."""
+        self.decided: dict[str, Decision] = {}
+        self._by_session = defaultdict[Session, dict[str, Request]](dict)
+        self._askers: dict[Session, str] = {}
+        """The tasks that ask. Where nothing is known of a session yet, its task will have its id."""
+        self._sessions = defaultdict[str, dict[Session, None]](dict)
+        """The same by task."""
+        self._matched: dict[Session, dict[str, Permit]] = {}
+        """By session, the records that were of a request: a run keeps only the latest."""
+
+    def asker(self, request_id: str) -> str | None:
+        """The task that asks a request."""
+        offered = self.offered.get(request_id)
+        return None if offered is None or offered.request is None else self._askers.get(offered.request.session)
+
+    def see(self, requested: Requested) -> set[str]:
+        """A request is like this now. Returns the tasks that this concerns."""
+        before, concerned = self.offered.pop(requested.path, None), set[str]()
+        requested = after(before, requested)
+        if before is not None and (known := before.request) is not None:
+            del self._by_session[known.session][requested.path]
+            concerned |= self.follow(known.session)
+        if (request := requested.request) is not None:
+            self.offered[requested.path] = requested
+            self._by_session[request.session][requested.path] = request
+            concerned |= self.follow(request.session)
+        return concerned
+
+    def decide(self, decision: Decision) -> set[str]:
+        """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
+        self.decided[decision.decision_id] = decision
+        asker = self.asker(decision.decision_id)
+        return set() if asker is None else {asker}
+
+    def follow(self, session: Session) -> set[str]:
+        """The runs or the requests of a session have changed. Returns the tasks that asked, or ask, its requests."""
+        asker = None
+        if self._by_session.get(session):
+            asker = self._runs.task_of(session) or session[1]
+        else:
+            self._matched.pop(session, None)
+        if (before := self._askers.pop(session, None)) is not None:
+            self._sessions[before].pop(session)
+        if asker is not None:
+            self._askers[session] = asker
+            self._sessions[asker][session] = None
+        return {one for one in (before, asker) if one is not None}
+
+    def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
+        """The requests of a task as they stand: those that wait for the operator first, the most pressing first; those
+        that have ended last, the latest first."""
+        if task_id not in self._sessions:
+            return ()
+        stand: list[Request] = []
+        for session in self._sessions[task_id]:
+            asked = self._by_session[session].values()
+            permits = self._permits(session, asked)
+            stand += (_stands(one, self._answer(one, now), permits.get(one.request_id)) for one in asked)
+        is_open = sorted((one for one in stand if one.is_open), key=lambda one: (*one.rank, one.request_id))
+        ended = sorted((one for one in stand if not one.is_open), key=lambda one: (-one.asked_at, one.request_id))
+        return (*is_open, *ended[:_MOST_ENDED])
+
+    def expiring(self, task_id: str) -> Iterator[float]:
+        """When answers of a task expire (epoch seconds)."""
+        for session in self._sessions.get(task_id, ()):
+            decided = filter(None, map(self.decided.get, self._by_session[session]))
+            yield from (one.expires_at for one in decided if one.expires_at is not None)
+
+    def _answer(self, request: Request, now: float) -> Decision | None:
+        decision = self.decided.get(request.request_id)
+        is_waiting = decision is not None and decision.receipt.stage is Stage.RECORDED
+        return None if decision is not None and is_waiting and decision.is_expired(now) else decision
+
+    def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
+        """By request, what the program's records say of it: each of them is of one request, the earlier of the earlier.
+        Requests whose call is known come first; of those of one call, the last: what became of it shows after that."""
+        left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
+        if len(left) >= MOST_PERMITS:
+            first = left[0].at
+            left = [*(one for one in self._matched.get(session, {}).values() if one.at < first), *left]
+        found = dict[str, Permit]()
+        in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))
+        last_first = [one for one in reversed(in_turn) if one.call_id is not None]
+        for request in (*last_first, *(one for one in in_turn if one.call_id is None)):
+            permit = next((one for one in left if _is_of(one, request)), None)
+            if permit is not None:
+                left.remove(permit)
+                found[request.request_id] = permit
+        if found:
+            self._matched[session] = found
+        return found
+
+
+def _is_of(permit: Permit, request: Request) -> bool:
+    if permit.at < request.asked_at:
+        return False
+    if request.call_id is not None and permit.call_id:
+        return permit.call_id == request.call_id
+    return (permit.tool, permit.input_sha256) == (request.tool, request.input_sha256)
+
+
+def _stands(request: Request, decision: Decision | None, permit: Permit | None) -> Request:
+    """A request with what the ledger and the program's records say of it beside its holder."""
+    allowed = request.allowed if decision is None else decision.action is not Action.DENY
+    by = request.by if decision is None else decision.operator
+    told = decision is not None and decision.receipt.stage.rank >= Stage.DELIVERED.rank
+    if request.stage is RequestStage.ACTED:
+        return replace(request, allowed=allowed, by=request.by or by)
+    if permit is not None and not (request.stage is RequestStage.DELIVERED and decision is None):
+        done = replace(request, ended_at=permit.at if request.ended_at is None else request.ended_at)
+        if decision is not None and _came_of(permit, decision):
+            if told or request.stage is RequestStage.DELIVERED:
+                return replace(done, stage=RequestStage.ACTED, allowed=allowed, by=by)
+            if request.stage is RequestStage.UNKNOWN:
+                # As it was decided here, by whichever answer.
+                return replace(done, allowed=allowed, by=by)
+        return replace(done, stage=RequestStage.ELSEWHERE, allowed=permit.allowed, by=permit.by.value)
+    if request.stage is RequestStage.ELSEWHERE:
+        return request
+    if told or request.stage is RequestStage.DELIVERED:
+        ended_at = request.ended_at
+        if ended_at is None and decision is not None:
+            ended_at = decision.receipt.at
+        return replace(request, stage=RequestStage.DELIVERED, ended_at=ended_at, allowed=allowed, by=request.by or by)
+    if request.stage is RequestStage.OFFERED and decision is not None:
+        return replace(request, stage=RequestStage.DECIDED, allowed=allowed, by=by)
+    # Nobody answers it any more; what was decided came too late.
+    return replace(request, allowed=allowed, by=by)
+
+
+def _came_of(permit: Permit, decision: Decision) -> bool:
+    """Whether what the program recorded is what was decided, as far as it says so."""
+    if permit.by in (Permitter.PERSON, Permitter.RULE):
+        return False
+    if permit.allowed is not None and permit.allowed is (decision.action is Action.DENY):
+        return False
+    said: Iterable[str] = (decision.note,) if decision.action is Action.DENY else decision.answers
+    return not permit.words or all(words in permit.words for words in said)

@@ -8,10 +8,8 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.rules import DEFAULT_MAX_RETRIES
-from agentwatch.delegation.task import Retry, State, Task
+from agentwatch.delegation.task import Attempt, Retry, State, Task
 
 FITTER: Final = "fitter"
 """The mode that a line fault is escalated to."""
@@ -26,7 +24,7 @@ _shared: Final = lru_cache(maxsize=256)(Retry)
 """Nearly all tasks have one of very few: so many need not lie in memory."""
 
 
-def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: Collection[float] = ()) -> Retry:
+def budget(task: Task, *, max_retries: int, restored: Collection[float] = ()) -> Retry:
     """How many retries the policy leaves a task.
 
     `restored` are the times (epoch seconds) at which fitters have restored it: from then on the blocked station is

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.contracts.shapes import Reading, Todo, TodoStatus
+from agentwatch.contracts.shapes import Handoff, Reading, Todo, TodoStatus
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.events import Ran
+
+Session = tuple[str, str]
+"""(source, session id)."""
 
 
 class RunState(StrEnum):
@@ -182,6 +189,21 @@ class Run:
     """What became of the calls that were asked about, oldest first: the latest `MOST_PERMITS`."""
 
     @property
+    def session(self) -> Session:
+        return self.source, self.session_id
+
+    @property
+    def packet(self) -> Handoff | None:
+        """The handoff packet that it was handed; None where it was asked in words alone, or by a human."""
+        return packet_in(self.prompt) if self.parent_session is not None else None
+
+    @property
+    def task_id(self) -> str:
+        """That of the packet handed over, else the id of the session. A human's session is its own task."""
+        packet = self.packet
+        return (packet.task_id if packet is not None else None) or self.session_id
+
+    @property
     def began_at(self) -> float:
         """What orders it among others: a clock may have been set back, what a parent wrote stays in its order."""
         return self.started_at if self.asked_at is None else self.asked_at
@@ -234,3 +256,81 @@ def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: 
     if ticked is not None and (before is not None or begun is None):
         return Doing(at, DoingKind.TODO, about=ticked[:LONGEST_DOING], over=True)
     return Doing(at, DoingKind.TODO, about=begun[:LONGEST_DOING]) if begun is not None else None
+
+
+def packet_in(message: Message | None) -> Handoff | None:
+    """The handoff packet in a text that was handed over."""
+    reading = None if message is None else message.packet or message.reading
+    return reading.document if reading is not None and isinstance(reading.document, Handoff) else None
+
+
+class Runs:
+    """The latest state of every run, by its key, its task and its session."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Ran] = {}
+        """Those observed first first."""
+        self._by_task: defaultdict[str, dict[str, Ran]] = defaultdict(dict)
+        self._by_session: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)
+        self._asked_for: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)
+        """By the session that asked."""
+
+    def known(self, key: str) -> Run | None:
+        """A run as it was last seen."""
+        ran = self.all.get(key)
+        return ran.run if ran is not None else None
+
+    def of_task(self, task_id: str) -> list[Ran]:
+        """The runs of a task, in the order in which they began."""
+        return _in_order(self._by_task.get(task_id, {}))
+
+    def of_session(self, session: Session) -> list[Run]:
+        """The runs of a session, in the order in which they began: there is one, as a rule."""
+        return [ran.run for ran in _in_order(self._by_session.get(session, {})) if ran.run is not None]
+
+    def task_of(self, session: Session) -> str | None:
+        """The task that a session executes, None where nothing is known of it."""
+        runs = self.of_session(session)
+        return runs[-1].task_id if runs else None
+
+    def below(self, session: Session) -> Iterator[Run]:
+        """The runs that a session asked for, and those that these did, each behind the one that asked."""
+        pending, seen = [session], {session}
+        while pending:
+            for _, ran in sorted(self._asked_for.get(pending.pop(), {}).items()):
+                if (run := ran.run) is not None and run.session not in seen:
+                    seen.add(run.session)
+                    pending.append(run.session)
+                    yield run
+
+    def began_in(self, run: Run) -> str:
+        """The id of the session in which all began that led to a run, as far as it is known."""
+        session, seen = run.session, set[Session]()
+        while session not in seen and (runs := self.of_session(session)) and (above := runs[-1].parent_session):
+            seen.add(session)
+            session = run.source, above
+        return session[1]
+
+    def see(self, ran: Ran) -> set[str]:
+        """A run is like this now. Returns the tasks that this concerns."""
+        before, run = self.known(ran.path), ran.run
+        if before is not None:
+            del self._by_task[before.task_id][ran.path], self._by_session[before.session][ran.path]
+            self._asked_for[before.source, before.parent_session or ""].pop(ran.path, None)
+        if run is None:
+            self.all.pop(ran.path, None)
+        else:
+            self.all[ran.path] = self._by_task[run.task_id][ran.path] = self._by_session[run.session][ran.path] = ran
+            if run.parent_session is not None:
+                self._asked_for[run.source, run.parent_session][ran.path] = ran
+        concerned = {one.task_id for one in (before, run) if one is not None}
+        place = before and (before.session, before.task_id, before.parent_session)
+        if place != (run and (run.session, run.task_id, run.parent_session)):
+            # Where those below it began, and who asked for them, may be different.
+            for session in {one.session for one in (before, run) if one is not None}:
+                concerned |= {one.task_id for one in self.below(session)}
+        return concerned
+
+
+def _in_order(runs: dict[str, Ran]) -> list[Ran]:
+    return sorted(runs.values(), key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeVar
 
-from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Return, Todo, TodoStatus
+from agentwatch.contracts.rules import Rule
+from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Doing, Run, RunState
+from agentwatch.delegation.run import Doing, Run, RunState, Session
 
-if TYPE_CHECKING:
-    from agentwatch.delegation.attempt import Attempt
-    from agentwatch.delegation.below import Below, Counted
+_What = TypeVar("_What")
 
 
 class State(StrEnum):
@@ -94,6 +96,30 @@ class PlacedFinding(NamedTuple):
     path: str
 
 
+class Put(NamedTuple):
+    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes.
+
+    Times are seconds since the epoch.
+    """
+
+    mark: str
+    at: float
+    snoozed: bool = False
+    until: float | None = None
+
+    @property
+    def ends_at(self) -> float:
+        """When it asks again at the latest."""
+        return math.inf if self.until is None else self.until
+
+
+class Aside(NamedTuple):
+    """What is known of a task: how it was put aside last, and the mark that it had when it was looked at last."""
+
+    put: Put | None = None
+    seen: str | None = None
+
+
 class Version(NamedTuple):
     """One content of one file, as it was observed: the fields of `Seen`, in its order.
 
@@ -124,6 +150,220 @@ class Retry(NamedTuple):
     recommended: bool | None = None
     hint: str | None = None
     restored: bool = False
+
+
+class Counted(NamedTuple):
+    """As what the sums above count a task."""
+
+    state: State
+    waits_as: str | None = None
+    """Its state, or `CONTRADICTED`, where it needs the operator."""
+    verdict: Verdict | None = None
+    """Of a completed task, and of a contradicted one."""
+    silent: bool | None = None
+    """Whether it is past, where it is stale."""
+
+
+@dataclass(slots=True)
+class Below:
+    """Sums over the tasks below one task, itself not included."""
+
+    counts: dict[Counted, int] = field(default_factory=dict)
+    tokens: int = 0
+    """Used by all attempts below."""
+    active_at: float = 0.0
+    """The last sign of life below."""
+
+    @property
+    def tasks(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def states(self) -> dict[State, int]:
+        return self._by(lambda one: one.state)
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """By state, or `CONTRADICTED`, the tasks below that need the operator."""
+        return self._by(lambda one: one.waits_as)
+
+    @property
+    def verdicts(self) -> dict[Verdict, int]:
+        """How many completed tasks below are verified, and how many tasks below are contradicted."""
+        return self._by(lambda one: one.verdict)
+
+    def _by(self, what: Callable[[Counted], _What | None]) -> dict[_What, int]:
+        counts: dict[_What, int] = {}
+        for one, count in self.counts.items():
+            if (key := what(one)) is not None:
+                counts[key] = counts.get(key, 0) + count
+        return counts
+
+    @property
+    def open(self) -> int:
+        """Tasks that have not ended."""
+        return sum(count for one, count in self.counts.items() if one.state.is_open)
+
+    @property
+    def ended(self) -> int:
+        return self.tasks - self.open
+
+    @property
+    def completed(self) -> int:
+        return self.states.get(State.COMPLETED, 0)
+
+    @property
+    def stale(self) -> int:
+        """Tasks that work and are silent, without those that are past."""
+        return sum(count for one, count in self.counts.items() if one.silent is False)
+
+    @property
+    def needs_operator(self) -> int:
+        return sum(count for one, count in self.counts.items() if one.waits_as is not None)
+
+    @property
+    def worst_waiting(self) -> str | None:
+        """The most urgent state below that waits for someone, or `CONTRADICTED`."""
+        # A lie is more urgent than the results that claim it, and less than what has no result.
+        lie = State.PARTIAL.urgency + 0.5
+        return max(self.waiting, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One execution of a task: the handoff that asked for it and the return that ended it, as far as seen."""
+
+    number: int
+    state: State = State.SUBMITTED
+    session_id: str | None = None
+    handoff: Version | None = None
+    returned: Version | None = None
+    rival: Version | None = None
+    """A return in another file that says otherwise, so that nobody can tell which is true."""
+    started_at: float | None = None
+    run: Run | None = None
+    """The execution as a session store shows it, None where only files speak of it."""
+    again: bool = False
+    """It goes on in the session of the attempt before, with the same handoff."""
+    superseded: tuple[Decision, ...] = ()
+    """What was decided about a return of this attempt that is not there any more, and that nobody saw."""
+    unasked: bool = False
+    """Its return alone numbers it, or another session began it, after a failure about which nobody decided."""
+    decisions: tuple[Decision, ...] = ()
+    """About this attempt, or about an answer that it gave before in the same session, in their order."""
+
+    @property
+    def decision(self) -> Decision | None:
+        """What was decided last, and has not expired since."""
+        for one in reversed(self.decisions):
+            if not one.expired:
+                return one
+        return None
+
+    @property
+    def binding(self) -> Decision | None:
+        """The decision, as long as it is about the very return and handoff that are there now.
+
+        An abort ends the attempt: the final report, or a late failure of the child, begins nothing anew.
+        """
+        decision = self.decision
+        if decision is None or decision.over:
+            return None
+        is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
+        is_now = is_now and decision.handoff_sha256 in (None, self.packet_digest or decision.handoff_sha256)
+        return decision if is_now or (decision.action is Action.ABORT and self.has_no_result) else None
+
+    @property
+    def packet_digest(self) -> str | None:
+        """The digest of the handoff; None without one, or where a checklist in it was ticked, which amends nothing."""
+        packet = self.packet
+        if self.handoff is None or packet is None or has_moved(packet.todos):
+            return None
+        return self.handoff.digest
+
+    @property
+    def has_no_result(self) -> bool:
+        """What an aborted child leaves: its final report, or that it failed late."""
+        return self.state in (State.BLOCKED, State.FAILED, State.INVALID)
+
+    @property
+    def handed_off_at(self) -> float | None:
+        """Since when the files that it made count as its own: what a session made in the attempt before does, too."""
+        if self.handoff is None:
+            return None
+        return self.handoff.at if self.again else self.started_at
+
+    @property
+    def ended_without_result(self) -> bool:
+        """Its session has ended, and the last word of its return is an early marker."""
+        run, result, returned = self.run, self.result, self.returned
+        if run is None or result is None or returned is None or run.parent_session is None:
+            return False
+        has_ended = run.state is RunState.ENDED and returned.at <= (run.ended_at or run.updated_at)
+        return has_ended and result.outcome is Outcome.WORKING
+
+    @property
+    def packet(self) -> Handoff | None:
+        document = self.handoff.document if self.handoff else None
+        return document if isinstance(document, Handoff) else None
+
+    @property
+    def result(self) -> Return | None:
+        document = self.returned.document if self.returned else None
+        return document if isinstance(document, Return) else None
+
+
+def has_moved(todos: tuple[Todo, ...] | None) -> bool:
+    """Whether a checklist was begun, which is a sign of life."""
+    return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
+
+
+class Place(NamedTuple):
+    """What the documents and runs of a task say of its place in the tree.
+
+    `asked_by` are the sessions that asked for it, the latest first; `path` are the ids of the tasks above it by its
+    delegation path, outermost first. `directory` is that of its files, None for a task that has none. `first_seq`
+    orders it among its siblings, None where nothing speaks of it.
+    """
+
+    parent_task_id: str | None = None
+    asked_by: tuple[Session, ...] = ()
+    path: tuple[str, ...] = ()
+    directory: str | None = None
+    first_seq: int | None = None
+    seq: int = 0
+    """Of its first document."""
+    asked_at: float | None = None
+    """When its first request was asked."""
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a tree works out of a task on the way to what is shown of it."""
+
+    place: Place = Place()  # noqa: RUF009  it is immutable
+    findings: Sequence[PlacedFinding] = ()
+    """What its own documents and attempts break."""
+    link: tuple[str | None, Basis, tuple[Rule, str] | None] = (None, Basis.NONE, None)
+    """Its parent, the basis, and what is wrong with what was claimed: the rule and the other party."""
+    overrun: PlacedFinding | None = None
+    """It was retried more often than the policy allows: its parent's fault."""
+    expires_at: float = math.inf
+    """When what was decided about it expires, and it has to be folded again."""
+    due: float = math.inf
+    """When time alone may change it."""
+    position: int = 0
+    """Where it stands in preorder."""
+    kind: Counted | None = None
+    """As what the sums above count it; None where they do not."""
+    counted: tuple[object, ...] = ()
+    """All that the task above it needs to know of it."""
+    loop: tuple[int, str, Doing] | None = None
+    """The same call over and over, and whose (attempt, session): words between two of them end nothing."""
+    is_gone: bool = False
+    """It works, and its process is gone."""
+    is_over: bool = False
+    """It works, and uses too many tokens with all below it."""
 
 
 @dataclass(slots=True)
@@ -201,11 +441,6 @@ class Task:
     """The id of a task above that the operator aborted, and this one with it."""
     below: Below | None = None
     """None for a leaf."""
-    counted: Counted | None = field(default=None, compare=False)
-    """As what the sums above count it; None while it stands nowhere."""
-    counted_tokens: int = field(default=0, compare=False)
-    counted_at: float = field(default=0.0, compare=False)
-    """The last sign of life that they know of."""
     scope: str = ""
     """What stands before the id, where tasks of several workspaces are shown as one tree."""
     workspace: str = ""
@@ -214,6 +449,8 @@ class Task:
     """What the operator calls the machine that it is on; "" for this one."""
     lost_since: float | None = None
     """Since when nothing is known of it, though it has not ended, or asks; None where it is."""
+    facts: Facts = field(default_factory=lambda: Facts(), compare=False, repr=False)  # noqa: PLW0108  it stands below
+    """What the tree alone reads and sets."""
 
     @property
     def own_id(self) -> str:
@@ -353,3 +590,48 @@ class Task:
         if self.todos:
             return sum(todo.status is TodoStatus.DONE for todo in self.todos), len(self.todos)
         return self.result.progress if self.result else None
+
+
+def kind_of(task: Task) -> Counted | None:
+    """As what a task counts as it is now; None for one that is a name in the row of the one below it."""
+    if task.shares_row:
+        return None
+    verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
+    return _counted(
+        task.state, task.waits_as if task.ask is not None else None, verdict, task.past if task.stale else None
+    )
+
+
+_counted: Final = lru_cache(maxsize=1024)(Counted)
+"""One for all tasks that count as the same."""
+
+
+def sums_of(tasks: Iterable[Task]) -> Below:
+    """The sums over some tasks, each counted for itself."""
+    tasks = [*tasks]
+    counts = Counter(kind for task in tasks if (kind := kind_of(task)) is not None)
+    return Below(counts, sum(task.tokens or 0 for task in tasks))
+
+
+def sums_with_below(tasks: Iterable[Task]) -> Below | None:
+    """The sums over some tasks of a tree and all below them; None where there are none."""
+    sums = Below()
+    for task in tasks:
+        if (kind := task.facts.kind) is not None:
+            sums.counts[kind] = sums.counts.get(kind, 0) + 1
+        sums.tokens += task.tokens or 0
+        sums.active_at = max(sums.active_at, task.updated_at)
+        if task.below is not None:
+            sums = sum_up((sums, task.below))
+    return sums if sums.counts else None
+
+
+def sum_up(parts: Iterable[Below]) -> Below:
+    """Sums of other tasks, together."""
+    sums = Below()
+    for part in parts:
+        for kind, count in part.counts.items():
+            sums.counts[kind] = sums.counts.get(kind, 0) + count
+        sums.tokens += part.tokens
+        sums.active_at = max(sums.active_at, part.active_at)
+    return sums

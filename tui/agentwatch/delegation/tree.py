@@ -1,46 +1,94 @@
-"""The delegation tree: a reducer over observations.
+"""The delegation tree: events in, tasks out.
 
-`apply` takes one observation and says which tasks changed. Its cost depends on the task concerned (its versions, its
-depth, the tasks that wait for its id), never on how many tasks there are. The tree is a function of the observations
-and their `seq`: any interleaving that keeps each file's own order gives the same one.
+`Tree.apply` takes a batch of events and says which tasks changed. The tree is a function of the events and their `seq`:
+any interleaving that keeps each file's own order gives the same one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from operator import attrgetter
+from typing import Final, NamedTuple
 
-from agentwatch.delegation import events as observed
-from agentwatch.delegation import reasons, standing
-from agentwatch.delegation.alarms import Alarms, alarmed_at
-from agentwatch.delegation.aside import is_aside
-from agentwatch.delegation.asks import is_past
-from agentwatch.delegation.changes import Unclaimed
-from agentwatch.delegation.claims import Call
-from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.effects import Overruns
-from agentwatch.delegation.events import (
-    Checked,
-    Decided,
-    Event,
-    Gone,
-    Ran,
-    Requested,
-    Seen,
-    Tick,
-    Unreadable,
+from agentwatch.delegation import events as events_
+from agentwatch.delegation import links, states
+from agentwatch.delegation.asks import (
+    Asides,
+    alarm_words,
+    alarmed_at,
+    alarms_of,
+    ask,
+    ask_to_mend,
+    changed_at,
+    is_aside,
+    is_past,
+    is_process_gone,
+    queue_rank,
+    tokens_of_all,
 )
-from agentwatch.delegation.making import Making
-from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
-from agentwatch.delegation.pulse import WINDOW, Spent
-from agentwatch.delegation.request import Request
-from agentwatch.delegation.requests import Asked
-from agentwatch.delegation.rules import Rules
-from agentwatch.delegation.run import Run
-from agentwatch.delegation.task import PlacedFinding, Task, Version
+from agentwatch.delegation.attempts import Unclaimed, Work, counting, fold
+from agentwatch.delegation.claims import Call, Verdict, overall
+from agentwatch.delegation.decision import Action, Decision
+from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
+from agentwatch.delegation.files import Files
+from agentwatch.delegation.identity import place_of
+from agentwatch.delegation.request import Asked, Request, Requests
+from agentwatch.delegation.retry import budget, calls_fitter
+from agentwatch.delegation.run import Run, Runs
+from agentwatch.delegation.task import (
+    AT_WORK,
+    Below,
+    Place,
+    PlacedFinding,
+    State,
+    Task,
+    Version,
+    kind_of,
+    sums_with_below,
+)
+
+WINDOW: Final = 60.0
+"""Seconds for which it is known who used tokens."""
+_MOST_SPENT: Final = 10_000
+_NOBODY: Final = frozenset[int]()
+
+_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
+"""Of a fitter: nobody has to decide about it before its station can go on."""
 
 
-class DelegationTree(Making):
+class Spent(NamedTuple):
+    """So many tokens were used by a task itself. `at` is in seconds since the epoch."""
+
+    at: float
+    task_id: str
+    tokens: int
+
+
+class Ids(dict[str, None]):
+    """Ids in an order."""
+
+    def some(self, count: int, first: str | None = None) -> list[str]:
+        """At most so many, from this one on and then around; from the first on where this one is not there."""
+        names = [*self]
+        start = names.index(first) if first in self else 0
+        return [*names[start:], *names[:start]][:count]
+
+
+class _Fitter(NamedTuple):
+    """What the handoffs of a fitter point to: decisions, by their ids, with the times at which they were first seen
+    (epoch seconds), and the task that it restores; its state, None where what it says is false, and its end."""
+
+    restores: str
+    carried: dict[str, float]
+    state: State | None
+    ended_at: float | None
+
+
+class Tree:
     """All tasks of a workspace and how they hang together, judged by the `rules`.
 
     With `remembers`, the tasks of files that are gone stay; otherwise the tree converges to what is there. `host` is
@@ -48,16 +96,570 @@ class DelegationTree(Making):
     """
 
     def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
-        super().__init__(rules, remembers=remembers, host=host)
+        self.rules, self.host = rules, host
+        self.tasks: dict[str, Task] = {}
+        self.structure = 0
+        """Is another number when tasks have come, gone or moved."""
+        self.roots: Sequence[str] = []
+        """Ids of the tasks without a parent, in the order first seen."""
+        self.totals = Below()
+        """Sums over all tasks."""
+        self.queue = Ids()
+        """The ids of the tasks that need the operator: who holds up most first, then who has asked last."""
+        self.unseen = Ids()
+        """The ids of the tasks that the operator has not looked at since they became what they are, newest first."""
+        self.asides = Asides(self.tasks)
+        """What the operator has put aside and looked at."""
+        self.now = -math.inf
+        """The time of the last tick, in epoch seconds; minus infinity before the first."""
         self.lost_since: float | None = None
         """Since when nothing is known of it (epoch seconds), None while it is."""
-        self._alarms = Alarms(self.tasks, rules.limits, self._due)
-        self._overruns = Overruns()
+        # What was observed
+        self._files = Files(remembers=remembers)
+        self._runs = Runs()
+        self._requests = Requests(self._runs)
+        self._checks = defaultdict[str, dict[str, Checked]](dict)
+        """What was found about returns, by path and digest."""
+        self._decisions = defaultdict[str, dict[str, Decision]](dict)
+        # What one task does to others
+        self._fitters: dict[str, _Fitter] = {}
+        self._aborts: dict[str, float] = {}
+        """The tasks that the operator aborted, and when."""
+        self._ended: dict[str, tuple[str, float]] = {}
+        """The tasks below them: by which abort, and when."""
+        self._named: dict[str, links.Named] = {}
+        self._left_out: dict[str, tuple[str | None, int]] = {}
+        """The tasks that are left out for being old: the parent, and the newest version."""
+        # What is to be worked out again
+        self._dirty: dict[str, None] = {}
+        """The tasks to be folded."""
+        self._touched: set[str] = set()
+        """The tasks that were folded, or of which something else has changed."""
+        self._removed: set[str] = set()
+        self._is_moved = False
+        """What tasks say of their place has changed."""
+        self._preorder: list[Task] = []
+        self._work: Work | None = None
+        self._spent: deque[Spent] = deque(maxlen=_MOST_SPENT)
+        self._most_spent: dict[str, int] = {}
+        """By task, the most that it is known to have used: what is read again was not used again."""
+
+    # Events
+
+    def apply(self, *events: Event) -> set[str]:
+        """Apply a batch. Returns the ids of the tasks that were added, changed (also in the sums over what is below) or
+        removed."""
+        self.add(events)
+        return self.settle()
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Apply a part of a batch: what depends on several tasks is not up to date until `settle` is called."""
+        checked = set[str]()
+        for event in events:
+            self._dirty |= dict.fromkeys(self._store(event))
+            if isinstance(event, Checked):
+                checked.add(event.path)
+        self._fold_all()
+        for path in checked:
+            self._drop_old_checks(path)
+
+    def _store(self, event: Event) -> Iterable[str]:
+        """Keep what an event says. Returns the tasks that have to be folded again."""
+        match event:
+            case Seen():
+                return self._files.see(event)
+            case events_.Gone(path=path):
+                concerned = self._files.forget(path, undone=event.undone)
+                if not self._files.is_gone(path):
+                    self._checks.pop(path, None)
+                return concerned
+            case Unreadable():
+                return self._files.refuse(event)
+            case events_.Tick():
+                return self._tick(event.at)
+            case Ran():
+                before = self._runs.known(event.path)
+                concerned = self._runs.see(event)
+                executes, executed = (one and (one.session, one.task_id) for one in (event.run, before))
+                self._is_moved |= executes != executed
+                for session in {one.session for one in (before, event.run) if one is not None}:
+                    concerned |= self._requests.follow(session)
+                return concerned
+            case Requested():
+                return self._requests.see(event)
+            case Decided(decision=decision) if decision.request_id is not None:
+                return self._requests.decide(decision)
+            case Decided(decision=decision):
+                self._decisions[decision.task_id][decision.decision_id] = decision
+                return {decision.task_id}
+            case Checked():
+                concerned = self._tasks_of(event.path)
+                # A return by its name alone may get its handoff later.
+                if concerned or self._files.is_known(event.path):
+                    checks = self._checks[event.path]
+                    checks.pop(event.digest, None)
+                    checks[event.digest] = event
+                return concerned & self.tasks.keys()
+            case events_.Noted(path=task_id, aside=aside):
+                self.asides.known[task_id] = aside
+                self._touched.add(task_id)
+            case events_.Looked(at=at):
+                self.asides.looked_at = at
+                self._touched |= self.tasks.keys()
+            case events_.Lost(at=at):
+                self.lost_since = at if self.lost_since is None else self.lost_since
+                self._touched |= self.tasks.keys()
+            case events_.Reached():
+                self.lost_since = None
+                self._touched |= self.tasks.keys()
+            case events_.Ruled(rules=rules) if rules != self.rules:
+                self.rules = rules
+                return self.tasks
+        return ()
+
+    def _tick(self, now: float) -> list[str]:
+        before, self.now = self.now, now
+        tasks = self.tasks.items()
+        if now >= before:
+            due = [task_id for task_id, task in tasks if task.facts.due <= now]
+            self._touched.update(due)
+            return [task_id for task_id in due if self.tasks[task_id].facts.expires_at <= now]
+        # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
+        aside = self.asides.known
+        self._touched.update(one for one, task in tasks if task.stale or task.alarms or one in aside)
+        return [task_id for task_id in self.tasks if any(now < at <= before for at in self._expiries(task_id))]
+
+    def _expiries(self, task_id: str) -> list[float]:
+        """When what was decided about a task, or about what it asks, expires (epoch seconds)."""
+        decided = (one.expires_at for one in self._decisions.get(task_id, {}).values())
+        return [*self._requests.expiring(task_id), *(at for at in decided if at is not None)]
+
+    def _tasks_of(self, path: str) -> set[str]:
+        """The tasks that the versions of a file, or a run, speak of."""
+        run = self._runs.known(path)
+        return self._files.tasks_of(path) | ({run.task_id} if run is not None else set())
+
+    def _drop_old_checks(self, path: str) -> None:
+        """Of the checks of a file, the last stays, and those of the latest returns of tasks: it may have held those of
+        several, one after the other."""
+        tasks = [self.tasks[task_id] for task_id in self._tasks_of(path) & self.tasks.keys()]
+        latest = {task.latest.returned.digest for task in tasks if task.latest and task.latest.returned}
+        checks = self._checks.get(path, {})
+        for digest in [*checks][:-1]:
+            if digest not in latest:
+                del checks[digest]
+
+    # Each task by itself
+
+    def _fold_all(self) -> None:
+        while self._dirty:
+            dirty, self._dirty = self._dirty, {}
+            for task_id in dirty:
+                self._fold(task_id)
+
+    def _fold(self, task_id: str) -> None:
+        """Make a task anew from all that is known of it."""
+        versions, runs = self._files.versions(task_id), self._runs.of_task(task_id)
+        requests = self._requests.of_task(task_id, self.now)
+        if task_id in self._left_out:
+            if not runs and versions and max(one.seq for one in versions) <= self._left_out[task_id][1]:
+                return
+            self._come_back(task_id)
+        is_named = task_id in self._named
+        if not (versions or runs or is_named or any(one.is_open for one in requests)):
+            self._drop(task_id)
+            return
+        task = self.tasks.get(task_id)
+        if task is None:
+            task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
+            self._is_moved = True
+        self._touched.add(task_id)
+        task.requests, used = requests, task.tokens
+        self._fill(task, versions, runs)
+        self._place(task, versions, runs)
+        self._judge(task, versions)
+        self._spend(task, used)
+
+    def _fill(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
+        """All that a task's own documents, runs and decisions say."""
+        facts, decisions = task.facts, self._decisions_of(task.task_id)
+        expiries = (at for at in self._expiries(task.task_id) if at > self.now)
+        facts.expires_at = facts.due = min(expiries, default=math.inf)
+        versions = counting(versions, decisions)
+        is_gone, began_in = self._files.is_gone, self._runs.began_in
+        attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
+        task.inferred = not versions and not runs and not task.requests
+        task.deleted = bool(versions) and not runs and all(is_gone(one.path) for one in versions)
+        task.attempts = tuple(attempts.all)
+        task.todos, task.todo_moved = attempts.todos, attempts.moved
+        packet, result, latest = task.packet, task.result, task.latest
+        task.agent = states.agent_of(task, packet, result)
+        task.reported_state = result.reported_state if result else None
+        task.contract = document.contract if (document := result or packet) else None
+        lives = [version.at for version in versions]
+        lives += [ran.run.updated_at for ran in runs if ran.run is not None]
+        lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
+        task.updated_at = max(lives, default=0.0)
+        task.own_state = states.waiting_state(task, states.decided_state(latest) if latest else State.SUBMITTED)
+        task.started_at = latest.started_at if latest else None
+        task.ended_at = states.ended_at(latest) if latest else None
+        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
+        placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
+        facts.findings = (*attempts.problems, *placed)
+        answers = (one for one in decisions if one.action is Action.RESPOND and not one.expired)
+        task.answered = frozenset(one.attempt for one in answers) if decisions else _NOBODY
+        restored = [
+            one.ended_at
+            for one in self._fitters_of(task.task_id)
+            if one.state is State.COMPLETED and one.ended_at is not None
+        ]
+        task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
+        used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
+        task.tokens = sum(used) if used else None
+        facts.overrun = links.overrun_of(task)
+
+    def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
+        """What a task says of its place in the tree, and does to others there."""
+        task_id, first_seq = task.task_id, None
+        if versions:
+            first_seq = versions[0].seq
+        elif runs and (run := runs[0].run) is not None:
+            # By its time, and not by when it was observed: sources look at the newest session first.
+            first_seq = int(run.began_at * 1e6) * (-1 if task.is_session else 1)
+        place = Place(
+            task.packet.parent_task_id if task.packet else None,
+            tuple(
+                (ran.run.source, ran.run.parent_session)
+                for ran in reversed(runs)
+                if ran.run is not None and ran.run.parent_session is not None
+            ),
+            links.path_of(versions),
+            place_of(versions),
+            first_seq,
+            versions[0].seq if versions else 0,
+            min((one.asked_at for one in task.requests), default=None),
+        )
+        binding = task.binding
+        aborted_at = binding.at if binding is not None and binding.action is Action.ABORT else None
+        if place != task.facts.place or aborted_at != self._aborts.get(task_id):
+            task.facts.place, self._is_moved = place, True
+        if aborted_at is None:
+            self._aborts.pop(task_id, None)
+        else:
+            self._aborts[task_id] = aborted_at
+        task.ended_with, ended_at = self._ended.get(task_id, (None, 0.0))
+        if task.ended_with is not None and task.own_state.is_open:
+            task.own_state, task.ended_at = State.CANCELED, ended_at
+
+    def _judge(self, task: Task, versions: tuple[Version, ...]) -> None:
+        """What was checked of a task, and what it asks with that."""
+        returned = task.latest.returned if task.latest is not None else None
+        checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
+        task.claims = checked.claims if checked else ()
+        task.changed = checked.changed if checked else None
+        task.unsaid = checked.unsaid if checked else ()
+        task.is_checked = checked is not None
+        task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
+        hidden = self._files.hidden(versions) if task.own_state is not State.CANCELED else {}
+        task.alarms = ()
+        task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, self.rules.low_confidence)
+        if not task.inferred:
+            task.past = is_past(task, self.rules.history_before, *hidden.values())
+        self._set_fitter(task.task_id, _fitter(task))
+        if task.facts.is_gone is not (gone := is_process_gone(task)):
+            # Which of the tasks that a process ran asks depends on the one above.
+            task.facts.is_gone = gone
+            self._touched |= set(task.children)
+
+    def _drop(self, task_id: str) -> None:
+        if self.tasks.pop(task_id, None) is None:
+            return
+        self._is_moved = True
+        self._removed.add(task_id)
+        self._aborts.pop(task_id, None)
+        self._set_fitter(task_id, None)
+
+    def _decisions_of(self, task_id: str) -> list[Decision]:
+        """The decisions about a task, in the order in which they were made, with what became of them: one that calls
+        the fitter is carried out by a handoff that names both the decision and the task to restore."""
+        decisions = map(self._followed, self._decisions.get(task_id, {}).values())
+        return sorted(
+            (replace(one, expired=one.is_expired(self.now) and not one.over) for one in decisions), key=attrgetter("at")
+        )
+
+    def _followed(self, decision: Decision) -> Decision:
+        if not calls_fitter(decision.action, decision.mode):
+            return decision
+        called = [one for one in self._fitters_of(decision.task_id) if decision.decision_id in one.carried]
+        if called:
+            decision = decision.acted(min(one.carried[decision.decision_id] for one in called))
+        has_ended = {one.state for one in called} & _HAVE_ENDED
+        return replace(decision, over=bool(has_ended), restored=State.COMPLETED in has_ended)
+
+    def _fitters_of(self, task_id: str) -> list[_Fitter]:
+        return [one for one in self._fitters.values() if one.restores == task_id]
+
+    def _set_fitter(self, task_id: str, fitter: _Fitter | None) -> None:
+        """A task is a fitter, or none: the tasks that it restores, before and now, are to be folded."""
+        before = self._fitters.pop(task_id, None)
+        if fitter is not None:
+            self._fitters[task_id] = fitter
+        if fitter != before:
+            stations = [one.restores for one in (before, fitter) if one is not None]
+            self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
+
+    def _spend(self, task: Task, before: int | None) -> None:
+        """A task has used more tokens than `before` (None: nothing was known of it). Of what a run used before anybody
+        looked, the times are not known, unless it has only just begun."""
+        if not task.tokens:
+            return
+        most, run = self._most_spent.get(task.task_id, 0), task.run
+        self._most_spent[task.task_id] = max(task.tokens, most)
+        used = task.tokens - max(before or 0, most)
+        if run is None or used <= 0 or run.updated_at < self.now - WINDOW:
+            return
+        if before is not None or most or run.started_at > run.updated_at - WINDOW:
+            self._spent.append(Spent(run.updated_at, task.task_id, used))
+        while self._spent and self._spent[0].at < self.now - WINDOW:
+            self._spent.popleft()
+
+    # All tasks together
+
+    def settle(self) -> set[str]:
+        """Bring what depends on several tasks, and on the time, up to date. Returns what `apply` does."""
+        while self._is_moved or self._dirty:
+            self._fold_all()
+            if self._is_moved:
+                self._link()
+        touched, self._touched = self._touched & self.tasks.keys(), set()
+        removed, self._removed = self._removed, set()
+        if not touched and not removed:
+            return set()
+        self._work = None
+        done = self._work_out(touched)
+        tasks = self.tasks.values()
+        counts = Counter(kind for task in tasks if (kind := task.facts.kind) is not None)
+        active_at = max(map(attrgetter("updated_at"), tasks), default=0.0)
+        self.totals = Below(counts, sum(task.tokens for task in tasks if task.tokens), active_at)
+        is_lost = self.lost_since is not None
+        asking = [(queue_rank(task, is_lost=is_lost), task.task_id) for task in tasks if task.ask is not None]
+        self.queue = Ids(dict.fromkeys(task_id for _, task_id in sorted(asking)))
+        unseen = [(-changed_at(task), task.task_id) for task in tasks if not task.seen]
+        self.unseen = Ids(dict.fromkeys(task_id for _, task_id in sorted(unseen)))
+        return done | removed
+
+    def _link(self) -> None:
+        """Hang every task below its parent, and end what is below an abort."""
+        self._is_moved = False
+        tasks = self.tasks
+        named, self._named = self._named, links.named_in_paths(tasks)
+        for task_id, name in self._named.items():
+            if task_id not in tasks and (task_id not in self._left_out or name.by in self._touched):
+                self._dirty[task_id] = None
+        self._dirty |= dict.fromkeys(one for one in named if one not in self._named and one in tasks)
+        for task_id in self._touched & tasks.keys() if self._left_out else ():
+            self._come_back(*links.candidates(tasks[task_id], self._named, self._runs.task_of))
+        if self._dirty:
+            self._is_moved = True
+            return
+        for task_id, link in links.link_tasks(tasks, self._named, self._runs.task_of).items():
+            task = tasks[task_id]
+            facts = task.facts
+            first_seq = facts.place.first_seq
+            if first_seq is None:
+                first_seq = self._first_seq(task)
+            if link != facts.link or first_seq != task.first_seq:
+                self._touched.update(one for one in (task_id, task.parent_id, link[0]) if one is not None)
+                task.parent_id, task.parent_basis, _ = facts.link = link
+                task.first_seq = first_seq
+                self.structure += 1
+        self.structure += bool(self._removed)
+        children: dict[str | None, list[str]] = {}
+        for task in sorted(tasks.values(), key=attrgetter("first_seq", "task_id")):
+            children.setdefault(task.parent_id, []).append(task.task_id)
+        self.roots, self._preorder = children.pop(None, []), []
+        pending = self.roots[::-1]
+        while pending:
+            task = tasks[pending.pop()]
+            task.facts.position = len(self._preorder)
+            self._preorder.append(task)
+            if (below := children.get(task.task_id, ())) != task.children:
+                task.children = below
+                self._touched.add(task.task_id)
+            pending += below[::-1]
+        self._end_aborted()
+
+    def _first_seq(self, task: Task) -> int:
+        """Of a task of which nothing speaks but paths and requests. Else it keeps its place until it goes."""
+        if (named := self._named.get(task.task_id)) is not None:
+            return named.seq
+        # As a session that a human began, which it may turn out to be.
+        return -int(min(one.asked_at for one in task.requests) * 1e6) if task.requests else task.first_seq
+
+    def _end_aborted(self) -> None:
+        """Find the tasks that stand below an abort; those for which that is new are to be folded."""
+        ended: dict[str, tuple[str, float]] = {}
+        for task_id, at in self._aborts.items():
+            pending = [*self.tasks[task_id].children]
+            while pending:
+                ended[one := pending.pop()] = task_id, at
+                # What is below another abort ends with that.
+                pending += self.tasks[one].children if one not in self._aborts else ()
+        before, self._ended = self._ended, ended
+        if before or ended:
+            different = (one for one in before.keys() | ended.keys() if before.get(one) != ended.get(one))
+            self._dirty |= dict.fromkeys(one for one in different if one in self.tasks)
+
+    def _work_out(self, touched: Iterable[str]) -> set[str]:
+        """Work out again what follows for these tasks from others and from the time, and for those above them as far as
+        that makes a difference there: from the bottom up, each once. Returns all that were."""
+        heap, done = [-self.tasks[task_id].facts.position for task_id in touched], set[str]()
+        heapify(heap)
+        while heap:
+            task = self._preorder[-heappop(heap)]
+            if task.task_id in done:
+                continue
+            done.add(task.task_id)
+            parent = self.tasks[task.parent_id] if task.parent_id is not None else None
+            self._update(task, parent)
+            facts, before = task.facts, task.facts.counted
+            facts.kind = kind_of(task)
+            facts.counted = facts.kind, task.tokens, task.updated_at, task.below, facts.is_over, facts.overrun
+            if parent is not None and facts.counted != before:
+                heappush(heap, -parent.facts.position)
+        return done
+
+    def _update(self, task: Task, parent: Task | None) -> None:
+        facts, rules = task.facts, self.rules
+        children = [self.tasks[child] for child in task.children]
+        task.below = sums_with_below(children)
+        task.state = states.state_with_below(task)
+        if self.lost_since is not None and task.state in AT_WORK:
+            task.state = State.UNKNOWN
+        if task.inferred:
+            task.past = is_past(task, rules.history_before)
+        silent_from = states.silent_from(task, rules.stale_after)
+        task.stale = silent_from is not None and self.now >= silent_from
+        facts.due = facts.expires_at if silent_from is None or task.stale else min(facts.expires_at, silent_from)
+        limit, facts.is_over = rules.limits.subtree_tokens, False
+        is_over_below = bool(limit) and any(child.facts.is_over for child in children)
+        if limit and task.state is State.WORKING:
+            facts.is_over = is_over_below if task.inferred else tokens_of_all(task) >= limit
+        task.title = states.title(task)
+        task.findings = self._findings(task, children)
+        task.why = states.why(task)
+        if task.alarms or task.question is None:
+            # Where something else is open, that comes first.
+            task.alarms = alarms_of(task, parent, rules.limits, self.now, is_over_below=is_over_below)
+            task.question = alarm_words(task, rules.limits) if task.alarms else None
+        task.alarmed_at = alarmed_at(task)
+        self.asides.lay(task, self.now)
+        task.ask = None if task.past or is_aside(task) else task.question
+        is_lost = not task.past and (task.state.is_open or task.ask is not None)
+        task.lost_since = self.lost_since if is_lost else None
+
+    def _findings(self, task: Task, children: list[Task]) -> tuple[PlacedFinding, ...]:
+        facts = task.facts
+        findings = [*facts.findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
+        if (problem := facts.link[2]) is not None:
+            versions = self._files.versions(task.task_id)
+            findings.append(PlacedFinding(links.finding_of(*problem), versions[0].path if versions else ""))
+        # A root answers for itself.
+        overruns = [facts.overrun if task.parent_id is None else None, *(child.facts.overrun for child in children)]
+        findings += [one for one in overruns if one is not None]
+        return (*findings, *self._files.problems(self._files.versions(task.task_id)))
+
+    # What is left out
+
+    @property
+    def left_out(self) -> Set[str]:
+        """The ids of the tasks that are known, and left out for being old."""
+        return self._left_out.keys()
+
+    def leave_out(self, since: float) -> set[str]:
+        """Leave out what has shown no sign of life since then (epoch seconds), each until something new speaks of it or
+        names it as its parent. What sessions did stays, with what is above it. Returns what `apply` does."""
+        changed, kept = self.settle(), set[str]()
+        for task_id, task in self.tasks.items():
+            hidden = self._files.hidden(self._files.versions(task_id)).values()
+            is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
+            if task_id not in kept and (not is_old or self._runs.of_task(task_id)):
+                kept.update((task_id, *self.ancestors(task_id)))
+        for task_id in [one for one in self.tasks if one not in kept]:
+            newest = max((one.seq for one in self._files.versions(task_id)), default=0)
+            self._left_out[task_id] = self.tasks[task_id].parent_id, newest
+            self._drop(task_id)
+        return changed | self.settle()
+
+    def _come_back(self, *task_ids: str | None) -> None:
+        """Tasks show that they live: they are left out no more, nor is what is above them."""
+        pending = [*task_ids]
+        while pending:
+            if (task_id := pending.pop()) is not None and task_id in self._left_out:
+                self._dirty[task_id] = None
+                pending.append(self._left_out.pop(task_id)[0])
+
+    def take_over(self, other: Tree) -> None:
+        """Take over what the operator has put aside in a tree of the same workspace."""
+        self.asides.known, self.asides.looked_at = dict(other.asides.known), other.asides.looked_at
+        self._touched |= self.tasks.keys()
+
+    # What faces ask
+
+    @property
+    def history_before(self) -> float:
+        """The line that tells what is past, in epoch seconds."""
+        return self.rules.history_before
+
+    @property
+    def holds_until(self) -> float:
+        """When time alone may change something; epoch seconds."""
+        due = min((task.facts.due for task in self.tasks.values()), default=math.inf)
+        return min(due, min((one.at + WINDOW for one in self.spent()), default=math.inf))
+
+    def asking(self) -> list[Task]:
+        """The tasks that need the operator: who holds up most first, then who has asked last."""
+        return [self.tasks[task_id] for task_id in self.queue]
+
+    def past_questions(self) -> list[Task]:
+        """The past tasks about which something is open that was not acknowledged, those last alive first. Costs a look
+        at all tasks."""
+        past = (task for task in self.tasks.values() if task.past and task.question and not task.acknowledged)
+        return sorted(past, key=lambda task: (-task.updated_at, task.task_id))
+
+    def holds(self, task: Task) -> int:
+        """How many tasks below have not ended and wait for this one's answer."""
+        return task.below.open if task.below else 0
+
+    def failed_below(self, task: Task) -> Iterator[Task]:
+        """The tasks below that have failed or break their contract, in preorder."""
+        for one in (self.tasks[task_id] for task_id in links.below(self.tasks, task.task_id)):
+            if one.own_state in (State.FAILED, State.INVALID) and not one.inferred:
+                yield one
+
+    def ancestors(self, task_id: str) -> list[str]:
+        """Ids of the tasks above, nearest first."""
+        return list(links.ancestors(self.tasks, task_id))
+
+    def siblings_before(self, task: Task) -> Iterator[str]:
+        """Ids of the siblings before a task, nearest first."""
+        siblings = self.roots if task.parent_id is None else self.tasks[task.parent_id].children
+        return reversed(siblings[: siblings.index(task.task_id)])
+
+    def preorder(self) -> Iterator[tuple[Task, int]]:
+        """Every task with its depth: a parent before its children, siblings in the order first seen."""
+        pending = [(task_id, 0) for task_id in reversed(self.roots)]
+        while pending:
+            task_id, depth = pending.pop()
+            task = self.tasks[task_id]
+            yield task, depth
+            if task.children:
+                pending.extend((child, depth + 1) for child in reversed(task.children))
 
     @property
     def runs(self) -> list[Ran]:
         """Every run of a session store as it is now."""
-        return self._runs.all()
+        return [*self._runs.all.values()]
 
     def run(self, path: str) -> Run | None:
         """The run of this path as it is now; None where it is not known any more."""
@@ -69,163 +671,22 @@ class DelegationTree(Making):
 
     def runs_below(self, run: Run) -> Iterator[Run]:
         """The runs that were asked for by the session of this one, and by theirs."""
-        return self._runs.below(run)
+        return self._runs.below(run.session)
 
     @property
     def decisions(self) -> list[Decided]:
         """Every decision as it is now."""
-        of_attempts = [Decided(0, decision.at, decision.decision_id, decision) for decision in self._decisions.all()]
-        return of_attempts + self._requests.decisions
+        by_kind = (*self._decisions.values(), self._requests.decided)
+        return [Decided(0, one.at, name, one) for decisions in by_kind for name, one in decisions.items()]
 
     @property
     def requests(self) -> list[Requested]:
         """Every request as its holder told it last."""
-        return self._requests.all
-
-    @property
-    def notices(self) -> list[PlacedFinding]:
-        """What is wrong with files that belong to no task."""
-        return self._unread.notices
-
-    @property
-    def troubled(self) -> set[str]:
-        """The files that cannot be read or understood, of tasks and of nobody."""
-        return self._unread.paths
-
-    def leave_out(self, since: float) -> set[str]:
-        """Leave out what has shown no sign of life since then (epoch seconds), each until something new speaks of it or
-        names it as its parent. What sessions did stays, with what is above it. Returns what `apply` does."""
-        changed, kept = self.settle(), set[str]()
-        for task_id, task in self.tasks.items():
-            hidden = self._unread.hidden(self._files.versions(task_id)).values()
-            is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
-            if task_id not in kept and (not is_old or self._runs.of(task_id)):
-                kept.update((task_id, *self.ancestors(task_id)))
-        old = [task for task, _ in self.preorder() if task.task_id not in kept]
-        for task in old:
-            self._left_out.add(task, self._files.versions(task.task_id))
-        for task in reversed(old):
-            self._rebuild_all(self._drop(task.task_id) if task.task_id in self.left_out else set())
-        return changed | self.settle()
-
-    def take_over(self, other: DelegationTree) -> None:
-        """Take over what the operator has put aside in a tree of the same workspace."""
-        self._sums.touched |= self.asides.take_over(other.asides)
-
-    def apply(self, event: Event) -> set[str]:
-        """Take one observation in. Returns the ids of the tasks that were added, changed (also in the sums over what is
-        below) or removed."""
-        self.take(event)
-        return self.settle()
-
-    def take_all(self, events: Iterable[Event]) -> None:
-        """Take many in. Of the files that are seen one after the other, each task is made once."""
-        seen: dict[str, None] = {}
-        for event in events:
-            if isinstance(event, Seen):
-                seen.update(dict.fromkeys(self._see(event)))
-                continue
-            self._rebuild_all(seen)
-            seen.clear()
-            self.take(event)
-        self._rebuild_all(seen)
-
-    def take(self, event: Event) -> None:
-        """Take one of many in: what depends on several tasks is not up to date until `settle` is called."""
-        dirty: set[str] = set()
-        match event:
-            case Seen():
-                dirty = self._see(event)
-            case Gone(path=path):
-                dirty = self._files.tasks_of(path) | self._unread.clear(path)
-                dirty |= self._files.forget(path, undone=event.undone)
-                if not self._files.is_gone(path):
-                    self._checks.drop(path)
-            case Tick():
-                dirty = self._tick(event.at)
-            case Ran(path=key, run=run):
-                if not self._goes_on(event):
-                    before = self._runs.known(key)
-                    dirty = self._runs.see(event)
-                    for session in {(one.source, one.session_id) for one in (before, run) if one is not None}:
-                        dirty |= self._requests.follow(session)
-            case Requested():
-                dirty = self._requests.take(event)
-            case Decided(decision=decision) if decision.request_id is not None:
-                dirty = self._requests.decide(decision)
-            case Decided(decision=decision):
-                self._decisions.take(decision)
-                dirty = {decision.task_id}
-            case Checked():
-                for task_id in self._check(event) & self.tasks.keys():
-                    dirty |= self._judge(self.tasks[task_id])
-            case Unreadable():
-                dirty = self._unread.see(event)
-            case observed.Noted(path=task_id, aside=aside):
-                self._sums.touched |= self.asides.note(task_id, aside)
-            case observed.Looked(at=at):
-                self._sums.touched |= self.asides.look_since(at)
-            case observed.Lost(at=at):
-                self._lose(at if self.lost_since is None else self.lost_since)
-            case observed.Reached():
-                self._lose(None)
-            case observed.Ruled(rules=rules):
-                dirty = self._rule(rules)
-        self._rebuild_all(dirty)
-
-    def settle(self) -> set[str]:
-        """Bring what depends on several tasks up to date for all that were touched. Returns what `apply` does."""
-        self._sums.flush()
-        touched, summed = self._sums.touched, self._sums.summed
-        self._sums.touched, self._sums.summed = set(), set()
-        for task_id in [*touched, *self._removed]:
-            touched |= self._overruns.take(task_id, self.tasks.get(task_id))
-        going_on, self._going_on = self._going_on & self.tasks.keys(), set()
-        touched |= self._alarms.turn(touched | going_on | self._removed, summed)
-        for task_id in touched & self.tasks.keys():
-            task = self.tasks[task_id]
-            task.parent_basis = self._linking.link(task_id).basis
-            task.title = standing.title(task)
-            task.findings = self._findings(task)
-            task.why = reasons.why(task)
-        attended = touched | going_on
-        for task_id in (attended | summed) & self.tasks.keys():
-            task = self.tasks[task_id]
-            self._mark(task)
-            # Where only the sums are different, only this can be, too.
-            if task_id in attended or task.alarms or self._alarms.depends_on_below(task_id):
-                self._attend(task)
-            elif task.ask is not None:
-                self._queue(task)
-            is_lost = not task.past and (task.state.is_open or task.ask is not None)
-            task.lost_since = self.lost_since if is_lost else None
-        # How many are silent, and ask, stands above them, too; nothing else follows from that.
-        self._sums.flush()
-        changed = attended | summed | self._sums.summed | self._removed
-        self._sums.summed, self._removed = set(), set()
-        return changed
-
-    @property
-    def holds_until(self) -> float:
-        """When time alone may change something; epoch seconds."""
-        soonest = (one.soonest for one in (self._due, self._decisions.expiries, self._requests.expiries))
-        return min(*soonest, min((one.at + WINDOW for one in self.spent()), default=math.inf))
-
-    def signs(self) -> Iterator[float]:
-        """The times by which it is judged what is past; epoch seconds."""
-        for task in self.tasks.values():
-            yield task.updated_at
-            yield task.alive_at or 0.0
-        yield from (one.at for one in self._decisions.all())
-        yield from self._unread.times
-
-    def spent(self) -> Iterator[Spent]:
-        """Who used tokens in the last minute, as far as was told what time it is."""
-        return self._spending.since(self.now - WINDOW)
+        return [*self._requests.offered.values()]
 
     def request(self, request_id: str) -> Asked | None:
         """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""
-        task = self.tasks.get(self._requests.place(request_id) or "")
+        task = self.tasks.get(self._requests.asker(request_id) or "")
         known = (one for one in task.requests if one.request_id == request_id) if task is not None else ()
         request = next(iter(known), None)
         return None if task is None or request is None else Asked(task.task_id, request)
@@ -233,16 +694,27 @@ class DelegationTree(Making):
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
         task = self.tasks.get(task_id)
-        return self._requests.of(task_id, self.now) if task is None else task.requests
+        return self._requests.of_task(task_id, self.now) if task is None else task.requests
 
     def answer_to(self, request_id: str) -> Decision | None:
         """What was decided about a request."""
-        return self._requests.decision(request_id)
+        return self._requests.decided.get(request_id)
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
         that name them and have ended, for those that do not see the decisions themselves."""
-        return self._fitters.over(task_id)
+        ended = (one for one in self._fitters_of(task_id) if one.state in _HAVE_ENDED)
+        return frozenset(name for one in ended for name in one.carried)
+
+    @property
+    def notices(self) -> list[PlacedFinding]:
+        """What is wrong with files that belong to no task."""
+        return self._files.notices
+
+    @property
+    def troubled(self) -> set[str]:
+        """The files that cannot be read or understood, of tasks and of nobody."""
+        return self._files.troubled
 
     def former_places(self, task_id: str, returned: Version) -> tuple[str, ...]:
         """Where a return lay before it was moved."""
@@ -252,90 +724,26 @@ class DelegationTree(Making):
     def unclaimed(self, task: Task) -> Unclaimed | None:
         """The files that changed during the latest attempt and that no return claims; None where nothing is known.
         `apply` does not name a task for which only this is different."""
-        return self._changes.unclaimed(task)
+        if self._work is None:
+            self._work = Work(self.tasks, self.rules.stale_after)
+        return self._work.unclaimed(task, lambda path: bool(self._files.tasks_of(path)))
 
-    def siblings_before(self, task: Task) -> Iterator[str]:
-        """Ids of the siblings before a task, nearest first."""
-        return self._sums.before(task)
+    def spent(self) -> Iterator[Spent]:
+        """Who used tokens in the last minute, as far as was told what time it is."""
+        return (one for one in self._spent if one.at > self.now - WINDOW)
 
-    def _tick(self, now: float) -> set[str]:
-        """Time has passed, or has gone back. Returns the tasks that have to be made anew."""
-        dirty, due = set[str](), self._due.past(now)
-        if now < self.now:
-            # A replay or the clock has gone back: what has turned stale or expired since then was not so yet.
-            due |= {task_id for task_id, task in self.tasks.items() if task.stale or task.alarms}
-            due |= self.asides.again(now, self.now)
-            dirty = {one.task_id for one in self._decisions.all() if one.is_expired(self.now)}
-            dirty |= self._requests.expired(self.now)
-        self.now = now
-        self._sums.touched |= due & self.tasks.keys()
-        return (dirty & self.tasks.keys()) | self._decisions.expiries.past(now) | self._requests.expiries.past(now)
 
-    def _lose(self, at: float | None) -> None:
-        """Nothing is known since then, or all is (None)."""
-        self.lost_since = at
-        self._sums.is_lost = at is not None
-        for task in self.tasks.values():
-            if task.state.is_open or task.ask is not None or task.lost_since is not None:
-                self._sums.touched.add(task.task_id)
-                self._sums.count(task)
-
-    def _rule(self, rules: Rules) -> set[str]:
-        """Judge by these rules from now on. Returns the tasks that have to be made anew."""
-        if rules == self.rules:
-            return set()
-        self.rules, self.history_before, self._changes.silence = rules, rules.history_before, rules.stale_after
-        self._alarms.limit(rules.limits)
-        return set(self.tasks)
-
-    def _check(self, checked: Checked) -> set[str]:
-        """Take a check in. Returns the tasks that it is about."""
-        concerned = self._files.tasks_of(checked.path) | self._runs.tasks_of(checked.path)
-        # A return by its name alone may get its handoff later.
-        if concerned or self._files.holds(checked.path):
-            latest = [self.tasks[task_id].latest for task_id in concerned & self.tasks.keys()]
-            self._checks.take(checked, {one.returned.digest for one in latest if one and one.returned})
-        return concerned
-
-    def _see(self, seen: Seen) -> set[str]:
-        """A file holds this now. Returns the tasks that have to be made anew."""
-        return self._unread.clear(seen.path) | self._files.see(seen)
-
-    def _mark(self, task: Task) -> None:
-        """What follows from the time and from what is below a task: it is silent, or, where it is only named, past."""
-        past = is_past(task, self.history_before) if task.inferred else task.past
-        silent_from = standing.silent_from(task, self.rules.stale_after)
-        if silent_from is not None and self.now < silent_from:
-            self._due.put(task.task_id, silent_from)
-        stale = silent_from is not None and self.now >= silent_from
-        if (past, stale) != (task.past, task.stale):
-            task.past, task.stale = past, stale
-            self._sums.count(task)
-
-    def _attend(self, task: Task) -> None:
-        """What a task asks: what is open about it, else its alarms, unless it was put aside."""
-        # Where something else is open, that comes first.
-        if task.alarms or task.question is None:
-            task.alarms = self._alarms.of(task, self.now)
-            task.question = self._alarms.words(task) if task.alarms else None
-        task.alarmed_at = alarmed_at(task)
-        self.asides.lay(task, self.now)
-        task.ask = None if task.past or is_aside(task) else task.question
-        self._sums.count(task)
-        self._queue(task)
-        self.asides.look(task)
-
-    def _queue(self, task: Task) -> None:
-        if task.ask is None:
-            self.queue.discard(task.task_id)
-        else:
-            since = task.alarmed_at or task.ended_at or task.alive_at or 0.0
-            is_lost = self.lost_since is not None
-            self.queue.ask(task.task_id, self.holds(task), since, task.first_seq, task.request, is_lost=is_lost)
-
-    def _findings(self, task: Task) -> tuple[PlacedFinding, ...]:
-        own, versions = self._own_findings.get(task.task_id, ()), self._files.versions(task.task_id)
-        findings = (*own, *missing_artifacts(task), *answered_in_prose(task))
-        if (problem := self._linking.link(task.task_id).problem) is not None:
-            findings += (PlacedFinding(finding_of(*problem), versions[0].path if versions else ""),)
-        return findings + self._overruns.of(task.task_id) + self._unread.of(versions)
+def _fitter(task: Task) -> _Fitter | None:
+    packet = task.packet
+    restores = packet.restores if packet is not None else None
+    if restores is None or restores == task.task_id:
+        return None
+    # In reverse: of several handoffs with the same id, the first one tells when.
+    carried = {
+        attempt.packet.decision_id: attempt.handoff.at
+        for attempt in reversed(task.attempts)
+        if attempt.packet is not None and attempt.handoff is not None and attempt.packet.decision_id is not None
+    }
+    # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
+    is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
+    return _Fitter(restores, carried, None if is_false else task.own_state, task.ended_at)

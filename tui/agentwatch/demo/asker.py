@@ -17,9 +17,9 @@ from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text, request_id_of
 from agentwatch.demo.script import Player
-from agentwatch.place import workspace_id
 from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.holding import Holder
+from agentwatch.state import workspace_id
 
 TASK: Final = "checkout.verify.e2e"
 ASKS_AT: Final = 60.0

@@ -16,7 +16,6 @@ from string import Template
 from typing import Final
 from urllib.parse import quote
 
-from agentwatch import dot_directory
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions import delivery
@@ -27,6 +26,7 @@ from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.demo.screenplay import Screenplay
 from agentwatch.demo.script import Player, Step, Write
+from agentwatch.disk import DOT
 
 NAME: Final = "the demo's orchestrator"
 
@@ -56,7 +56,7 @@ class Orchestrator:
 
     def attend(self) -> None:
         """Read the decisions that have come since the call before, and begin to carry them out."""
-        delivered = {path.stem for path in (self._workspace / dot_directory.NAME / delivery.NAME).glob("*.json")}
+        delivered = {path.stem for path in (self._workspace / DOT / delivery.NAME).glob("*.json")}
         for decision_id in sorted(delivered - self._read):
             answer = self._reader.find(Question(None, decision_id=decision_id))
             if isinstance(answer, Verified):

@@ -13,8 +13,7 @@ from agentwatch.demo.child import Child
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.place import state_directories
-from agentwatch.scratch import scratch_directory
+from agentwatch.state import scratch_directory, state_directories
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from agentwatch.demo.asker import Asker
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.requests.source import Inbox
-    from agentwatch.sources.source import Source
+    from agentwatch.sources import Source
 
 PAUSE_SECONDS: Final = 60.0
 """How long the last state stays before the session starts over, counted from the last key that is pressed; real

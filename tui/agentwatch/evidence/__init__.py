@@ -1,4 +1,4 @@
-"""Claims of returns against the disk and git.
+"""Claims of returns against the disk, git and the log of commands.
 
 Why it is so:
 
@@ -11,4 +11,8 @@ Why it is so:
   one with names put in or left out. A file of the same name elsewhere is no move.
 - git never reads the repository's configuration, because agents can write it. It gets a temporary repository of ours
   that borrows index and objects, so no filter, hook, fsmonitor or textconv can run.
+- A command is looked for in the log before its sentence is understood. An exit code shows something only where the
+  check is the sole command of a call, or follows a plain `cd`; of all other lines only failures that are counted do.
+- That something was never run is said only if nothing that was run could have started it.
+- A run that failed on another branch, or before files were put back, says nothing of the files that are there.
 """

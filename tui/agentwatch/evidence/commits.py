@@ -52,8 +52,7 @@ class Commits:
     def _ask(self, seconds: float) -> dict[str, float]:
         # Not before somebody asks: a screen appears sooner.
         from agentwatch.evidence.git import unchanged
-        from agentwatch.evidence.plumbing import plumbing
-        from agentwatch.evidence.repository import find_repository
+        from agentwatch.evidence.plumbing import find_repository, plumbing
 
         repository = find_repository(self._workspace)
         if repository.head is None:

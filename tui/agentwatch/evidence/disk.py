@@ -1,18 +1,262 @@
-"""What the disk says of a path: looked at without opening files, following links or leaving the workspace."""
+"""Claimed paths: the words of a text that are some, where they lead by their letters, and what the disk says of them.
+
+Nothing is expanded, opened or followed out of the workspace.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from enum import StrEnum
+from enum import Enum, StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
 from agentwatch.sources.files.read import kind_of
+
+LONGEST: Final = 4_096
+"""Characters of a text that are looked at; no path is longer."""
+
+# Words that are paths
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:(?://|\S*@)")
+_SUFFIX: Final = re.compile(r"\.(?=[A-Za-z0-9_]*[A-Za-z])[A-Za-z0-9_]{1,12}\Z")
+_PATH_CHARACTERS: Final = re.compile(r"[\w.@+~#%=,()\[\]{}$!&'\\/-]+\Z")
+_BARE_SUFFIX: Final = re.compile(
+    r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|dart|ex|go|gradle|h|hpp|html|ini|java|json|jsonl|kt|lean|lock|lua|md"
+    r"|mdx|mjs|php"
+    r"|png|proto|py|pyi|rb|rs|rst|scala|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml|zig)\Z",
+    re.IGNORECASE,
+)
+"""Suffixes by which a name without a directory is surely a file."""
+_BARE_NAME: Final = re.compile(r"(?:Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
+_LETTER: Final = re.compile(r"[^\W_]")
+_TICKED: Final = re.compile(r"`([^`\n]{1,4096})`")
+_LINK: Final = re.compile(r"\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)")
+_SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
+_LIST: Final = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
+_LINES: Final = re.compile(
+    r"(?P<path>.+?)(?::(?P<a>\d{1,9})(?:\s?[-\u2013]\s?(?P<b>\d{1,9}))?(?::\d{1,9})?"
+    r"|#L(?P<c>\d{1,9})(?:-L?(?P<d>\d{1,9}))?)\Z"
+)
+_LINES_BEHIND: Final = re.compile(r":\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?")
+_SPELLED_LINES: Final = re.compile(
+    r":\s+lines?\s+(?=\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?[`*_]*\s*(?:\Z|[;,(\u2014\u2013\u2192]|--?\s))"
+)
+"""`a.py: line 5` and `a.py: lines 5-9`: as `a.py:5`."""
+
+
+class Likeness(Enum):
+    """How much a word looks like a path."""
+
+    PATH = "path"
+    DOUBTFUL = "doubtful"
+    NONE = "none"
+
+
+class Pointer(NamedTuple):
+    """A path that a text points to, and the lines of it. `stated`: the text goes on to say something about it, behind
+    a colon or around it; what a dash or a bracket adds only describes it."""
+
+    path: str
+    lines: tuple[int, int] | None
+    doubtful: bool
+    stated: bool = False
+
+
+def likeness(word: str) -> Likeness:
+    """Whether a word is a path, judged by its letters."""
+    if not word or len(word) > LONGEST or _URL.match(word) or any(letter in word for letter in "<>|"):
+        return Likeness.NONE
+    name = word.rstrip("/").rpartition("/")[2]
+    spaced = len(word.split()) > 1
+    has_suffix = _SUFFIX.search(name) is not None
+    if "/" in word or "\\" in word:
+        if spaced:
+            # A command takes paths too, so a path with blanks in it has to end like a file.
+            return Likeness.DOUBTFUL if has_suffix and " -" not in word else Likeness.NONE
+        if _LETTER.search(word) is None:
+            return Likeness.NONE
+        if word.startswith(("./", "../", "~/")) or has_suffix or (word.endswith("/") and len(word) > 2):
+            return Likeness.PATH
+        return Likeness.DOUBTFUL if _PATH_CHARACTERS.match(word) else Likeness.NONE
+    if spaced:
+        # As a command may end, too.
+        is_file = _BARE_SUFFIX.search(name) is not None and " -" not in word and "`" not in word
+        return Likeness.DOUBTFUL if is_file else Likeness.NONE
+    if _BARE_SUFFIX.search(name):
+        return Likeness.PATH
+    is_hidden = name.startswith(".") and name[1:2].isalpha()
+    return Likeness.DOUBTFUL if has_suffix or is_hidden or _BARE_NAME.match(name) else Likeness.NONE
+
+
+def pointers(text: str) -> tuple[Pointer, ...]:
+    """The paths that a bullet of evidence points to; none where it is a command, a result or a reference."""
+    text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
+    leading = _TICKED.match(text)
+    if leading is not None:
+        lines = _LINES_BEHIND.match(text, leading.end())
+        word, end = (leading[1] + lines[0], lines.end()) if lines else (leading[1], leading.end())
+        return _of_words([word], stated=_states(text[end:]))
+    if links := list(_LINK.finditer(text)):
+        around = text[: links[0].start()].strip("*_ ") != "" or _states(text[links[-1].end() :])
+        return _of_words([link[1] for link in links], stated=around)
+    separator = _SEPARATOR.search(text)
+    head = (text[: separator.start()] if separator else text).strip().strip("*_").rstrip(".,;:")
+    words = [word.strip("`*\"'") for word in _LIST.split(head)]
+    named = _of_words(words, stated=separator is not None and _states(separator[0]))
+    if len(named) == len(words):
+        return named
+    ticked = [word for word in _TICKED.findall(text) if likeness(_split_lines(word)[0]) is Likeness.PATH]
+    return _of_words(ticked, stated=True)
+
+
+def _states(rest: str) -> bool:
+    """What follows a path is said about it."""
+    return rest.lstrip("*_ ").startswith((":", ";"))
+
+
+def _of_words(words: list[str], *, stated: bool) -> tuple[Pointer, ...]:
+    split = (_split_lines(word.strip()) for word in words)
+    likely = ((path, lines, likeness(path)) for path, lines in split)
+    return tuple(
+        Pointer(path, lines, like is Likeness.DOUBTFUL, stated)
+        for path, lines, like in likely
+        if like is not Likeness.NONE
+    )
+
+
+def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
+    """A word without its `:12-40` or `#L12`, and those lines."""
+    match = _LINES.match(word) if ":" in word or "#L" in word else None
+    if match is None:
+        return word, None
+    first = int(match["a"] or match["c"])
+    return match["path"], (first, int(match["b"] or match["d"] or first))
+
+
+# Places
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
+_LONGEST_NAME: Final = 255
+_DEEPEST: Final = 100
+
+
+class Fault(StrEnum):
+    """Why a claimed path is not a file of the workspace; the value is the reason in words."""
+
+    EMPTY = "it is empty: it names no file"
+    NUL = "it holds a NUL character, which no file name can"
+    TOO_LONG = "it is longer than a path can be"
+    HOME = "outside the workspace: it starts in a home directory, which is never expanded"
+    SCHEME = "outside the workspace: it names a drive or a scheme"
+    OUTSIDE = "outside the workspace"
+    ABOVE = "outside the workspace: it leaves it by `..`"
+    ABSOLUTE = "absolute: a claimed path has to be relative to the workspace"
+    WORKSPACE = "it is the workspace itself, not a file in it"
+
+
+class ClaimedPlace(NamedTuple):
+    """Where a claimed path leads. `relative` is it below the workspace, with `/`, None where it is not inside.
+
+    An absolute path inside the workspace has both: a fault and where it leads. `is_directory`: it ends in `/`.
+    """
+
+    relative: str | None
+    fault: Fault | None = None
+    is_directory: bool = False
+
+    @property
+    def slashed(self) -> str | None:
+        r"""The same with `/` for `\`, None where there is no backslash."""
+        if self.relative is None or "\\" not in self.relative:
+            return None
+        return place_of(self.relative.replace("\\", "/"), "/").relative
+
+
+def place_of(path: str, workspace: str) -> ClaimedPlace:
+    """Judge a claimed path. `workspace` is absolute and resolved."""
+    path = path.strip()
+    if not path:
+        return ClaimedPlace(None, Fault.EMPTY)
+    if "\0" in path:
+        return ClaimedPlace(None, Fault.NUL)
+    if len(path) > LONGEST:
+        return ClaimedPlace(None, Fault.TOO_LONG)
+    if path[0] == "~" and (len(path) == 1 or "/" in path):
+        return ClaimedPlace(None, Fault.HOME)
+    if _SCHEME.match(path):
+        return ClaimedPlace(None, Fault.SCHEME)
+    if path[0] != "/":
+        return _inside(path)
+    inner = _inside("." + path)
+    if inner.relative is None and inner.fault is not Fault.WORKSPACE:
+        return ClaimedPlace(None, Fault.OUTSIDE if inner.fault is Fault.ABOVE else inner.fault)
+    base, normal = workspace.strip("/"), inner.relative or ""
+    if normal == base:
+        return ClaimedPlace(None, Fault.WORKSPACE)
+    if not base or normal.startswith(base + "/"):
+        return ClaimedPlace(normal.removeprefix(base).lstrip("/"), Fault.ABSOLUTE, inner.is_directory)
+    return ClaimedPlace(None, Fault.OUTSIDE)
+
+
+def _inside(path: str) -> ClaimedPlace:
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if not parts:
+                return ClaimedPlace(None, Fault.ABOVE)
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    if not parts:
+        return ClaimedPlace(None, Fault.WORKSPACE)
+    if len(parts) > _DEEPEST or any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts):
+        return ClaimedPlace(None, Fault.TOO_LONG)
+    return ClaimedPlace("/".join(parts), None, path.endswith(("/", "/.")))
+
+
+def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
+    """The places where a file may be that was claimed as `path`, the likeliest first.
+
+    `returned` is where its return lies now, `former` where it lay before. Without those, the return lies in a directory
+    that the path names, too, and which has got deeper or less deep since: `specs/7/x.md` in `specs/archive/7/`.
+    """
+    parts, into = path.split("/"), returned.split("/")[:-1]
+    places = [*_moved_along(parts, into, former), *_deeper(parts, into)]
+    return [place for place in dict.fromkeys("/".join(one) for one in places) if place != path]
+
+
+def _moved_along(parts: list[str], into: list[str], former: Iterable[str]) -> Iterator[list[str]]:
+    for name in former:
+        old, new = name.split("/")[:-1], list(into)
+        # What stands at the end of both was inside of what was moved.
+        while old and new and old[-1] == new[-1]:
+            old.pop()
+            new.pop()
+        if parts[: len(old)] == old:
+            yield [*new, *parts[len(old) :]]
+
+
+def _deeper(parts: list[str], into: list[str]) -> Iterator[list[str]]:
+    for end in range(len(into), 0, -1):
+        for start in range(len(parts) - 1, 0, -1):
+            old, new = parts[:start], into[:end]
+            if old[-1] == new[-1] and (_is_within(old, new) or _is_within(new, old)):
+                yield [*new, *parts[start:]]
+
+
+def _is_within(some: Sequence[str], all_of_them: Sequence[str]) -> bool:
+    """The names stand among the others, in their order."""
+    rest = iter(all_of_them)
+    return all(name in rest for name in some)
+
+
+# The disk
 
 _OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAMES: Final = 20_000
@@ -65,96 +309,63 @@ class Disk:
     def __init__(self, root: str) -> None:
         self.root = root
         self._listings: dict[tuple[str, ...], dict[str, str]] = {}
-        self._folding: dict[tuple[str, ...], bool] = {}
 
     def look(self, paths: Iterable[str]) -> dict[str, DiskFacts]:
         """The facts of each path, given relative to the root, with `/`, without `.` and `..`."""
         self._listings.clear()
-        self._folding.clear()
-        facts, links = self._walk(set(paths))
-        targets: dict[str, str] = {}
+        facts: dict[str, DiskFacts] = {}
         base = self.root.rstrip("/") + "/"
-        for path in links:
-            target = os.path.realpath(f"{self.root}/{path}")
-            if target.startswith(base):
-                targets[path] = target.removeprefix(base)
-            else:
-                is_root = target == self.root
-                facts[path] = DiskFacts(FileKind.DIRECTORY if is_root else FileKind.OUTSIDE, linked=is_root)
-        behind, _ = self._walk(set(targets.values()))
-        # What is behind a link again leads in a circle.
-        facts |= {
-            path: behind.get(target, _MOVING)._replace(linked=target in behind) for path, target in targets.items()
-        }
-        return facts
-
-    def _walk(self, paths: set[str]) -> tuple[dict[str, DiskFacts], list[str]]:
-        """(facts by path, paths that are or lie behind a symbolic link)."""
-        known: dict[str, DiskFacts] = {}
-        links: list[str] = []
-        if not paths:
-            return known, links
-        try:
-            descriptors = [os.open(self.root, _OPEN_DIRECTORY)]
-        except OSError as error:
-            words = os.strerror(error.errno or 0)
-            return dict.fromkeys(paths, DiskFacts(FileKind.REFUSED, words=f"the workspace: {words}")), links
-        names: list[str] = []
-        try:
-            # In this order the paths of one directory stand together: each directory is opened once.
-            for parts in sorted(path.split("/") for path in paths):
-                path = "/".join(parts)
-                while names != parts[:-1][: len(names)]:
-                    names.pop()
-                    os.close(descriptors.pop())
-                facts = self._descend(parts, names, descriptors)
-                if facts is None:
-                    links.append(path)
+        for path in set(paths):
+            found = self._facts_of(path)
+            if found is None:
+                target = os.path.realpath(f"{self.root}/{path}")
+                if target == self.root:
+                    found = DiskFacts(FileKind.DIRECTORY, linked=True)
+                elif not target.startswith(base):
+                    found = DiskFacts(FileKind.OUTSIDE)
                 else:
-                    known[path] = facts
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
-        return known, links
-
-    def _descend(self, parts: list[str], names: list[str], descriptors: list[int]) -> DiskFacts | None:
-        """The facts of a path whose first directories are open; None where a link is on it."""
-        try:
-            for name in parts[len(names) : -1]:
-                try:
-                    descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=descriptors[-1])
-                except OSError:
-                    if stat.S_ISLNK(os.stat(name, dir_fd=descriptors[-1], follow_symlinks=False).st_mode):
-                        return None
-                    raise
-                descriptors.append(descriptor)
-                names.append(name)
-            status = os.stat(parts[-1], dir_fd=descriptors[-1], follow_symlinks=False)
-        except OSError as error:
-            if error.errno in _GONE:
-                variant = self._variant(parts, names, descriptors[-1])
-                return MISSING if variant is None else MISSING._replace(variant=variant)
-            return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
-        if stat.S_ISLNK(status.st_mode):
-            return None
-        facts = _facts(status, parts[-1], descriptors[-1])
-        if self._folds_case(tuple(parts[:-1]), parts[-1], status, descriptors[-1]):
-            spelled = self._spellings(tuple(parts[:-1]), descriptors[-1]).get(_folded(parts[-1]), parts[-1])
-            if spelled != parts[-1]:
-                return facts._replace(variant="/".join([*parts[:-1], spelled]))
+                    behind = self._facts_of(target.removeprefix(base))
+                    # What is behind a link again leads in a circle.
+                    found = _MOVING if behind is None else behind._replace(linked=True)
+            facts[path] = found
         return facts
 
-    def _folds_case(self, path: tuple[str, ...], name: str, status: os.stat_result, directory: int) -> bool:
-        """Files of this directory answer to their names in other letters: it does not tell them apart."""
-        swapped = name.swapcase()
-        if swapped == name:
-            return False
-        if path not in self._folding:
-            self._folding[path] = False
-            with suppress(OSError):
-                other = os.stat(swapped, dir_fd=directory, follow_symlinks=False)
-                self._folding[path] = os.path.samestat(other, status)
-        return self._folding[path]
+    def _facts_of(self, path: str) -> DiskFacts | None:
+        """The facts of a path that no link is on; None where one is."""
+        parts, names = path.split("/"), list[str]()
+        with ExitStack() as opened:
+
+            def descend(name: str, above: int | None) -> int:
+                descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=above)
+                opened.callback(os.close, descriptor)
+                return descriptor
+
+            try:
+                directory = descend(self.root, None)
+            except OSError as error:
+                return DiskFacts(FileKind.REFUSED, words=f"the workspace: {os.strerror(error.errno or 0)}")
+            try:
+                for name in parts[:-1]:
+                    try:
+                        directory = descend(name, directory)
+                    except OSError:
+                        if stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+                            return None
+                        raise
+                    names.append(name)
+                status = os.stat(parts[-1], dir_fd=directory, follow_symlinks=False)
+            except OSError as error:
+                if error.errno in _GONE:
+                    return MISSING._replace(variant=self._variant(parts, names, directory))
+                return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
+            if stat.S_ISLNK(status.st_mode):
+                return None
+            facts = _facts(status, parts[-1], directory)
+            if _folds_case(parts[-1], status, directory):
+                spelled = self._spellings(tuple(names), directory).get(_folded(parts[-1]), parts[-1])
+                if spelled != parts[-1]:
+                    return facts._replace(variant="/".join([*names, spelled]))
+            return facts
 
     def _variant(self, parts: list[str], names: list[str], directory: int) -> str | None:
         """The path of a file that differs from a missing one only by letter case or Unicode form."""
@@ -183,6 +394,14 @@ class Disk:
         return self._listings.get(path, {})
 
 
+def _folds_case(name: str, status: os.stat_result, directory: int) -> bool:
+    """Whether a file answers to its name in other letters: its directory does not tell them apart."""
+    with suppress(OSError):
+        swapped = name.swapcase()
+        return swapped != name and os.path.samestat(os.stat(swapped, dir_fd=directory, follow_symlinks=False), status)
+    return False
+
+
 def trace(path: str) -> object:
     """Something that is equal as long as a file is not written, replaced or removed. Blocks for one look."""
     try:
@@ -190,11 +409,6 @@ def trace(path: str) -> object:
     except (OSError, ValueError):
         return "gone"
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def look_of(traces: Iterable[object]) -> int:
-    """What many traces look like, in one number: it is kept of every return. Another look is as good as never alike."""
-    return hash(tuple(traces))
 
 
 def _folded(name: str) -> str:

@@ -1,6 +1,7 @@
-"""What git says of the files of a workspace: tracked before a handoff, changed since; a few processes for all of them.
+"""The answers of git about the files of a workspace: tracked before a handoff, changed since, moved, or elsewhere.
 
-Files that a filter rewrites (large file storage) are compared as they lie on disk, because no filter is run.
+A few processes answer for all files. Those that a filter rewrites (large file storage) are compared as they lie on
+disk, because no filter is run.
 """
 
 from __future__ import annotations
@@ -9,26 +10,23 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agentwatch.background import meanwhile
-from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, plumbing
-from agentwatch.evidence.repository import Repository, find_repository
-from agentwatch.sources.worktrees import NoRepositoryError
+from agentwatch.evidence.disk import Disk, FileKind
+from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Output, Plumbing, find_repository, plumbing, tips
+from agentwatch.sources.worktrees import NoRepositoryError, worktrees_of
 
 SLACK: Final = 0.05
 """Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
 
-_UNMERGED: Final = frozenset({b"DD", b"AU", b"UD", b"UA", b"DU", b"AA", b"UU"})
+_UNMERGED: Final = re.compile(r"DD|AU|UD|UA|DU|AA|UU")
 _COMMITS_BYTES: Final = 4 * 1024 * 1024
-_RENAMED: Final = 200
-"""Missing paths that git is asked about in one round."""
 _MOVES: Final = 5
 """How often one file may have been moved."""
 _MODE: Final = "X"
-_RENAME: Final = re.compile(r"R\d{1,3}")
+_RENAME: Final = re.compile(r"(?:.*\n)?R\d{1,3}", re.DOTALL)
 _FAN_OUT: Final = 2
 """Letters of a directory of stored objects."""
 _ASKED: Final = 200
@@ -37,10 +35,11 @@ _ROUNDS: Final = 10
 """Of more, it looks at everything."""
 _LATEST: Final = 2**31 - 1
 """The last second that older versions of git understand."""
+_NANOSECONDS: Final = 1_000_000_000
 
 
 class GitFacts(NamedTuple):
-    """One path. None where git cannot say.
+    """The answer about one path. None where git cannot say.
 
     `known`: in the index or the last commit. `tracked_before`: in the commit that was there at the handoff.
     `committed`: the last commit has it otherwise than the one at the handoff, None where only its mode differs.
@@ -55,27 +54,20 @@ class GitFacts(NamedTuple):
     ignored: bool = False
 
 
-@dataclass(slots=True)
-class GitHistory:
-    """What the last commit and those before it say: it holds until another commit is checked out."""
-
-    repository: Repository | None = None
-    tracked: frozenset[str] | None = frozenset()
-    """The paths of the last commit, None where they were too many to list."""
-    bases: dict[float, str | None] = field(default_factory=dict)
-    """The commit at a handoff's time, None where nothing was ever committed. Left out where it is not known."""
-    committed: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By commit, what the ones after it have done to a path: A added, D deleted, M or T changed, X its mode only."""
-    renamed: dict[str, str | None] = field(default_factory=dict)
-    """Where commits have moved a path to that is not there any more, None for nowhere."""
-
-
 class GitView(NamedTuple):
-    """One round of answers. Paths are relative to the workspace. `changed` differ from the last commit and are not
-    deleted, `untracked` are neither tracked nor ignored. `complete`: all of the changes were listed."""
+    """One round of answers. Paths are relative to the workspace.
 
-    repository: Repository
-    history: GitHistory
+    `tracked` are the paths of the last commit, None where they were too many to list. `bases` has the commit at a
+    handoff's time, None where nothing was ever committed; it is left out where that is not known. `committed` has by
+    commit what the ones after it have done to a path: A added, D deleted, M or T changed, X its mode only. `changed`
+    differ from the last commit and are not deleted, `untracked` are neither tracked nor ignored. `complete`: all of the
+    changes were listed.
+    """
+
+    git: Plumbing
+    tracked: frozenset[str] | None
+    bases: dict[float, str | None]
+    committed: dict[str, dict[str, str]]
     changed: frozenset[str]
     deleted: frozenset[str]
     untracked: frozenset[str]
@@ -88,134 +80,93 @@ class GitView(NamedTuple):
 
     def facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
         """The facts of a path, with the time of the handoff; None where they are not known."""
-        history = self.history
-        if history.tracked is None or (not self.complete and path not in self.changed):
+        if self.tracked is None or (not self.complete and path not in self.changed):
             return None
-        now = path in history.tracked
-        tracked_before: bool | None = None
+        now = path in self.tracked
+        before: bool | None = None
         committed: bool | None = None
-        if handed_off_at is not None and handed_off_at in history.bases:
-            base = history.bases[handed_off_at]
+        if handed_off_at is not None and handed_off_at in self.bases:
+            base = self.bases[handed_off_at]
             if base is None:
-                tracked_before, committed = False, now
-            elif base in history.committed:
-                done = history.committed[base].get(path)
-                tracked_before = done != "A" if now else done == "D"
+                before, committed = False, now
+            elif base in self.committed:
+                done = self.committed[base].get(path)
+                before = done != "A" if now else done == "D"
                 committed = None if done == _MODE else done is not None
         lost = path in self.deleted and path in self.untracked
         changed = None if lost else path in self.changed or path in self.deleted
         known = now or changed is not False
-        return GitFacts(known, tracked_before, committed, changed, not known and path not in self.untracked)
+        return GitFacts(known, before, committed, changed, not known and path not in self.untracked)
 
     def facts_below(self, directory: str, handed_off_at: float | None) -> GitFacts | None:
         """The facts of a directory: what holds of any file that git has in it."""
         start = f"{directory}/"
-        paths = {path for path in (self.history.tracked or frozenset()) | self.changed if path.startswith(start)}
+        paths = {path for path in (self.tracked or frozenset()) | self.changed if path.startswith(start)}
         inner = [self.facts(path, handed_off_at) for path in paths or (directory,)]
         known = [facts for facts in inner if facts is not None]
         if len(known) < len(inner):
             return None
-        before, committed = _any(one.tracked_before for one in known), _any(one.committed for one in known)
-        changed = _any(one.changed for one in known)
+        _, before, committed, changed, _ = (
+            True if True in values else None if None in values else False for values in zip(*known, strict=True)
+        )
         is_new = any(path.startswith(start) for path in self.untracked - self.deleted)
-        return GitFacts(bool(paths), before, committed, True if is_new else changed, not paths and not is_new)
+        return GitFacts(bool(paths), before, committed, is_new or changed, not paths and not is_new)
 
     def changes_since(self, handed_off_at: float) -> frozenset[str] | None:
-        """What commits have done something to since a handoff; None where it was not looked up."""
-        if handed_off_at not in self.history.bases:
-            return None
-        base = self.history.bases[handed_off_at]
+        """The paths that commits have done something to since a handoff; None where it was not looked up."""
+        base = self.bases.get(handed_off_at, "")
         if base is None:
-            return self.history.tracked
-        done = self.history.committed.get(base)
-        return None if done is None else frozenset(done)
+            return self.tracked
+        return frozenset(self.committed[base]) if base in self.committed else None
 
 
-def look(workspace: str, handoffs: Iterable[float], history: GitHistory, *, seconds: float = SECONDS) -> GitView:
+def look(workspace: str, handoffs: Iterable[float], *, seconds: float = SECONDS) -> GitView:
     """Ask git once for everything, given the times of the handoffs. Raises NoRepositoryError with the reason.
 
-    `workspace` is absolute and resolved; each process may take `seconds`. `history` is kept from look to look.
+    `workspace` is absolute and resolved; each process may take `seconds`.
     """
     repository = find_repository(workspace)
-    # What was made, or put there, after a handoff knows nothing of what was before.
-    began = _began(repository)
+    git, head = plumbing(repository, seconds=seconds), repository.head
+    # What was made, or put there, after a handoff knows nothing of what was before: a time can be set back, but not
+    # when an inode was changed.
+    with os.scandir(repository.common_directory) as entries:
+        began = min((os.lstat(entry.path).st_ctime for entry in entries), default=math.inf)
     times = sorted({time for time in handoffs if math.isfinite(time) and began <= time})
-    git = plumbing(repository, seconds=seconds)
-    with meanwhile(lambda: _status(git)) as status:
-        # That is the longest of the questions.
-        if history.repository != repository:
-            history.tracked = _tracked(git, repository.head) if repository.head is not None else frozenset()
-            history.repository, history.bases, history.committed, history.renamed = repository, {}, {}, {}
-        if repository.head is None:
-            # Whatever was stored may have been a commit once.
-            with os.scandir(f"{repository.common_directory}/objects") as objects:
-                stored = any(len(entry.name) == _FAN_OUT for entry in objects)
-            history.bases = {} if stored else dict.fromkeys(times)
-        else:
-            # A history that breaks off says nothing of the past; what is there now can still be told.
-            with contextlib.suppress(GitFailedError):
-                if missing := [time for time in times if time not in history.bases]:
-                    bases = _bases(git, repository.head, missing)
-                    # A first commit since the handoff may have taken the place of others.
-                    history.bases |= {time: base for time, base in bases.items() if base is not None}
-                asked = {history.bases[time] for time in times if time in history.bases}
-                history.committed |= _committed(git, repository.head, asked - history.committed.keys())
-        return GitView(repository, history, *status())
+    bases: dict[float, str | None] = {}
+    committed: dict[str, dict[str, str]] = {}
+    tracked: frozenset[str] | None = frozenset()
+    if head is None:
+        # Whatever was stored may have been a commit once.
+        with os.scandir(f"{repository.common_directory}/objects") as objects:
+            bases = {} if any(len(entry.name) == _FAN_OUT for entry in objects) else dict.fromkeys(times)
+    else:
+        tracked = _tracked(git, head)
+        # A history that breaks off says nothing of the past; what is there now can still be told.
+        with contextlib.suppress(GitFailedError):
+            known = _bases(git, head, times) if times else {}
+            # A first commit since the handoff may have taken the place of others.
+            bases = {time: base for time, base in known.items() if base is not None}
+            committed = _committed(git, head, {base for base in known.values() if base is not None})
+    return GitView(git, tracked, bases, committed, *_status(git))
 
 
-def renames(paths: Iterable[str], history: GitHistory, *, seconds: float = SECONDS) -> dict[str, str]:
-    """Where git moved these files, which are not there any more: by a commit, or in the index. Nothing where it fails.
-
-    `history` is what `look` has filled a moment ago.
-    """
-    targets: dict[str, str] = {}
-    repository = history.repository
-    if repository is None or repository.head is None:
-        return targets
-    with contextlib.suppress(NoRepositoryError):
-        git = plumbing(repository, seconds=seconds)
-        options = ("-M", "-z", "--name-status", "--diff-filter=R", "--no-ext-diff")
-        staged = _moves(git, "diff-index", "--cached", *options, repository.head)
-        asked = set(paths)
-        for _ in range(_MOVES):
-            if new := sorted(asked - history.renamed.keys())[:_RENAMED]:
-                log = ("log", "--format=%H", "--diff-filter=D", "--no-renames", repository.head, "--")
-                commits = git.ask(*log, *(repository.prefix + path for path in new)).text
-                moved = _moves(git, "diff-tree", "--stdin", "-r", *options, given=commits) if commits else {}
-                history.renamed |= {path: moved.get(path) for path in new}
-            steps = {path: staged.get(path) or history.renamed.get(path) for path in asked}
-            targets |= {path: target for path, target in steps.items() if target is not None}
-            asked = {target for target in steps.values() if target is not None} - targets.keys()
-    ends = {path: path for path in targets}
-    for _ in range(_MOVES):
-        ends = {path: targets.get(end, end) for path, end in ends.items()}
-    return ends
+def _words(output: Output) -> list[str]:
+    """The words of an answer; the last one of what was cut may be half a name."""
+    return os.fsdecode(output.text).split("\0")[:-1]
 
 
-def _moves(git: Plumbing, *command: str, given: bytes = b"") -> dict[str, str]:
-    """The renames that a command of git lists, the latest first, below the workspace."""
-    words = iter(os.fsdecode(word) for word in git.ask(*command, given=given).text.split(b"\0"))
-    prefix = git.repository.prefix
-    moves: dict[str, str] = {}
+def _raw(output: Output, prefix: str) -> Iterator[tuple[str, str]]:
+    """(what was done, path) of a raw difference, and ("", word) of every other word."""
+    words = iter(_words(output))
     for word in words:
-        if not _RENAME.fullmatch(word.rpartition("\n")[2]):
+        if not word.startswith(":"):
+            yield "", word
             continue
-        old, new = next(words, ""), next(words, "")
-        if old.startswith(prefix) and new.startswith(prefix):
-            moves.setdefault(old.removeprefix(prefix), new.removeprefix(prefix))
-    return moves
-
-
-def _began(repository: Repository) -> float:
-    """When the oldest file of a repository was put there: its own time can be set back, that of its inode cannot."""
-    with contextlib.suppress(OSError), os.scandir(repository.common_directory) as entries:
-        return min((os.lstat(entry.path).st_ctime for entry in entries), default=math.inf)
-    return math.inf
-
-
-def _any(values: Iterable[bool | None]) -> bool | None:
-    known = set(values)
-    return True if True in known else None if None in known else False
+        old_mode, mode, old, new, letter = word[1:].split(" ")
+        path = next(words, None)
+        if path is not None:
+            only_mode = old == new and old_mode[:3] == mode[:3]
+            yield _MODE if only_mode else letter, path.removeprefix(prefix)
 
 
 def commit_before(git: Plumbing, head: str, time: float) -> str | None:
@@ -228,10 +179,7 @@ def unchanged(git: Plumbing, head: str, names: Sequence[str]) -> frozenset[str]:
 
     git looks into no others: where all were copied, it has to read each that it looks at.
     """
-    tracked = _tracked(git, head)
-    if tracked is None:
-        return frozenset()
-    held = tracked.intersection(names)
+    held = (_tracked(git, head) or frozenset()).intersection(names)
     wanted = [git.repository.prefix + name for name in sorted(held)]
     rounds = [wanted[start : start + _ASKED] for start in range(0, len(wanted), _ASKED)]
     for paths in rounds if len(rounds) <= _ROUNDS else [()]:
@@ -246,26 +194,22 @@ def _status(
     git: Plumbing, paths: Sequence[str] = (), *, lists_untracked: bool = True
 ) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
     """(changed, deleted, untracked, whether that is all), of the workspace or of these `paths` in the repository."""
-    prefix = os.fsencode(git.repository.prefix)
-    status, staged = git.status(paths or [git.repository.prefix or "."], untracked=lists_untracked)
+    prefix = git.repository.prefix
+    status, staged = git.status(paths or [prefix or "."], untracked=lists_untracked)
     changed, deleted, untracked = set[str](), set[str](), set[str]()
-    # The last word of what was cut may be half a name.
-    for entry in status.text.split(b"\0")[:-1]:
+    for entry in _words(status):
         # How it stands to a commit, which git sees none of, and to the index.
-        how, path = entry[:2], os.fsdecode(entry[3:].removeprefix(prefix))
-        if how == b"??":
+        how, path = entry[:2], entry[3:].removeprefix(prefix)
+        if how == "??":
             untracked.add(path)
-        elif how[1:] == b"D":
+        elif how[1:] == "D":
             deleted.add(path)
-        elif how[1:] != b" " or how in _UNMERGED or git.repository.head is None:
+        elif how[1:] != " " or _UNMERGED.match(how) or git.repository.head is None:
             changed.add(path)
-    words = iter(staged.text.split(b"\0")[:-1])
-    for word, name in zip(words, words, strict=False):
-        old_mode, mode, old, new, letter = word.removeprefix(b":").split(b" ")
-        path = os.fsdecode(name.removeprefix(prefix))
-        if letter == b"D":
+    for letter, path in _raw(staged, prefix):
+        if letter == "D":
             deleted.add(path)
-        elif path not in deleted and (old != new or old_mode[:3] != mode[:3]) and letter != b"U":
+        elif path not in deleted and letter not in ("U", _MODE):
             changed.add(path)
     return frozenset(changed), frozenset(deleted), frozenset(untracked), not (status.cut or staged.cut)
 
@@ -274,59 +218,150 @@ def _bases(git: Plumbing, head: str, times: list[float]) -> dict[float, str | No
     """The last commit at each of the times, given in order."""
     first = git.ask("rev-list", "-1", f"--min-age={min(max(math.floor(times[0]) - 1, 0), _LATEST)}", head).text.split()
     oldest = first[0].decode() if first else None
-    span = [head] if oldest is None else [f"{oldest}..{head}"]
-    output = git.ask("rev-list", "--timestamp", *span, max_bytes=_COMMITS_BYTES)
+    span = head if oldest is None else f"{oldest}..{head}"
+    output = git.ask("rev-list", "--timestamp", span, max_bytes=_COMMITS_BYTES)
     if output.cut:
         raise GitFailedError("too many commits since the handoff")
-    lines = (line.decode().partition(" ") for line in output.text.splitlines())
-    commits = [(float(stamp), name) for stamp, _, name in lines]
+    commits = [(float(stamp), name) for stamp, name in (line.decode().split() for line in output.text.splitlines())]
     if oldest is not None:
         commits.append((-math.inf, oldest))
-    return {
-        time: next((name for stamp, name in commits if stamp <= time and _was_there(git, name, time)), None)
+    there = (
+        (time, next((name for stamp, name in commits if stamp <= time and _was_there(git, name, time)), None))
         for time in times
-    }
+    )
+    return dict(there)
 
 
 def _was_there(git: Plumbing, commit: str, time: float) -> bool:
     """Whether a commit of this time was there: its own can be set back, and that of its object's inode cannot."""
-    try:
+    with contextlib.suppress(OSError):
         status = os.lstat(f"{git.repository.common_directory}/objects/{commit[:2]}/{commit[2:]}")
-    except OSError:
-        return True
-    return max(status.st_mtime, status.st_ctime) <= time
+        return max(status.st_mtime, status.st_ctime) <= time
+    return True
 
 
 def _tracked(git: Plumbing, head: str) -> frozenset[str] | None:
     """The paths of a commit. Only trees are read: the files themselves may be missing in a partial clone."""
-    output = git.ask("ls-tree", "-r", "-z", "--full-tree", "--name-only", head, "--", git.repository.prefix or ".")
-    names = (os.fsdecode(name) for name in output.text.split(b"\0") if name)
-    return None if output.cut else frozenset(name.removeprefix(git.repository.prefix) for name in names)
-
-
-def _committed(git: Plumbing, head: str, bases: set[str | None]) -> dict[str, dict[str, str]]:
-    """What was done to each path between each of the commits and the last one, by one process."""
-    done: dict[str, dict[str, str]] = {head: {}} if head in bases else {}
-    asked = sorted(base for base in bases if base is not None and base != head)
-    if not asked:
-        return done
-    # Compares the first with the second as if that were its only parent.
-    given = "".join(f"{head} {base}\n" for base in asked).encode()
     prefix = git.repository.prefix
-    options = ("--stdin", "--always", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff")
-    output = git.ask("diff-tree", *options, "--", prefix or ".", given=given)
-    words = iter(output.text.split(b"\0")[:-1])
-    answers: list[dict[str, str]] = []
+    output = git.ask("ls-tree", "-r", "-z", "--full-tree", "--name-only", head, "--", prefix or ".")
+    return None if output.cut else frozenset(name.removeprefix(prefix) for name in _words(output))
+
+
+def _committed(git: Plumbing, head: str, bases: set[str]) -> dict[str, dict[str, str]]:
+    """The changes to each path between each of the commits and the last one, by one process."""
+    asked, prefix = sorted(bases - {head}), git.repository.prefix
+    done: dict[str, dict[str, str]] = {head: {}}
+    if asked:
+        # Compares the first with the second as if that were its only parent.
+        given = "".join(f"{head} {base}\n" for base in asked).encode()
+        options = ("--stdin", "--always", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff")
+        output = git.ask("diff-tree", *options, "--", prefix or ".", given=given)
+        answers: list[dict[str, str]] = []
+        for letter, path in _raw(output, prefix):
+            if not letter:
+                answers.append({})
+            elif answers:
+                answers[-1][path] = letter
+        done |= dict(zip(asked, answers[:-1] if output.cut else answers, strict=False))
+    return done
+
+
+# Files that are missing here
+
+
+def renames(view: GitView, paths: Iterable[str]) -> dict[str, str]:
+    """Where git moved these files, which are not there any more: by a commit, or in the index. Nothing where"
+    " it fails."""
+    targets: dict[str, str] = {}
+    git, head = view.git, view.git.repository.head
+    if head is None:
+        return targets
+    with contextlib.suppress(NoRepositoryError):
+        options = ("-M", "-z", "--name-status", "--diff-filter=R", "--no-ext-diff")
+        staged = _moves(git, "diff-index", "--cached", *options, head)
+        asked = set(paths)
+        for _ in range(_MOVES):
+            if not asked:
+                break
+            log = ("log", "--format=%H", "--diff-filter=D", "--no-renames", head, "--")
+            commits = git.ask(*log, *(git.repository.prefix + path for path in sorted(asked)[:_ASKED])).text
+            moved = _moves(git, "diff-tree", "--stdin", "-r", *options, given=commits) if commits else {}
+            steps = {path: to for path in asked if (to := staged.get(path) or moved.get(path)) is not None}
+            targets |= steps
+            asked = set(steps.values()) - targets.keys()
+    ends = {path: path for path in targets}
+    for _ in range(_MOVES):
+        ends = {path: targets.get(end, end) for path, end in ends.items()}
+    return ends
+
+
+def _moves(git: Plumbing, *command: str, given: bytes = b"") -> dict[str, str]:
+    """The renames that a command of git lists, the latest first, below the workspace."""
+    words, prefix = iter(_words(git.ask(*command, given=given))), git.repository.prefix
+    moves: dict[str, str] = {}
     for word in words:
-        # `:mode mode object object letter` is followed by a path; anything else is the head of the next answer.
-        if word.startswith(b":") and answers:
-            old_mode, mode, old, new, letter = word.decode("ascii", "replace").removeprefix(":").split(" ")
-            path = next(words, None)
-            if path is not None:
-                only_mode = old == new and old_mode[:2] == mode[:2]
-                answers[-1][os.fsdecode(path).removeprefix(prefix)] = _MODE if only_mode else letter
-        else:
-            answers.append({})
-    if output.cut:
-        answers.pop()
-    return done | dict(zip(asked, answers, strict=False))
+        if _RENAME.fullmatch(word):
+            old, new = next(words, ""), next(words, "")
+            if old.startswith(prefix) and new.startswith(prefix):
+                moves.setdefault(old.removeprefix(prefix), new.removeprefix(prefix))
+    return moves
+
+
+class Elsewhere(NamedTuple):
+    """The places of files that are missing, by path: when, in epoch seconds, and in words; the latest of each.
+
+    `unasked` is why git did not say, "" where it did. Who committed the work to a branch and went back, or removed it
+    later, has not lied.
+    """
+
+    places: dict[str, tuple[float, str]]
+    unasked: str = ""
+
+    def words(self, path: str, since: float | None) -> str:
+        """The place of a file that was made since a handoff, or at any time without one; "" where none is known."""
+        at, words = self.places.get(path, (-math.inf, ""))
+        is_since = since is None or not math.isfinite(since) or at + SLACK >= math.floor(since)
+        return words if words and is_since else self.unasked
+
+
+def elsewhere(view: GitView, paths: Collection[str], since: float) -> Elsewhere:
+    """Look for these paths, which are missing, in other work trees and in commits made `since` (epoch seconds)."""
+    found: dict[str, tuple[float, str]] = {}
+    try:
+        repository = view.git.repository
+        for tree in worktrees_of(repository.top):
+            for path, facts in Disk(f"{tree}/{repository.prefix}".rstrip("/")).look(paths).items():
+                if facts.kind in (FileKind.REGULAR, FileKind.DIRECTORY) and facts.variant is None:
+                    at = max(facts.mtime_ns, facts.ctime_ns) / _NANOSECONDS
+                    found[path] = at, f"the work tree {tree} has it"
+        for path, place in _in_commits(view.git, set(paths) - found.keys(), since):
+            found.setdefault(path, place)
+    except NoRepositoryError as error:
+        return Elsewhere(found, f"git could not be asked whether a commit has it ({error})")
+    return Elsewhere(found)
+
+
+def _in_commits(git: Plumbing, paths: set[str], since: float) -> Iterator[tuple[str, tuple[float, str]]]:
+    """Of each path the latest commit that has written it, or something below it."""
+    commits, prefix = tips(git.repository), git.repository.prefix
+    # A line each is how git is told; of more paths, it lists everything.
+    asked = sorted(path for path in paths if "\n" not in path)
+    if not asked or not commits:
+        return
+    places = [prefix + path for path in asked] if len(asked) <= _ASKED else [prefix or "."]
+    # No file can be called so.
+    mark = f"\1{secrets.token_hex(8)} "
+    options = ("-z", "--full-history", "--name-only", "--diff-filter=AMT", "--no-renames", "--no-ext-diff")
+    told = (f"--max-age={max(math.floor(since), 0)}", f"--format={mark}%H %ct", *options)
+    given = os.fsencode("".join(f"{line}\n" for line in (*commits, "--", *places)))
+    commit, at = "", 0.0
+    for word in _words(git.ask("log", "--ignore-missing", "--stdin", *told, given=given)):
+        if word.startswith(mark):
+            commit, _, time = word.removeprefix(mark).partition(" ")
+            at = float(time)
+            continue
+        name = word.removeprefix("\n").removeprefix(prefix)
+        while name:
+            if name in paths:
+                yield name, (at, f"commit {commit[:10]} has it")
+            name = name.rpartition("/")[0]

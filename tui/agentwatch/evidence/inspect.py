@@ -6,11 +6,9 @@ import math
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.evidence.disk import Disk, FileKind
+from agentwatch.evidence.disk import Disk, FileKind, place_of
 from agentwatch.evidence.git import commit_before
-from agentwatch.evidence.paths import place_of
-from agentwatch.evidence.plumbing import SECONDS, plumbing
-from agentwatch.evidence.repository import find_repository
+from agentwatch.evidence.plumbing import SECONDS, find_repository, plumbing
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.worktrees import NoRepositoryError
 

@@ -9,16 +9,237 @@ written anywhere.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import selectors
+import signal
 import stat
-from collections.abc import Iterator, Sequence
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.evidence.process import Output, TooSlowError, run
-from agentwatch.evidence.repository import Repository
-from agentwatch.programs import find_program, trusted_path
-from agentwatch.sources.worktrees import NoRepositoryError
+from agentwatch.shell import find_program, trusted_path
+from agentwatch.sources.worktrees import NoRepositoryError, git_directories
+from agentwatch.sources.worktrees import git_text as _text
+
+# Programs
+
+_CHUNK: Final = 256 * 1024
+_PAUSE_SECONDS: Final = 0.02
+_REST_SECONDS: Final = 1.0
+"""What a program leaves running may hold its streams open for ever: they are read this long after its end."""
+_KILLED_SECONDS: Final = 1.0
+
+
+class TooSlowError(Exception):
+    """The program did not end in time; it was killed with all its children."""
+
+
+class Output(NamedTuple):
+    """What a program wrote. `cut`: it wrote more than was wanted and was killed."""
+
+    code: int
+    text: bytes
+    errors: bytes
+    cut: bool
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    directory: str,
+    seconds: float,
+    max_bytes: int,
+    environment: Mapping[str, str] | None = None,
+    given: bytes = b"",
+) -> Output:
+    """Run a program with exactly this environment; None is ours. `given` is what it reads.
+
+    Of each stream the first `max_bytes` are kept, and a program that writes more is killed. Raises TooSlowError after
+    `seconds`, OSError where it cannot be started.
+    """
+    end = time.monotonic() + seconds
+    text, errors = bytearray(), bytearray()
+    cut = has_ended = False
+    with contextlib.ExitStack() as stack:
+        streams = stack.enter_context(selectors.DefaultSelector())
+        # A session of its own: whatever it starts is killed with it.
+        process = subprocess.Popen(  # noqa: S603  the caller's arguments, no shell
+            arguments,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        stack.callback(_kill, process)
+        for pipe, into in ((process.stdout, text), (process.stderr, errors)):
+            if pipe is not None:
+                streams.register(stack.enter_context(pipe), selectors.EVENT_READ, into)
+        if process.stdin is not None:
+            stack.callback(process.stdin.close)
+            os.set_blocking(process.stdin.fileno(), False)
+            streams.register(process.stdin, selectors.EVENT_WRITE)
+        rest = memoryview(given)
+        while streams.get_map() and not cut and time.monotonic() < end:
+            for key, _ in streams.select(_PAUSE_SECONDS):
+                if key.fileobj is process.stdin:
+                    try:
+                        rest = rest[os.write(key.fd, rest[:_CHUNK]) :]
+                    except BrokenPipeError:
+                        rest = rest[:0]
+                    if not rest:
+                        streams.unregister(process.stdin)
+                        process.stdin.close()
+                    continue
+                kept: bytearray = key.data
+                data = os.read(key.fd, _CHUNK)
+                if not data:
+                    streams.unregister(key.fileobj)
+                kept += data
+                if len(kept) > max_bytes:
+                    del kept[max_bytes:]
+                    cut = True
+            if not has_ended and process.poll() is not None:
+                has_ended, end = True, min(end, time.monotonic() + _REST_SECONDS)
+        if not cut:
+            try:
+                process.wait(max(end - time.monotonic(), 0.001))
+            except subprocess.TimeoutExpired:
+                raise TooSlowError from None
+    return Output(process.returncode, bytes(text), bytes(errors), cut)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        # One that became another user, as sudo does, is out of reach; it is left behind then.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILLED_SECONDS)
+
+
+# The repository
+
+_OBJECT_NAME: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_REFERENCE: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}\Z")
+_SECTION: Final = re.compile(r"\s*\[\s*([A-Za-z0-9.-]+)\s*(\"[^\"]*\")?\s*\]")
+_SETTING: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*\"?([A-Za-z0-9]{1,16})\"?\s*(?:[#;].*)?\Z")
+_COMPARING: Final = frozenset(
+    {"symlinks", "ignorecase", "precomposeunicode", "autocrlf", "eol", "trustctime", "checkstat"}
+)
+"""Settings of `[core]` that say how files compare and name no program."""
+
+_CONFIGURATION: Final = 1024 * 1024
+_PACKED: Final = 64 * 1024 * 1024
+_HOPS: Final = 5
+
+
+class NotInRepositoryError(NoRepositoryError):
+    """No directory from the workspace up is under git: there is nothing to ask, and nothing that failed."""
+
+
+class Repository(NamedTuple):
+    """A work tree and its repository: absolute paths, resolved.
+
+    `prefix` is the workspace below the work tree, "" or ending in `/`. `head` is the commit checked out, None before
+    the first one.
+    """
+
+    top: str
+    git_directory: str
+    common_directory: str
+    prefix: str
+    head: str | None
+    settings: tuple[tuple[str, str], ...]
+
+
+def find_repository(workspace: str) -> Repository:
+    """The repository that the workspace is in, itself or one of the directories above. Raises NoRepositoryError."""
+    for top in map(str, (Path(workspace), *Path(workspace).parents)):
+        try:
+            git, common = git_directories(top)
+        except FileNotFoundError:
+            if all(os.path.exists(f"{top}/{name}") for name in ("HEAD", "objects", "refs")):
+                raise NoRepositoryError("a bare git repository: it has no files to compare with") from None
+            continue
+        prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
+        settings, format_is_known = _read_settings(common)
+        if not format_is_known:
+            raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
+        head = _head(git, common)
+        if head is None and _has_commits(git, common):
+            why = "the HEAD of the git repository names a branch without a commit, though there are commits"
+            raise NoRepositoryError(why)
+        return Repository(top, git, common, prefix, head, settings)
+    raise NotInRepositoryError("not in a git repository")
+
+
+def _head(git: str, common: str) -> str | None:
+    name = "HEAD"
+    for _ in range(_HOPS):
+        text = _text(git, name) if name == "HEAD" else _text(git, name) or _text(common, name)
+        if text is None and name == "HEAD":
+            raise NoRepositoryError("the git repository has no HEAD that can be read")
+        if text is None:
+            return _packed(common, name)
+        text = text.strip()
+        if _OBJECT_NAME.match(text):
+            return text
+        name = text.removeprefix("ref:").strip()
+        if not text.startswith("ref:") or not _REFERENCE.match(name) or ".." in name:
+            break
+    raise NoRepositoryError("the HEAD of the git repository cannot be understood")
+
+
+def _packed(common: str, name: str) -> str | None:
+    """The commit of a reference that has no file of its own, None for a branch without a commit."""
+    text = _text(common, "packed-refs", _PACKED) or ""
+    match = re.search(rf"^([0-9a-f]{{40}}|[0-9a-f]{{64}}) {re.escape(name)}$", text, re.MULTILINE)
+    return match[1] if match else None
+
+
+def tips(repository: Repository) -> list[str]:
+    """The names of all objects that the references of a repository name, of every branch and tag, and its HEAD."""
+    common = repository.common_directory
+    names = set(
+        re.findall(r"^([0-9a-f]{40}|[0-9a-f]{64}) refs/", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
+    )
+    for directory, _, files in os.walk(f"{common}/refs"):
+        names.update((_text(directory, name) or "").strip() for name in files)
+    return sorted(name for name in names | {repository.head or ""} if _OBJECT_NAME.match(name))
+
+
+def _has_commits(git: str, common: str) -> bool:
+    """A repository whose HEAD has no commit had some all the same: another branch, packed ones, or a log of them."""
+    logged = os.path.lexists(f"{git}/logs/HEAD") or os.path.lexists(f"{common}/packed-refs")
+    return logged or any(names for _, _, names in os.walk(f"{common}/refs"))
+
+
+def _read_settings(common: str) -> tuple[tuple[tuple[str, str], ...], bool]:
+    """(the settings that say how files compare, whether references are kept as files)."""
+    settings: dict[str, str] = {}
+    files = True
+    section = ""
+    for line in (_text(common, "config", _CONFIGURATION) or "").splitlines():
+        if header := _SECTION.match(line):
+            section = header[1].lower() if header[2] is None else ""
+        setting = _SETTING.match(line, header.end() if header else 0)
+        if setting is None:
+            continue
+        key, value = setting[1].lower(), setting[2]
+        if section == "core" and key in _COMPARING:
+            settings[key] = value
+        elif section == "extensions" and key == "refstorage":
+            files = value.lower() == "files"
+    return tuple(sorted(settings.items())), files
+
+
+# git
 
 SECONDS: Final = 10.0
 MAX_BYTES: Final = 32 * 1024 * 1024

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.background import Background
-from agentwatch.delegation.aside import NOTHING, Aside, Put
 from agentwatch.delegation.events import Event, Looked, Noted
-from agentwatch.disk import Directory, sign_of
+from agentwatch.delegation.task import Aside, Put
+from agentwatch.disk import Directory, change_stamp
 from agentwatch.errors import AgentwatchError
 from agentwatch.history import OLD_NAME
 from agentwatch.history.database import Database, UnusableError, select
@@ -135,7 +135,7 @@ class Acknowledgements(Background[Sequence[Event]]):
     def read_changes(self) -> list[Event]:
         """What has changed since the call before. Blocks."""
         with self._io:
-            signs = sign_of(self._database.path), sign_of(self._old), len(self._own)
+            signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
             if signs == self._signs:
                 return []
             try:
@@ -147,9 +147,9 @@ class Acknowledgements(Background[Sequence[Event]]):
             began, self._last, known = _fold(rows)
             before, self._known, now = self._known, known, self._clock()
             events: list[Event] = [
-                Noted(0, now, one, known.get(one, NOTHING))
+                Noted(0, now, one, known.get(one, Aside()))
                 for one in sorted({*before, *known})
-                if before.get(one, NOTHING) != known.get(one, NOTHING)
+                if before.get(one, Aside()) != known.get(one, Aside())
             ]
             if began is not None and began != self._began:
                 self._began = began
@@ -229,7 +229,7 @@ class Acknowledgements(Background[Sequence[Event]]):
             with self._io:
                 self._emit_all(self.read_changes())
                 # But for the tasks that were put aside anew since.
-                gone = {one: put.mark for one, put in over.items() if self._known.get(one, NOTHING).put == put}
+                gone = {one: put.mark for one, put in over.items() if self._known.get(one, Aside()).put == put}
                 try:
                     if gone:
                         self._put("over", gone)
@@ -252,7 +252,7 @@ def _fold(rows: Sequence[_Row]) -> tuple[float | None, Acknowledgement | None, d
     rows = [row for row in rows if row.name not in undone]
     began, known = None, dict[str, Aside]()
     for kind, at, task_id, mark, _, until in rows:
-        put, seen = known.get(task_id, NOTHING)
+        put, seen = known.get(task_id, Aside())
         match kind:
             case "began":
                 began = at

@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.problems import ARTIFACT_MISSING, DUPLICATE_RETURN
-from agentwatch.delegation.task import State, Task, Version
-from agentwatch.disk import Directory, NotRegularError, take_lock
-from agentwatch.dot_directory import NAME as DIRECTORY
-from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
+from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.disk import DOT as DIRECTORY
+from agentwatch.disk import (
+    Directory,
+    NotADirectoryOfOursError,
+    NotRegularError,
+    open_dot_directory,
+    take_lock,
+)
 
 NAME: Final = "errors.json"
 LIMIT: Final = 1_000
@@ -89,7 +93,6 @@ def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
             new = {(entry["task_id"], entry["digest"]): entry for entry in map(_entry, reversed(failures))}
             added = [entry for key, entry in reversed(new.items()) if key not in known]
             if added:
-                ignore_ourselves(directory)
                 entries = [*entries, *added][-LIMIT:]
                 # Entries that somebody else put there may be of any size; what is too large would not be read again.
                 while len(text := _text(entries)) > _MAX_BYTES:

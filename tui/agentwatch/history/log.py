@@ -14,7 +14,7 @@ from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, S
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import Doing, DoingKind, Run, RunState
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean, exact
 from agentwatch.view.pulse import activity_document
 from agentwatch.view.requests import document as request_document
@@ -162,7 +162,7 @@ Change = StateChange | Activity | RequestChange
 class StateChanges:
     """What changes in a tree, in the order of what was observed; with `with_activity` also what tasks do."""
 
-    def __init__(self, tree: DelegationTree, *, with_activity: bool = False) -> None:
+    def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
         self._tree = tree
         self._with_activity = with_activity
         self._did: dict[str, Doing] = {}
@@ -179,10 +179,10 @@ class StateChanges:
     def apply(self, events: Iterable[Event]) -> Iterator[Change]:
         """Apply observations to the tree, and give every state change in its order."""
         for together in self._moves(events):
-            changed = set[str]().union(*map(self._tree.apply, together))
+            changed = self._tree.apply(*together)
             yield from self.after(changed, max(one.at for one in together))
 
-    def replace_tree(self, tree: DelegationTree, at: float) -> list[Change]:
+    def replace_tree(self, tree: Tree, at: float) -> list[Change]:
         """Another tree of the same workspace takes the place of the one before. Returns the changes that this makes."""
         before, self._tree = self._tree, tree
         return self.after({*before.tasks, *tree.tasks}, at)
@@ -252,9 +252,9 @@ def _facts(task: Task) -> tuple[State | None, int, bool, bool]:
     return task.state, task.attempt, task.contradicted, task.is_accepted
 
 
-def state_changes(events: Iterable[Event], tree: DelegationTree | None = None) -> Iterator[StateChange]:
+def state_changes(events: Iterable[Event], tree: Tree | None = None) -> Iterator[StateChange]:
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
-    changes = StateChanges(DelegationTree() if tree is None else tree).apply(events)
+    changes = StateChanges(Tree() if tree is None else tree).apply(events)
     return (change for change in changes if isinstance(change, StateChange))
 
 

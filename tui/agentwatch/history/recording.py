@@ -98,14 +98,14 @@ def read_version(path: str, text: str | None, outline: object) -> Reading | None
     """A version again: its text by today's contracts, else its outline. None where neither can be read."""
     # In the worker: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
-    from agentwatch.contracts.rules import RULES
+    from agentwatch.contracts.rules import PREFIXES
 
     noted = read_outline(outline)
     reading = None if text is None else read_document(text, path)
     if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
-    of_the_source = tuple(one for one in noted.findings if one.rule not in RULES) if noted is not None else ()
+    of_the_source = tuple(one for one in noted.findings if one.rule[:3] not in PREFIXES) if noted is not None else ()
     return Reading(reading.document, (*of_the_source, *reading.findings), reading.complete)
 
 

@@ -25,7 +25,7 @@ from agentwatch.delegation.events import Event, Gone, Requested, Seen
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.database import (
     SCHEMA_VERSION,
     Database,
@@ -46,9 +46,9 @@ from agentwatch.history.recording import (
     read_version,
     unpack,
 )
-from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import fingerprint_of, numbers_in
+from agentwatch.state import state_directory
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Compressed texts that are kept: some fifty thousand returns."""
@@ -372,7 +372,7 @@ class HistoryWorker:
         """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
         return self._history.notice or self._problem
 
-    def start(self, tree: DelegationTree) -> Future[Recalled]:
+    def start(self, tree: Tree) -> Future[Recalled]:
         """Open the history, soon, and have the tree apply it; nobody else looks at that meanwhile."""
         self._recalled = self._worker.submit(self._open, tree)
         return self._recalled
@@ -409,14 +409,13 @@ class HistoryWorker:
         self._stopped = True
         self._worker.shutdown(wait=self._recalled is None or self._recalled.done())
 
-    def _open(self, tree: DelegationTree) -> Recalled:
+    def _open(self, tree: Tree) -> Recalled:
         history = self._history
         history.begin()
         events, watched_at = history.events(), history.watched_at()
         self._ended = {one.path: one.request for one in events if isinstance(one, Requested)}
         # Who leaves meanwhile does not wait for it.
-        tree.take_all(takewhile(lambda _: not self._stopped, events))
-        tree.settle()
+        tree.apply(*takewhile(lambda _: not self._stopped, events))
         return Recalled(events, history.files(), history.notice, watched_at)
 
     def _record(self) -> None:

@@ -19,7 +19,7 @@ from typing import Final
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.events import Checked, Decided, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.requests import after
+from agentwatch.delegation.request import after
 from agentwatch.remote.frames import Item
 from agentwatch.remote.limits import load_of, tasks_in
 from agentwatch.remote.observed import Told

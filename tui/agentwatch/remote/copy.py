@@ -9,7 +9,7 @@ from agentwatch.remote.book import Book, Put
 from agentwatch.remote.frames import Cursor, Hello, Mark, Observed, Reset, Standing, Workspace
 from agentwatch.remote.limits import MOST_WORKSPACES, excess, weight
 from agentwatch.remote.observed import Told
-from agentwatch.sources.health import Health
+from agentwatch.sources import Health
 
 _PATIENCE: Final = 2
 """So many beats in a row must tell that something lacks, where it may still be on its way; and so often less than

@@ -36,10 +36,10 @@ from agentwatch.decisions.record import ANSWER_LIFETIME, Record, time_of, writte
 from agentwatch.decisions.signed import AHEAD, SignedRequest, sign
 from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
-from agentwatch.place import state_directory
 from agentwatch.remote.limits import LARGEST_RESULT, MOST_RESULTS, weight
 from agentwatch.remote.outbox import Letter, Outbox
 from agentwatch.remote.said import Host, NotTrustedError, outcome_of, says_the_same
+from agentwatch.state import state_directory
 from agentwatch.text import quoted
 from agentwatch.view.times import ago, clock
 

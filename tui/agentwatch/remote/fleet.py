@@ -13,12 +13,12 @@ from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.errors import UsageError
-from agentwatch.place import is_workspace_id
-from agentwatch.places import Place, Places
 from agentwatch.remote.address import Address
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.source import SCAN_SECONDS, RemoteSource
 from agentwatch.shell import FLEET, needing
+from agentwatch.state import is_workspace_id
+from agentwatch.workspaces import Place, Places
 
 if TYPE_CHECKING:
     from agentwatch.remote.nats_link import NatsHub

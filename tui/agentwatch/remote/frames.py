@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from agentwatch.delegation.rules import Rules
+from agentwatch.delegation.events import Rules
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.remote.observed import Told
-from agentwatch.sources.health import Health
+from agentwatch.sources import Health
 
-PROTOCOL: Final = (2, 0)
+PROTOCOL: Final = (3, 0)
 """Major and minor. What a version knows that an older one does not makes it the next minor."""
 
 LARGEST: Final = 8 * 1024 * 1024

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Final
 
 from agentwatch.decisions.envelope import PublicKey
-from agentwatch.presence import is_here
 from agentwatch.remote.copy import Copy, Epoch, Listener, began
 from agentwatch.remote.frames import (
     Beat,
@@ -32,6 +31,7 @@ from agentwatch.remote.pulse import SILENT_SECONDS, Pulse
 from agentwatch.remote.texts import Texts
 from agentwatch.remote.voice import Voice
 from agentwatch.remote.wire import pack
+from agentwatch.state import is_attended
 
 WATCH_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = 2.0
@@ -329,7 +329,7 @@ class RemoteHost:
         for copy in lacking.values():
             copy.ask()
         self._watched_steady = steady
-        seen = {listener.workspace_id for listener in self._listeners if listener.is_shown} if is_here() else set()
+        seen = {listener.workspace_id for listener in self._listeners if listener.is_shown} if is_attended() else set()
         self.say(
             Watch(
                 self.screen,

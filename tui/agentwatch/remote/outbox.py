@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 from agentwatch.decisions.envelope import LARGEST, EnvelopeError, Trust
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.signed import SignedRequest, read
-from agentwatch.disk import DISK, Disk
-from agentwatch.private_directory import PrivateDirectory
+from agentwatch.disk import DISK, Disk, PrivateDirectory
 from agentwatch.text import quoted
 
 NAME: Final = "outbox"

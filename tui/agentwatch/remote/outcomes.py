@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.decisions.record import time_of
-from agentwatch.disk import DISK, Disk
-from agentwatch.private_directory import PrivateDirectory
+from agentwatch.disk import DISK, Disk, PrivateDirectory
 
 NAME: Final = "refused"
 

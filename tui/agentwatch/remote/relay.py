@@ -15,9 +15,7 @@ from typing import Any, Final
 
 from agentwatch import __version__
 from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested
-from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory, workspace_id
-from agentwatch.presence import shown
+from agentwatch.monitor import Monitor, rules_of
 from agentwatch.remote.answers import Answers, parts
 from agentwatch.remote.book import Book, key_of
 from agentwatch.remote.frames import (
@@ -43,9 +41,9 @@ from agentwatch.remote.link import LinkState, RelayEnd
 from agentwatch.remote.observed import Told, fields_of, is_told, observation_of
 from agentwatch.remote.outcomes import Outcome
 from agentwatch.remote.wire import Signer, unpack
-from agentwatch.sources.health import Problem, health_of
+from agentwatch.sources import Problem, health_of
+from agentwatch.state import shown, state_directory, workspace_id
 from agentwatch.text import words_of
-from agentwatch.watched import rules_of
 
 Deciding = Callable[[Monitor, Decide], Awaitable[Result]]
 

@@ -32,10 +32,10 @@ from agentwatch.decisions.ledger import DecisionMade, Draft
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import AlreadyDecidedError, Record, time_of, written
 from agentwatch.decisions.signed import AHEAD, SignedRequest, read
-from agentwatch.place import workspace_id
 from agentwatch.remote.frames import Result
 from agentwatch.remote.outcomes import Outcome, Refusal, Refusals
 from agentwatch.remote.said import says_the_same
+from agentwatch.state import workspace_id
 
 if TYPE_CHECKING:
     from agentwatch.decisions.clerk import Clerk

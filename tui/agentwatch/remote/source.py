@@ -17,10 +17,9 @@ from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.limits import BUSY_SECONDS, MOST_NEWS, dropped_words, load_of
 from agentwatch.remote.observed import Told
 from agentwatch.remote.transcripts import FarTranscript, is_of
-from agentwatch.sources.health import FILES, Batch, Health, Problem, health_of
+from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.checked import messages
 from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.sources.source import Source
 
 SCAN_SECONDS: Final = 20.0
 """A command waits no longer for a host."""

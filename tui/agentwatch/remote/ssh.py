@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from agentwatch.programs import resolve_command
 from agentwatch.remote.address import Address
 from agentwatch.remote.link import Change, Link, LinkState, Pauses, Take
 from agentwatch.remote.stdio import CutError, Writer, messages
+from agentwatch.shell import resolve_command
 from agentwatch.text import clean
 
 _OPTIONS: Final = (

@@ -12,12 +12,10 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.attempt import Attempt
-from agentwatch.delegation.changes import Unclaimed
+from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.sums import sums_of
-from agentwatch.delegation.task import PlacedFinding, State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, sums_of
+from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.view.chains import chain_above, chain_name
 from agentwatch.view.looks import Look, look, look_of_attempt
@@ -149,7 +147,7 @@ class Elsewhere(NamedTuple):
 class Account:
     """A session as it stood at `generated_at`. Tasks are in preorder, siblings in the order first seen."""
 
-    tree: DelegationTree
+    tree: Tree
     workspace: str
     generated_at: float
     verdict: str
@@ -194,7 +192,7 @@ class Account:
 
 
 def account_of(
-    tree: DelegationTree,
+    tree: Tree,
     changes: Sequence[StateChange],
     *,
     workspace: str,
@@ -229,7 +227,7 @@ def account_of(
     )
 
 
-def _summary(tree: DelegationTree) -> Summary:
+def _summary(tree: Tree) -> Summary:
     tasks = [task for task in tree.tasks.values() if not task.past]
     now = sums_of(tasks)
     return Summary(
@@ -244,7 +242,7 @@ def _summary(tree: DelegationTree) -> Summary:
     )
 
 
-def _attention(tree: DelegationTree) -> Iterator[Attention]:
+def _attention(tree: Tree) -> Iterator[Attention]:
     for task in tree.asking():
         yield Attention(task.task_id, task.ask or "", stands_since(task), tree.holds(task))
     silent = sorted(
@@ -257,7 +255,7 @@ def _attention(tree: DelegationTree) -> Iterator[Attention]:
             yield Attention(task.task_id, ask, stands_since(task), tree.holds(task))
 
 
-def _lines(tree: DelegationTree, now: float, statements: Mapping[str, StatementLine]) -> Iterator[TaskLine]:
+def _lines(tree: Tree, now: float, statements: Mapping[str, StatementLine]) -> Iterator[TaskLine]:
     depths: dict[str | None, int] = {None: 0}
     """By task, how many rows are above those of its children."""
     for task, _ in tree.preorder():
@@ -266,7 +264,7 @@ def _lines(tree: DelegationTree, now: float, statements: Mapping[str, StatementL
         yield _line(tree, task, depth, now, statements.get(task.task_id))
 
 
-def _line(tree: DelegationTree, task: Task, depth: int, now: float, statement: StatementLine | None) -> TaskLine:
+def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLine | None) -> TaskLine:
     chain = chain_name(task, [tree.tasks[above] for above in chain_above(tree.tasks, task)])
     return TaskLine(
         task=task,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.delegation.attempt import Attempt
+from agentwatch.delegation.task import Attempt
 from agentwatch.report.account import Account, TaskLine
 from agentwatch.report.facts import others_say
 from agentwatch.text import indented

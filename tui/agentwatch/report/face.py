@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
-from agentwatch.place import is_there, state_directory
 from agentwatch.report.account import Account, DecisionLine, Elsewhere, StatementLine, account_of
 from agentwatch.report.document import document, documents
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
-from agentwatch.sources.health import complain_of
+from agentwatch.sources import complain_of
+from agentwatch.state import is_there, state_directory
 from agentwatch.text import say
 
 FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": document, "html": html}
@@ -124,5 +124,5 @@ def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
     files = [one for one in reported.past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs, *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
-    told_changes = state_changes(story(told, now), DelegationTree(rules, remembers=True))
+    told_changes = state_changes(story(told, now), Tree(rules, remembers=True))
     return tuple(one for one in told_changes if one.task_id not in tree.left_out)

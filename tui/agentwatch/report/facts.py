@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from agentwatch.contracts.shapes import Return
-from agentwatch.delegation.attempt import Attempt
-from agentwatch.delegation.task import PlacedFinding, State, Task
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.report.account import DecisionLine, TaskLine
 from agentwatch.view.looks import SEVERITIES, VERDICTS, claims_of
 from agentwatch.view.requests import request_words, standing_words

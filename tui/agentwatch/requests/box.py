@@ -22,11 +22,10 @@ from typing import Final, Self
 
 from agentwatch.decisions.errors import RecordError, reason, remedy
 from agentwatch.delegation.request import ENDED, Request, RequestStage
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, sign_of
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, PrivateDirectory, change_stamp
 from agentwatch.errors import AgentwatchError
-from agentwatch.place import leads_through, state_directory, workspace_id
-from agentwatch.private_directory import PrivateDirectory
 from agentwatch.requests.offered import LARGEST, parse, to_bytes
+from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quoted
 
 NAME: Final = "requests"
@@ -119,7 +118,7 @@ class Box:
 
     def sign(self) -> tuple[int, int, int] | None:
         """Different from the call before where a file came or went since. That a holder was killed only `read` sees."""
-        return sign_of(self.directory)
+        return change_stamp(self.directory)
 
     def tidy(self) -> None:
         """End those that nobody holds any more; remove those that ended a day ago, and the oldest where they are many.
@@ -162,7 +161,7 @@ class Box:
         identity = directory.identity(name)
         if known is not None and known[0] == identity:
             return known
-        status = directory.look(name)
+        status = directory.status(name)
         if stat.S_ISREG(status.st_mode) and (status.st_uid != os.geteuid() or status.st_mode & _OPEN_TO_OTHERS):
             raise RecordError("others may have written it")
         request = parse(directory.read(name, LARGEST), self.workspace_id)
@@ -226,7 +225,7 @@ class Box:
                 with suppress(OSError, RecordError):
                     if one.ended_at is None and not self._is_dead(directory, name):
                         continue
-                    at = one.ended_at or directory.look(name).st_mtime
+                    at = one.ended_at or directory.status(name).st_mtime
                     if one.ended_at is None and now - at < KEPT_SECONDS:
                         at = now
                         directory.replace(name, to_bytes(replace(one, ended_at=now), self.workspace_id))

@@ -24,10 +24,9 @@ from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Record, time_of
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.request import Request
-from agentwatch.disk import UNSYNCED, Disk, sign_of
-from agentwatch.place import state_directory
-from agentwatch.presence import is_shown
+from agentwatch.disk import UNSYNCED, Disk, change_stamp
 from agentwatch.requests.box import Box, BoxError, Offer, refuse_inside
+from agentwatch.state import is_shown, state_directory
 
 _POLL_SECONDS: Final = 0.01
 _WATCHED_SECONDS: Final = 0.25
@@ -119,7 +118,7 @@ class Holder:
     def _answer(self, offer: Offer) -> Record | None:
         """What the operator decided about the input that is held here."""
         request = offer.request
-        sign, now = sign_of(self._ledger.directory), time.monotonic()
+        sign, now = change_stamp(self._ledger.directory), time.monotonic()
         looked = self._looked.get(request.request_id)
         if looked is not None and looked[0] == sign and now - looked[1] < _LOOK_ANYWAY_SECONDS:
             return None

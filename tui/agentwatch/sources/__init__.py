@@ -1,12 +1,188 @@
-"""Where observations come from: files, and the sessions of agent programs.
+"""Where events come from: files, and the sessions of agent programs. Here is what every source does and hands over.
 
 Why it is so:
 
-- One thread reads the workspace: it scans, watches, reads and parses. The event loop only applies observations, in
-  slices of 6 ms, so a key never waits for a disk.
+- Sources look, read and parse in threads of their own. The event loop only applies events, so a key never waits for a
+  disk.
 - A reader gives the whole state of a run whenever it has changed. So order, chunks and restarts cannot matter.
 - Readers may come from other packages. One that breaks is asked no more, says so, and hides nobody else.
 - Clones and checkouts give every file the time of now. So the first look takes the time in a return, else that of the
   commit with this content, if it is earlier. Later, nothing in a file can make it older than the last look.
 - A replay steps back by telling again what the files and runs held before. That costs those, not the whole recording.
 """
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+
+from agentwatch.text import clean, complain
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.events import Event
+    from agentwatch.delegation.run import Run
+    from agentwatch.sources.files.documents import KnownFile
+    from agentwatch.sources.sessions.following import RunTranscript
+
+Mode = Literal["starting", "live", "polling", "degraded", "replay"]
+_WORST_FIRST: Final[tuple[Mode, ...]] = ("starting", "degraded", "polling", "live", "replay")
+
+FILES: Final = "files"
+"""The name of the source that is the workspace itself."""
+
+_MOST_PROBLEMS: Final = 20
+"""Those that a command prints, a line each."""
+
+Stirred = Callable[[bool], None]
+
+
+class Problem(NamedTuple):
+    """Something that cannot be read. `place` is where, "" for no single place; `message` says why in a sentence.
+    Both may quote foreign text: they are unsanitised."""
+
+    source: str
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message if self.source == FILES else f"{self.source}: {self.message}"
+
+
+class Health(NamedTuple):
+    """How well a source sees. `detail` says why, and what to do where it is not live; it may quote foreign text.
+
+    `starting`: the first look is not over. `live`: changes are reported as they happen. `polling`: they are found by
+    looking again. `degraded`: something cannot be seen. `replay`: a recording is played, nothing is watched.
+    `notices` are what the operator must know of what agentwatch keeps where the source is, a sentence each.
+    `directories` and `files` count what is looked at, not what was recognised. `problems` are what cannot be read:
+    with one, the source is degraded once its first look is over.
+    """
+
+    mode: Mode
+    detail: str
+    directories: int = 0
+    files: int = 0
+    problems: tuple[Problem, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def health_of(mode: Mode, detail: str, problems: Sequence[Problem], directories: int = 0, files: int = 0) -> Health:
+    """The health of a source that sees all but these."""
+    if problems and mode != "starting":
+        more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
+        mode, detail = "degraded", str(problems[0]).rstrip(".") + more
+    return Health(mode, detail, directories, files, tuple(problems))
+
+
+def together(known: Sequence[Health]) -> Health:
+    """The health of several, one at least: that of the one that sees worst."""
+    problems = tuple(problem for health in known for problem in health.problems)
+    worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
+    detail = health_of(worst.mode, worst.detail, problems).detail
+    directories, files = sum(one.directories for one in known), sum(one.files for one in known)
+    return Health(worst.mode, detail, directories, files, problems)
+
+
+def complain_of(problems: Sequence[Problem]) -> None:
+    """Say on standard error what could not be read, for a command that looks once."""
+    for problem in problems[:_MOST_PROBLEMS]:
+        complain(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
+    if len(problems) > _MOST_PROBLEMS:
+        complain(f"agentwatch: {len(problems) - _MOST_PROBLEMS:,} more places could not be read")
+
+
+class Batch(NamedTuple):
+    """Events in the order of their `seq`, and the health at the time of the last of them. `anew`: these are all that
+    count, and nothing that came before them does."""
+
+    events: tuple[Event, ...]
+    health: Health
+    anew: bool = False
+
+
+class Source(Protocol):
+    """Where events come from. It runs on its own thread and never blocks the caller.
+    A subclass need not say that it keeps nothing of files, or that it never begins."""
+
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:  # noqa: ARG002
+        """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""
+        return
+
+    def known(self) -> Mapping[str, KnownFile]:
+        """What to remember of the files for the next time, nothing where it cannot be told. Any thread may call it."""
+        return {}
+
+    def hear(self, stirred: Stirred) -> None:  # noqa: ARG002
+        """Called before `start`: `stirred` is called on the source's thread when something may have happened to any
+        file below the workspace, with whether it is told of all that does. One that watches no files never calls."""
+        return
+
+    def start(self, emit: Callable[[Batch], None]) -> None:  # noqa: ARG002
+        """Begin to observe; `emit` is called on the source's thread, with what was there first."""
+        return
+
+    def scan(self) -> Batch:
+        """What is there now, looked at once; for a source that was not started."""
+
+    def stop(self) -> None:
+        """End within a second. Nothing is emitted afterwards."""
+        return
+
+    def content(self, digest: str) -> str | None:
+        """The text of a document that was observed, None where it is not kept any more.
+
+        Raises NoAnswerError where only a host has it, which does not answer.
+        """
+
+    def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
+        """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
+        return None
+
+
+class CombinedSource(Source):
+    """What all of the sources observe. The health is that of the one that sees worst; each says why in its words."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        self._health: dict[int, Health] = {}
+        self._emitting = threading.Lock()
+
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
+        for source in self._sources:
+            source.remember(files, looked_at)
+
+    def known(self) -> Mapping[str, KnownFile]:
+        return dict(chain.from_iterable(source.known().items() for source in self._sources))
+
+    def hear(self, stirred: Stirred) -> None:
+        for source in self._sources:
+            source.hear(stirred)
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        for number, source in enumerate(self._sources):
+            source.start(partial(self._emit, emit, number))
+
+    def stop(self) -> None:
+        for source in self._sources:
+            source.stop()
+
+    def scan(self) -> Batch:
+        batches = [source.scan() for source in self._sources]
+        events = tuple(chain.from_iterable(batch.events for batch in batches))
+        return Batch(events, together([batch.health for batch in batches]))
+
+    def content(self, digest: str) -> str | None:
+        return next((text for source in self._sources if (text := source.content(digest)) is not None), None)
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        return next((found for source in self._sources if (found := source.transcript(run)) is not None), None)
+
+    def _emit(self, emit: Callable[[Batch], None], number: int, batch: Batch) -> None:
+        with self._emitting:
+            self._health[number] = batch.health
+            health = together([health for _, health in sorted(self._health.items())])
+            is_complete = len(self._health) == len(self._sources)
+            emit(Batch(batch.events, health if is_complete else health._replace(mode="starting")))

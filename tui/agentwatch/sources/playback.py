@@ -6,18 +6,17 @@ of what each file and run has been, so only those concerned are told anew.
 
 from __future__ import annotations
 
-import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
+from agentwatch.background import Background
 from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
-from agentwatch.sources.health import Batch, Health
-from agentwatch.sources.source import Source
+from agentwatch.sources import Batch, Health, Source
 
 IDLE_SECONDS: Final = 2.0
 """The longest wait for the next observation, at speed 1."""
@@ -26,8 +25,6 @@ SLOWEST: Final = 1 / 8
 FASTEST: Final = 1024.0
 
 REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
-
-_JOIN_SECONDS: Final = 1.0
 
 Recorded = Seen | Gone | Ran | Requested
 
@@ -43,46 +40,14 @@ class Position:
     playing: bool
 
 
-class Schedule:
-    """When the observations of a recording are due, in seconds from the first one at speed 1. There is at least one."""
-
-    def __init__(self, events: Sequence[Recorded]) -> None:
-        if not events:
-            raise ValueError("a recording without an observation cannot be played")
-        # A file may be found that was written long before the one found last: time stands still meanwhile.
-        self._times = list(accumulate((one.at for one in events), max))
-        waits = [min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times)]
-        self._due = list(accumulate(waits, initial=0.0))
-
-    @property
-    def length(self) -> float:
-        """Seconds that it takes at speed 1."""
-        return self._due[-1]
-
-    def due(self, number: int) -> float:
-        """When the observation `number`, counted from 1, is due."""
-        return self._due[number - 1]
-
-    def number_at(self, played: float) -> int:
-        """How many observations were due by then."""
-        return bisect_right(self._due, played)
-
-    def time_at(self, number: int, played: float) -> float:
-        """The recorded time when `number` observations were made and `played` seconds have been played."""
-        before = self._times[number - 1]
-        if number == len(self._times):
-            return before
-        began, ends = self._due[number - 1], self._due[number]
-        share = (played - began) / (ends - began) if ends > began else 0.0
-        return before + min(max(share, 0.0), 1.0) * (self._times[number] - before)
-
-
-class Playback(Source):
-    """Plays observations in their order; it begins to play when it is started. Any thread may call it.
+class Playback(Background[Batch], Source):
+    """Plays events in their order; it begins to play when it is started. Any thread may call it.
 
     `text_of` gives the text of a digest, None where it is not kept. A speed of 2.0 plays twice as fast. `monotonic` is
     the clock that playing goes by. Raises ValueError where there is nothing to play.
     """
+
+    thread_name = "agentwatch-playback"
 
     def __init__(
         self,
@@ -92,40 +57,36 @@ class Playback(Source):
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._observations = tuple(one for one in events if isinstance(one, Recorded))
-        gone = (number for number, one in enumerate(self._observations) if isinstance(one, Gone))
-        self._first_gone = next(gone, len(self._observations))
+        super().__init__()
+        self._events = tuple(one for one in events if isinstance(one, Recorded))
+        if not self._events:
+            raise ValueError("a recording without an observation cannot be played")
+        gone = (number for number, one in enumerate(self._events) if isinstance(one, Gone))
+        self._first_gone = next(gone, len(self._events))
+        # A file may be found that was written long before the one found last: time stands still meanwhile.
+        self._times = list(accumulate((one.at for one in self._events), max))
+        waits = (min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times))
+        self._due = list(accumulate(waits, initial=0.0))
+        """When each event is due, in seconds from the first one at speed 1."""
         self._text_of = text_of
         self._monotonic = monotonic
-        self._schedule = Schedule(self._observations)
-        self._changed = threading.Condition()
         self._speed = speed
         self._playing = True
-        self._stopped = False
         self._number = 1
         self._moves = 0
         self._played = 0.0
         self._since = monotonic()
-        self._thread: threading.Thread | None = None
 
     # The source
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         """Begin to play; `emit` is called in the thread of the playback."""
-        with self._changed:
+        with self._news:
             self._since = self._monotonic()
-        self._thread = threading.Thread(target=self._run, args=(emit,), name="agentwatch-playback", daemon=True)
-        self._thread.start()
+        super().start(emit)
 
     def scan(self) -> Batch:
-        return Batch(self._observations, REPLAY)
-
-    def stop(self) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
-        if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)
+        return Batch(self._events, REPLAY)
 
     def content(self, digest: str) -> str | None:
         return self._text_of(digest)
@@ -139,21 +100,25 @@ class Playback(Source):
     @property
     def place(self) -> Health:
         """How the source stands where the operator went last: so it is told with what was observed up to there."""
-        with self._changed:
+        with self._news:
             return self._place()
 
     @property
     def position(self) -> Position:
         """Where the playback is now."""
-        with self._changed:
+        with self._news:
             self._advance()
-            at = self._schedule.time_at(self._number, self._played)
-            return Position(self._number, len(self._observations), at, self._speed, self._playing)
+            at, after = self._times[self._number - 1], self._number
+            if after < len(self._events) and self._due[after] > self._due[after - 1]:
+                # In a shortened wait the recorded time runs faster.
+                share = (self._played - self._due[after - 1]) / (self._due[after] - self._due[after - 1])
+                at += min(max(share, 0.0), 1.0) * (self._times[after] - at)
+            return Position(self._number, len(self._events), at, self._speed, self._playing)
 
     def play(self) -> None:
         """Play or pause; at the end, start over."""
         with self._moving():
-            if not self._playing and self._number == len(self._observations):
+            if not self._playing and self._number == len(self._events):
                 self._go(1)
             self._playing = not self._playing
 
@@ -163,15 +128,10 @@ class Playback(Source):
             self._playing = False
             self._go(self._number + by)
 
-    def rewind(self) -> None:
-        """Go to the first observation."""
+    def seek(self, number: int) -> None:
+        """Go to an event, counted from 1."""
         with self._moving():
-            self._go(1)
-
-    def wind(self) -> None:
-        """Go to the last observation."""
-        with self._moving():
-            self._go(len(self._observations))
+            self._go(number)
 
     def change_speed(self, factor: float) -> None:
         """Play faster or slower from now on, within bounds."""
@@ -181,10 +141,10 @@ class Playback(Source):
     @contextmanager
     def _moving(self) -> Iterator[None]:
         """Hold the lock, with the position as of now, and tell the thread of what has changed."""
-        with self._changed:
+        with self._news:
             self._advance()
             yield
-            self._changed.notify()
+            self._news.notify()
 
     # With the lock held
 
@@ -193,53 +153,48 @@ class Playback(Source):
         now = self._monotonic()
         passed, self._since = now - self._since, now
         if self._playing:
-            self._played = min(self._played + passed * self._speed, self._schedule.length)
-            self._number = max(self._number, self._schedule.number_at(self._played))
-            self._playing = self._number < len(self._observations)
+            self._played = min(self._played + passed * self._speed, self._due[-1])
+            self._number = max(self._number, bisect_right(self._due, self._played))
+            self._playing = self._number < len(self._events)
 
     def _place(self) -> Health:
         return REPLAY._replace(detail=f"The operator has gone elsewhere {self._moves} times")
 
     def _go(self, number: int) -> None:
         self._moves += 1
-        self._number = min(max(number, 1), len(self._observations))
-        self._played = self._schedule.due(self._number)
-
-    def _wait(self) -> float | None:
-        """Seconds until the next observation is due, None while nothing plays."""
-        if not self._playing:
-            return None
-        return max(self._schedule.due(self._number + 1) - self._played, 0.0) / self._speed
+        self._number = min(max(number, 1), len(self._events))
+        self._played = self._due[self._number - 1]
 
     # The thread
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
         shown, moves = 0, 0
         while True:
-            with self._changed:
+            with self._news:
                 self._advance()
                 while (self._number, self._moves) == (shown, moves) and not self._stopped:
-                    self._changed.wait(self._wait())
+                    due = max(self._due[self._number] - self._played, 0.0) if self._playing else None
+                    self._news.wait(due and due / self._speed)
                     self._advance()
                 if self._stopped:
                     return
                 number, moves, place = self._number, self._moves, self._place()
             try:
-                emit(Batch(tuple(self._way(shown, number)), place))
+                emit(Batch(tuple(self._path(shown, number)), place))
             except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
                 return
             shown = number
 
-    def _way(self, shown: int, number: int) -> Iterator[Event]:
-        """What leads from the tree after `shown` observations to the one after `number`."""
-        yield from self._observations[shown:number]
+    def _path(self, shown: int, number: int) -> Iterator[Event]:
+        """The events that lead from the tree after `shown` events of the recording to the one after `number`."""
+        yield from self._events[shown:number]
         # Whose a file is that is gone was settled by all that was there then: behind one of them all is told anew.
         first = 0 if self._first_gone < shown else number
-        undone = {one.path: one for one in self._observations[first:shown]} if number < shown else {}
+        undone = {one.path: one for one in self._events[first:shown]} if number < shown else {}
         for path, one in undone.items():
             if isinstance(one, Ran | Requested):
                 yield type(one)(one.seq, one.at, path, None)
             else:
                 yield Gone(one.seq, one.at, path, undone=True)
         if undone:
-            yield from (one for one in self._observations[:number] if one.path in undone)
+            yield from (one for one in self._events[:number] if one.path in undone)

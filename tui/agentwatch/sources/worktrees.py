@@ -7,6 +7,7 @@ configuration says, and git runs programs that it names; here nothing is run, an
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -19,35 +20,40 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 _SMALL: Final = 64 * 1024
 _MOST: Final = 200
 """Work trees of one repository that are looked at."""
-_GIT: Final = ".git"
-_REST: Final = 2.5
-"""Seconds since the last checkout, or whatever else has written the index, of a work tree that is younger than this."""
-_YOUNG: Final = 60.0
+_REST_SECONDS: Final = 2.5
+"""Since the last checkout, or whatever else has written the index, of a work tree that is younger than the next."""
+_YOUNG_SECONDS: Final = 60.0
 
 
 class NoRepositoryError(Exception):
     """There is no repository that can be asked, and why, in words."""
 
 
-def git_directories(top: str, mark: str, status: os.stat_result) -> tuple[str, str]:
-    """(git directory, the one that it shares with other work trees) of the work tree `top`, whose `.git` is `mark`.
+def git_directories(top: str) -> tuple[str, str]:
+    """(git directory, the one that it shares with other work trees) of a work tree, a real path.
 
-    Both are absolute and resolved. Raises NoRepositoryError.
+    Both are absolute and resolved. Raises FileNotFoundError where there is no `.git`, NoRepositoryError.
     """
+    mark = f"{top.rstrip('/')}/.git"
+    try:
+        status = os.lstat(mark)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mark) from None
+    except OSError as error:
+        raise NoRepositoryError(f"{mark} cannot be looked at: {os.strerror(error.errno or 0)}") from None
     if stat.S_ISDIR(status.st_mode):
         if git_text(mark, "commondir") is not None:
             raise NoRepositoryError("the .git directory borrows another one: agentwatch does not follow it")
         return mark, mark
     if not stat.S_ISREG(status.st_mode):
         raise NoRepositoryError(".git is neither a directory nor a file: agentwatch does not follow it")
-    text = git_text(top, _GIT) or ""
-    target = text.strip().removeprefix("gitdir:").strip()
+    text = git_text(top, ".git") or ""
+    target = text.removeprefix("gitdir:").strip()
     if not text.startswith("gitdir:") or not target or "\0" in target:
         raise NoRepositoryError(".git is a file that names no git directory")
     git = os.path.realpath(os.path.join(top, target))  # noqa: PTH118
     # A linked work tree knows its work tree; anything else is a file that points wherever its writer liked.
-    back = git_text(git, "gitdir")
-    shared = git_text(git, "commondir")
+    back, shared = git_text(git, "gitdir"), git_text(git, "commondir")
     if back is None or shared is None or os.path.realpath(os.path.join(git, back.strip())) != mark:  # noqa: PTH118
         raise NoRepositoryError(".git is a file that points elsewhere: agentwatch does not follow it")
     return git, os.path.realpath(os.path.join(git, shared.strip()))  # noqa: PTH118
@@ -70,26 +76,28 @@ def worktrees_of(workspace: str) -> list[str]:
 
 
 class Worktrees:
-    """The other work trees of one repository, at each call as they are then; the workspace is a real path."""
+    """The other work trees of one repository, at each look as they are then; the workspace is a real path."""
 
-    def __init__(self, workspace: str) -> None:
-        self._workspace = workspace
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = workspace
         self._made: set[str] = set()
-        self.heard: list[str] = []
-        """The directories in which something happens before there are others; none where only time tells."""
 
-    def __call__(self) -> list[str]:
-        """Those that git was used in last first, and without those that it is still making: what it checks out is not
-        told from an agent's work then. Raises NoRepositoryError."""
-        self.heard = []
-        common = _repository(self._workspace)
-        others = _others(self._workspace, common)
+    def find(self) -> tuple[list[Path], list[Path]]:
+        """Those that git was used in last first, and the directories in which something happens before there are
+        others; none where only time tells. Raises NoRepositoryError.
+
+        Without those that git is still making: what it checks out is not told from an agent's work then.
+        """
+        common = _repository(str(self.workspace))
+        others = _others(str(self.workspace), common)
         # One that was made stays so: the next commit in it looks like the first checkout.
         self._made = {place for place, own in others.items() if place in self._made or not _is_being_made(own)}
+        heard: list[Path] = []
         if self._made == others.keys():
-            all_of_them = [] if common is None else [f"{common}/worktrees", *others, *others.values()]
-            self.heard = [one for one in (self._workspace, *all_of_them) if one != common]
-        return sorted(self._made, key=lambda place: -_changed_at(f"{others[place]}/index"))
+            every = [] if common is None else [f"{common}/worktrees", *others, *others.values()]
+            heard = [Path(one) for one in (str(self.workspace), *every) if one != common]
+        newest_first = sorted(self._made, key=lambda place: -_changed_at(f"{others[place]}/index"))
+        return [Path(place) for place in newest_first], heard
 
 
 def worktrees_below(workspace: str) -> list[str]:
@@ -105,19 +113,16 @@ def made_at(workspace: str) -> float | None:
     What git checked out there is no work of its agents: it belongs to those that committed it.
     """
     with suppress(OSError, NoRepositoryError):
-        mark = f"{workspace.rstrip('/')}/{_GIT}"
-        status = os.lstat(mark)
-        if stat.S_ISREG(status.st_mode):
-            git, _ = git_directories(workspace, mark, status)
-            # Written once, also where the work tree is moved.
-            return os.lstat(f"{git}/commondir").st_mtime
+        git, common = git_directories(workspace)
+        # Written once, also where the work tree is moved.
+        return None if git == common else os.lstat(f"{git}/commondir").st_mtime
     return None
 
 
 def is_another(workspace: str, directory: str) -> bool:
     """Whether a directory is another work tree of the repository of which the workspace is one. Both are real paths."""
     with suppress(OSError, NoRepositoryError):
-        return stat.S_ISREG(os.lstat(f"{directory}/{_GIT}").st_mode) and directory in worktrees_of(workspace)
+        return stat.S_ISREG(os.lstat(f"{directory}/.git").st_mode) and directory in worktrees_of(workspace)
     return False
 
 
@@ -140,7 +145,7 @@ def _others(workspace: str, common: str | None) -> dict[str, str]:
             own = f"{common}/worktrees/{name}"
             if (place := _place(common, own)) is not None:
                 others[place] = own
-    if os.path.basename(common) == _GIT and os.path.isdir(common):  # noqa: PTH119
+    if os.path.basename(common) == ".git" and os.path.isdir(common):  # noqa: PTH119
         others[os.path.dirname(common)] = common  # noqa: PTH120
     others.pop(workspace, None)
     return others
@@ -148,23 +153,21 @@ def _others(workspace: str, common: str | None) -> dict[str, str]:
 
 def _repository(workspace: str) -> str | None:
     """The git directory that the work trees share, None where the workspace is no work tree."""
-    mark = f"{workspace.rstrip('/')}/{_GIT}"
     try:
-        status = os.lstat(mark)
-    except (FileNotFoundError, NotADirectoryError):
+        git, common = git_directories(workspace)
+    except FileNotFoundError:
         return None
-    except OSError as error:
-        raise NoRepositoryError(f"{mark} cannot be looked at: {os.strerror(error.errno or 0)}") from None
-    if stat.S_ISREG(status.st_mode) and _is_submodule(workspace):
-        return None
-    git, common = git_directories(workspace, mark, status)
+    except NoRepositoryError:
+        if _is_submodule(workspace):
+            return None
+        raise
     # The repository has to know the work tree as well: else its `.git` file could lead to any other.
     return common if git == common or os.path.dirname(git) == f"{common}/worktrees" else None  # noqa: PTH120
 
 
 def _is_submodule(workspace: str) -> bool:
     """Whether the git directory lies elsewhere and is nobody else's, as that of a submodule does."""
-    target = (git_text(workspace, _GIT) or "").removeprefix("gitdir:").strip()
+    target = (git_text(workspace, ".git") or "").removeprefix("gitdir:").strip()
     with suppress(OSError, ValueError):
         git = os.path.join(workspace, target)  # noqa: PTH118
         return stat.S_ISREG(os.lstat(f"{git}/HEAD").st_mode) and not os.path.lexists(f"{git}/commondir")
@@ -176,14 +179,11 @@ def _place(common: str, own: str) -> str | None:
     back = (git_text(own, "gitdir") or "").strip()
     if not back or "\0" in back:
         return None
-    mark = os.path.realpath(os.path.join(own, back))  # noqa: PTH118
-    top, last = os.path.split(mark)
-    try:
-        status = os.lstat(mark)
-        is_here = last == _GIT and stat.S_ISREG(status.st_mode) and git_directories(top, mark, status) == (own, common)
-    except (OSError, NoRepositoryError):
-        return None
-    return top if is_here else None
+    top, last = os.path.split(os.path.realpath(os.path.join(own, back)))  # noqa: PTH118
+    with suppress(OSError, NoRepositoryError):
+        if last == ".git" and git_directories(top) == (own, common):
+            return top
+    return None
 
 
 def _is_being_made(own: str) -> bool:
@@ -191,7 +191,7 @@ def _is_being_made(own: str) -> bool:
     if (git_text(own, "locked") or "").startswith("initializing"):
         return True
     now = time.time()
-    return now - _changed_at(f"{own}/commondir") < _YOUNG and now - _changed_at(f"{own}/index") < _REST
+    return now - _changed_at(f"{own}/commondir") < _YOUNG_SECONDS and now - _changed_at(f"{own}/index") < _REST_SECONDS
 
 
 def _changed_at(path: str) -> float:

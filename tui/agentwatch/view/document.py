@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.sums import sums_of
-from agentwatch.delegation.task import PlacedFinding, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.task import Attempt, PlacedFinding, Task, sums_of
+from agentwatch.delegation.tree import Tree
 from agentwatch.view import requests
 from agentwatch.view.a2a import a2a_state, a2a_status
 from agentwatch.view.groups import group_of
@@ -31,7 +29,7 @@ SCHEMA_VERSION: Final[Literal[1]] = 1
 
 
 def tree_document(
-    tree: DelegationTree,
+    tree: Tree,
     workspace: str,
     problems: Iterable[tuple[str, str, str]] = (),
     found: Found | None = None,
@@ -107,7 +105,7 @@ def finding_document(placed: PlacedFinding) -> tasks.Finding:
 
 
 def task_document(
-    tree: DelegationTree,
+    tree: Tree,
     task: Task,
     depth: int = 0,
     spent: Rates | None = None,

@@ -13,14 +13,12 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.asks import is_history
-from agentwatch.delegation.below import Below, Counted
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.sums import kind_of
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Below, Counted, State, Task, kind_of
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 JUST: Final = 600.0
 """Seconds for which a run that has ended counts as now."""
@@ -150,7 +148,8 @@ def present_in(sums: Below) -> Present:
 
 def _present_of(root: Task) -> Present:
     """A run: its first task, and all below it; of a workspace, and of a mere name, what is below."""
-    own = () if root.workspace or root.shares_row else tuple(_words_of(kind_of(root)))
+    kind = None if root.workspace else kind_of(root)
+    own = () if kind is None else tuple(_words_of(kind))
     if root.below is None:
         return _alone(own)
     present = present_in(root.below)
@@ -215,7 +214,7 @@ def _mark(group: Group, tier: int, state: State) -> tuple[Group, int, State]:
     return group, tier, state
 
 
-def standing(tree: DelegationTree, root: Task, now: float) -> Standing:
+def standing(tree: Tree, root: Task, now: float) -> Standing:
     """How a run stands at a moment. Costs a look at its tasks where it is history, else nothing."""
     lively = _lively(root)
     group, until = _placed(root, now, tree.history_before, lively)
@@ -233,7 +232,7 @@ def standing(tree: DelegationTree, root: Task, now: float) -> Standing:
     )
 
 
-def _unreviewed(tree: DelegationTree, root: Task) -> int:
+def _unreviewed(tree: Tree, root: Task) -> int:
     count, pending = 0, [root]
     while pending:
         task = pending.pop()

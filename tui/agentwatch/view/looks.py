@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
-from agentwatch.delegation.attempt import Attempt
-from agentwatch.delegation.below import Below
 from agentwatch.delegation.claims import Claim, Verdict, merged
 from agentwatch.delegation.request import RequestKind
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Attempt, Below, State, Task
 
 
 class Look(NamedTuple):

@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.indexes import Deadlines, Ordered
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.chains import continued
 from agentwatch.view.groups import GROUPS, Group, Standing, Tally, asks, standing, works
+from agentwatch.view.indexes import Deadlines, Ordered
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 LARGE: Final = 20
 """Children up to which they stand as they were first seen. Of more, those who ask come first, then those who work."""
@@ -110,7 +110,7 @@ class Order:
     Until it `is_settled`, runs go by the activity that they have: the first look at a workspace comes in pieces.
     """
 
-    def __init__(self, tree: DelegationTree) -> None:
+    def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._roots = Siblings()
         self._families: dict[str, Siblings] = {}
@@ -331,7 +331,7 @@ def _has_order(parent: Task) -> bool:
     return bool(parent.workspace) or len(parent.children) > LARGE
 
 
-def preorder(tree: DelegationTree, order: Order, group: Group) -> Iterator[tuple[Task, int, list[Task]]]:
+def preorder(tree: Tree, order: Order, group: Group) -> Iterator[tuple[Task, int, list[Task]]]:
     """The rows of a group, in an order that has taken in all tasks: the task, its depth, and those above it in its
     chain."""
     pending = [(task_id, 0) for task_id in reversed(list(order.roots(group)))]

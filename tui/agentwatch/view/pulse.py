@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentwatch.delegation.run import Doing
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.view.times import iso
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Rates(NamedTuple):
     by_task: Mapping[str, int]
 
 
-def rates(tree: DelegationTree) -> Rates:
+def rates(tree: Tree) -> Rates:
     """The tokens of the last minute, as the tree has seen them. Costs what has happened in it, however large the tree
     is."""
     own: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import LINE_LIMIT, quoted
 from agentwatch.view.plain import summary
 from agentwatch.view.terms import EXAMPLES, KEYS, NAMED, TIMES, Holds, WrongTermError, any_of
@@ -88,7 +88,7 @@ class Found(NamedTuple):
     shown: Set[str]
 
 
-def found_in(tree: DelegationTree, query: Query) -> Found:
+def found_in(tree: Tree, query: Query) -> Found:
     """What a query finds, at the time of the tree, in one go."""
     matches = {task.task_id: task for task, _ in tree.preorder() if query.matches(task, tree.now)}
     shown: set[str] = set()
@@ -97,7 +97,7 @@ def found_in(tree: DelegationTree, query: Query) -> Found:
     return Found(matches, shown)
 
 
-def add_above(tree: DelegationTree, task_id: str, shown: set[str]) -> None:
+def add_above(tree: Tree, task_id: str, shown: set[str]) -> None:
     """Add a task, and those above it, to what is shown."""
     above: str | None = task_id
     while above is not None and above not in shown and above in tree.tasks:

@@ -7,9 +7,8 @@ from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.request import RequestStage
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.view.looks import LOOKS, STALE, Look, look
 from agentwatch.view.times import ended_at
 

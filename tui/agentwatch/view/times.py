@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agentwatch.delegation import standing
-from agentwatch.delegation.attempt import Attempt
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation import states as standing
+from agentwatch.delegation.task import Attempt, State, Task
 
 _YEAR: Final = 365 * 86_400
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))

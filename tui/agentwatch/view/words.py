@@ -7,13 +7,12 @@ from enum import StrEnum
 from math import isinf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation import reasons
-from agentwatch.delegation.alarms import gone_words
-from agentwatch.delegation.attempt import Attempt
+from agentwatch.delegation import states as reasons
+from agentwatch.delegation.asks import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.run import Doing, DoingKind
-from agentwatch.delegation.task import Alarm, Basis, Retry, State, Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.task import Alarm, Attempt, Basis, Retry, State, Task
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
 from agentwatch.view.plain import shown, summary
 from agentwatch.view.times import ago, clock, iso
@@ -63,7 +62,7 @@ def short_count(count: int) -> str:
     return f"{count}"
 
 
-def history_words(tree: DelegationTree) -> str:
+def history_words(tree: Tree) -> str:
     """How many past tasks would ask if they were not past; blank where there are none."""
     if not (count := len(tree.past_questions())):
         return ""
@@ -87,7 +86,7 @@ def aside_words(task: Task, now: float) -> str:
     return f"snoozed until {until[:5] if ' ' not in until else until}"
 
 
-def counted_aside(tree: DelegationTree) -> str:
+def counted_aside(tree: Tree) -> str:
     """How many tasks do not ask because they were put aside; blank where there are none."""
     aside = tree.asides.put_aside()
     snoozed = sum(task.snoozed for task in aside)
@@ -277,7 +276,7 @@ def taken_words(decision: Decision) -> str:
     return f"claimed by {quoted(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
 
 
-def on_their_way(tree: DelegationTree) -> list[Decision]:
+def on_their_way(tree: Tree) -> list[Decision]:
     """The decisions that hold and were not carried out yet, oldest first."""
     decided = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
     moving = (one for one in decided if one is not None and is_on_its_way(one))

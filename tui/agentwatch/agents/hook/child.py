@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff, Outcome, Return
-from agentwatch.delegation.attempt import Attempt
+from agentwatch.delegation.attempts import handed_back, handed_over
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.delegation.runs import handed_back, handed_over, task_of
-from agentwatch.delegation.standing import state_of
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.states import state_of
+from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.conversation import NOTHING
 from agentwatch.sources.claude_code.frames import cut_short
 from agentwatch.sources.claude_code.frames import handed_back as words_handed_back
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.transcript import Transcript
-from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.fields import number, text
 from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.tail import Line, Tail
@@ -122,9 +121,9 @@ def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load)
     # Most children have no packet.
     from agentwatch.composition import find_task
 
-    found = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
-    complain_of(found.problems)
-    return child.with_file(found.task)
+    task, problems = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
+    complain_of(problems)
+    return child.with_file(task)
 
 
 def _child(
@@ -147,7 +146,7 @@ def _child(
     ran = Ran(0, 0.0, agent_id, run)
     returned = handed_back(ran)
     digests: tuple[str | None, ...] = tuple(map(digest_of, spellings)) if returned is not None else (None,)
-    return Child(task_of(run), call.session_id, agent_id, ran, returned, digests)
+    return Child(run.task_id, call.session_id, agent_id, ran, returned, digests)
 
 
 def _message(text: str) -> Message:

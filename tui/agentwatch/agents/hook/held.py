@@ -22,8 +22,8 @@ from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Questio
 from agentwatch.decisions.receipts import ReceiptError
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State
-from agentwatch.presence import is_shown
 from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.state import is_shown
 from agentwatch.text import quoted
 
 READER: Final = "hook-claude"

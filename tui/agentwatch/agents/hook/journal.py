@@ -57,7 +57,7 @@ class Journal:
         line = json.dumps({"at": written(datetime.now(UTC))} | texts) + "\n"
         with suppress(OSError), Directory.make(self._state, UNSYNCED) as directory:
             with suppress(FileNotFoundError):
-                if directory.look(NAME).st_size > _LARGEST:
+                if directory.status(NAME).st_size > _LARGEST:
                     directory.move(NAME, directory, _BEFORE)
             descriptor = os.open(NAME, _APPEND, 0o600, dir_fd=directory.descriptor)
             with os.fdopen(descriptor, "ab", buffering=0) as journal:

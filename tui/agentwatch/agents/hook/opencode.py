@@ -28,12 +28,11 @@ from agentwatch.delegation.request import (
     input_text,
     request_id_of,
 )
-from agentwatch.place import state_directory, workspace_id
-from agentwatch.presence import is_shown
 from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.reading import given_as, in_line, read
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, object_in, text
+from agentwatch.state import is_shown, state_directory, workspace_id
 from agentwatch.text import clean, complain
 
 FAILED: Final = 1

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
 from agentwatch.config import load as load_settings
-from agentwatch.place import state_directory, workspace_id
-from agentwatch.presence import is_shown
 from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.state import is_shown, state_directory, workspace_id
 
 if TYPE_CHECKING:
     from agentwatch.agents.hook.asked import Ask

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from agentwatch.agents.hook.child import child_that_returned, child_that_stops, is_bad, with_its_file
 from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
 from agentwatch.config import Settings
-from agentwatch.place import state_directory
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.transcript import DELEGATING
+from agentwatch.state import state_directory
 
 if TYPE_CHECKING:
     from agentwatch.agents.hook.words import HookAnswer

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentwatch.agents.examples import EXAMPLES, PURPOSES, Name
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.rules import RULES
+from agentwatch.contracts.rules import contract_rules
 from agentwatch.contracts.shapes import Contract, Reading, Return
 
 INVALID: Final = "invalid"
@@ -114,7 +114,7 @@ def told(name: Name) -> ContractTold:
     contract = Contract(name)
     rules = [
         RuleInShort(id=rule.id, severity=rule.severity.value, wrong=rule.title, right=rule.right)
-        for rule in RULES.values()
+        for rule in contract_rules().values()
         if rule.contract in (contract, None)
     ]
     return ContractTold(name=name, purpose=PURPOSES[name], example=EXAMPLES[name], rules=rules)

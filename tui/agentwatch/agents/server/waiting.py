@@ -16,7 +16,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.asking import NOTHING_ASKED, Asker, go_on, is_needless, question_about
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
 from agentwatch.delegation.task import Task
-from agentwatch.sources.health import Problem
+from agentwatch.sources import Problem
 from agentwatch.text import quoted
 
 _SLICE_SECONDS: Final = 1.0

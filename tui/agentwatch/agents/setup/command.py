@@ -128,7 +128,7 @@ def _show_lines(text: str) -> None:
 def _write(workspace: Path, edit: Edit, *, keep_backup: bool) -> None:
     """Raises OSError."""
     with directory_of(workspace, edit.path, make=True) as (directory, name):
-        mode = _MODE if edit.before is None else directory.look(name).st_mode & 0o777
+        mode = _MODE if edit.before is None else directory.status(name).st_mode & 0o777
         if keep_backup and edit.before is not None and edit.backup is None:
             directory.publish(name + BACKUP, edit.before.encode(), mode)
         if edit.after is None:

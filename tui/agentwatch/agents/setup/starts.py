@@ -14,13 +14,12 @@ from typing import Any, Final, NamedTuple
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.agents.setup.programs import NAME, programs
 from agentwatch.agents.setup.splice import commented
-from agentwatch.checkup import Result, bad, good, note
 from agentwatch.config import Settings
 from agentwatch.disk import Directory
-from agentwatch.place import state_directory
 from agentwatch.shell import command_line, launcher
 from agentwatch.sources.claude_code.hooks import ASKS
-from agentwatch.text import quoted
+from agentwatch.state import state_directory
+from agentwatch.text import Check, bad, good, note, quoted
 
 _LARGEST: Final = 16 * 1024 * 1024
 _FACES: Final = ("hook", "mcp")
@@ -63,7 +62,7 @@ def starts(workspace: Path, texts: Mapping[str, str | None]) -> Iterator[Start]:
             yield from _in(file, _read(Path(file)))
 
 
-def checks(workspace: Path) -> Iterator[Result]:
+def checks(workspace: Path) -> Iterator[Check]:
     """What `doctor` says of them."""
     every = list(starts(workspace, {}))
     if (said := Journal(state_directory(workspace)).unanswered()) is not None:

@@ -17,7 +17,7 @@ from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
-from agentwatch.place import in_home
+from agentwatch.state import in_home
 from agentwatch.text import exact, quoted
 from agentwatch.view import looks, times
 from agentwatch.view.words import plural, question_at, retries_left

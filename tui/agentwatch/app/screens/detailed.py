@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.screen import Screen, ScreenResultType
@@ -14,14 +14,14 @@ from agentwatch.app.messages import KeysChanged, Missing, TreeUpdated
 from agentwatch.app.painting import Painter
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
-from agentwatch.delegation.aside import mark_of
+from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
-    from agentwatch.delegation.indexes import Ordered
+    from agentwatch.delegation.tree import Ids
     from agentwatch.monitor import Monitor
 
 _OF_TABS: Final = frozenset(
@@ -223,7 +223,7 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         words = "Nothing that the filter shows is new." if self.sought else "Nothing is new."
         self._go_on(self._monitor.tree.unseen, step, words)
 
-    def _go_on(self, those: Ordered[Any], step: int, nothing: str) -> None:
+    def _go_on(self, those: Ids, step: int, nothing: str) -> None:
         tree, now = self._monitor.tree, self._clock()
         names = those.some(len(those), self.task_id)
         in_sight = [task_id for task_id in names if self.sought.matches(tree.tasks[task_id], now)]

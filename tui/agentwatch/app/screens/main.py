@@ -135,10 +135,10 @@ class MainScreen(FilteredScreen):
     def tick(self) -> None:
         """A second has passed: what reads differently by now is drawn, and what could not is not looked at."""
         now = self._clock()
-        if self._drawn_at <= now < self._due and len(self._monitor.said) == self._said:
+        if self._drawn_at <= now < self._due and len(self._monitor.messages) == self._said:
             self._look()
             return
-        self._said = len(self._monitor.said)
+        self._said = len(self._monitor.messages)
         super().tick()
         self.task_tree.tick()
         self.needs_you.redraw()
@@ -245,7 +245,7 @@ class MainScreen(FilteredScreen):
     def is_useless(self, command_id: str) -> bool:
         return (
             (command_id == "focus.next" and not self.has_class("-wide"))
-            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.said))
+            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.messages))
             or (command_id == "views" and not self._views)
             or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
             or super().is_useless(command_id)
@@ -330,7 +330,7 @@ class MainScreen(FilteredScreen):
         from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
 
         def read() -> tuple[list[PlacedFinding], list[str]]:
-            notices, said = [*self._monitor.tree.notices], [*self._monitor.said]
+            notices, said = [*self._monitor.tree.notices], [*self._monitor.messages]
             if not notices and not said and self._monitor.health.mode == "starting":
                 said = [STILL_READING]
             return notices, said

@@ -8,13 +8,13 @@ from agentwatch.app.widgets.outline import Outline
 from agentwatch.app.widgets.rows import Heading, Row, RowId
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 
 class Cursor:
     """The cursor of one view of a tree: bound to a row, which is None if there is none; `row` is its place."""
 
-    def __init__(self, tree: DelegationTree) -> None:
+    def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self.row_id: RowId | None = None
         self.row = 0

@@ -25,7 +25,7 @@ from agentwatch.view.query import Query, add_above, complete, parse, unknown_key
 from agentwatch.view.terms import OFFERED
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 _SLICE: Final = 0.006
 """Seconds of searching after which key presses and updates get their turn."""
@@ -35,9 +35,7 @@ _EARLIER: Final = 50
 """Filters that are remembered."""
 
 
-async def find(
-    tree: DelegationTree, sought: Query, now: float, row_of: Callable[[str], str] = str
-) -> tuple[set[str], int]:
+async def find(tree: Tree, sought: Query, now: float, row_of: Callable[[str], str] = str) -> tuple[set[str], int]:
     """The ids of the tasks to show, those above a match among them, and how many rows match now (epoch seconds).
 
     However large the tree is, no key waits for it.
@@ -151,7 +149,7 @@ class FilterBar(Horizontal):
 
         sought: Query
 
-    def __init__(self, tree: DelegationTree) -> None:
+    def __init__(self, tree: Tree) -> None:
         super().__init__()
         self.sought = Query()
         """The filter that is on: what is right in what was written."""

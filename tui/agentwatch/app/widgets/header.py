@@ -119,7 +119,7 @@ class Header(LineWidget):
         tree = self._monitor.tree
         counted, used = self._counted(), sum(spent.tokens for spent in tree.spent())
         shown = (
-            *(self._monitor.title, self._mode, self._why, len(tree.notices) + len(self._monitor.said), used),
+            *(self._monitor.title, self._mode, self._why, len(tree.notices) + len(self._monitor.messages), used),
             *(counted._replace(present=counted.present.copy()), tree.totals.tasks),
             *(tree.totals.needs_operator, len(tree.unseen), self.size.width, self._palette),
         )
@@ -132,7 +132,7 @@ class Header(LineWidget):
         right = self._needs(palette)
         why = self._why
         self._now = self._counted()
-        self._notices = len(self._monitor.tree.notices) + len(self._monitor.said)
+        self._notices = len(self._monitor.tree.notices) + len(self._monitor.messages)
         self._used = sum(spent.tokens for spent in self._monitor.tree.spent())
         for detail, reason in self._ways(width, cell_len(why) + 2 if why else 0):
             left = self._left(width, detail, palette)

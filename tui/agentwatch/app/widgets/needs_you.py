@@ -21,7 +21,7 @@ from agentwatch.view.times import duration, lasts, stands_since
 from agentwatch.view.words import in_line, name_of, told_apart
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 TALL: Final = 30
 """Lines of screen from which the strip may take more than one."""
@@ -54,7 +54,7 @@ class NeedsYou(LineWidget):
 
         task_id: str
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
         self._tree = tree
         self._clock = clock

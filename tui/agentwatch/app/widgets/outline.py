@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.app.widgets.placed_rows import HISTORY, PlacedRows
 from agentwatch.app.widgets.rows import Heading, RowId, Splice
-from agentwatch.delegation.sums import below
+from agentwatch.delegation.links import below
 from agentwatch.view.groups import GROUPS, Group, has_finished
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 _MANY: Final = 256
 """Structural changes at once from which building all rows again is cheaper than placing each."""
@@ -26,7 +26,7 @@ class Outline(PlacedRows):
     operator has touched. After `settle`, nothing folds or unfolds by itself.
     """
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__(tree)
         self._clock = clock
         self._touched = set[RowId]()

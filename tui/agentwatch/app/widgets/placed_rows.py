@@ -13,7 +13,7 @@ from agentwatch.view.groups import GROUPS, Group
 from agentwatch.view.order import Order, Rank
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 HISTORY: Final = Heading(Group.HISTORY)
 
@@ -24,7 +24,7 @@ class PlacedRows:
     Runs stand in groups, each below a heading where there are several groups; a chain has one row.
     """
 
-    def __init__(self, tree: DelegationTree) -> None:
+    def __init__(self, tree: Tree) -> None:
         self.rows = Rows()
         self.order = Order(tree)
         self._tree = tree

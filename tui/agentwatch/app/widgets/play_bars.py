@@ -17,7 +17,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.view.words import is_on_its_way
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
     from agentwatch.sources.playback import Playback, Position
 
 _DEMO_PERIOD: Final = 0.5
@@ -36,7 +36,7 @@ _DATED: Final = 72
 class DemoBar(LineWidget):
     """What a newcomer can try in the demo now."""
 
-    def __init__(self, tree: DelegationTree, starts_over_in: Callable[[], float | None] = lambda: None) -> None:
+    def __init__(self, tree: Tree, starts_over_in: Callable[[], float | None] = lambda: None) -> None:
         """`starts_over_in` gives the seconds until the demo starts over, infinite where it will not; None
         while it is played."""
         super().__init__()

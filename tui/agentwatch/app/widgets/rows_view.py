@@ -18,7 +18,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.view.groups import ABOUT, Group
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 _AT_WORK: Final = 60.0
 """Seconds after a key or a click for which the line under the cursor stays, whatever begins above it."""
@@ -33,7 +33,7 @@ class RowsView(ScrollView, can_focus=True):
 
         task_id: str | None
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
         self._tree = tree
         self._clock = clock

@@ -16,9 +16,8 @@ from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, summary
 from agentwatch.app.widgets.line import Part, Parts, cursor_mark, strip_of, width_of
 from agentwatch.app.widgets.row_words import agent_of, doing_of, who_of
-from agentwatch.delegation.below import Below
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Below, State, Task
 from agentwatch.view.looks import LOOKS, look, worst_look
 from agentwatch.view.times import duration, stands_since
 from agentwatch.view.words import is_on_its_way, name_of

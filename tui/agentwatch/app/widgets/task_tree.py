@@ -21,7 +21,7 @@ from agentwatch.view.groups import Group
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 _SEARCH_PAUSE: Final = 0.5
 """Seconds between two searches while a filter is on and a large tree keeps changing."""
@@ -53,7 +53,7 @@ class TaskTree(TreeView):
     class FollowEnded(Message):
         """The operator moved the cursor, so it no longer follows."""
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__(tree, clock)
         self._filter = Query()
         self._searched_at = 0.0

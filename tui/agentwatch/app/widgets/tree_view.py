@@ -28,7 +28,7 @@ from agentwatch.view.times import lasts, stands_since
 from agentwatch.view.words import is_on_its_way, plural
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 
 class _Made(NamedTuple):
@@ -49,7 +49,7 @@ class TreeView(RowsView):
     }
     """
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__(tree, clock)
         self._marked: dict[str, None] = {}
         self._palette: Palette | None = None

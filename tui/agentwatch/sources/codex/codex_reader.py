@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import MOST_PERMITS, Message, Run, RunState
-from agentwatch.place import is_there
 from agentwatch.sources.codex.beside import Database, Writers
 from agentwatch.sources.codex.catalogue import (
     TO_DECOMPRESS,
@@ -39,6 +38,7 @@ from agentwatch.sources.sessions.reader import (
 )
 from agentwatch.sources.sessions.runs import OPEN
 from agentwatch.sources.sessions.tail import Tail, record
+from agentwatch.state import is_there
 
 NAME: Final = "codex"
 LEFT_BEHIND: Final = "left behind when Codex was stopped"

@@ -17,12 +17,12 @@ from posixpath import basename, dirname
 from typing import Final
 
 from agentwatch.delegation.events import Event
+from agentwatch.sources import FILES, Problem
 from agentwatch.sources.files.directories import Directories, Directory, names_of, paths_in
 from agentwatch.sources.files.documents import TICK_NS, Documents, KnownFile
 from agentwatch.sources.files.names import is_candidate, pruning, to_path
 from agentwatch.sources.files.read import BehindLinkError
 from agentwatch.sources.files.scan import FolderListing, fingerprint, inode_in, list_directory, mtime_in, walk
-from agentwatch.sources.health import FILES, Problem
 from agentwatch.sources.worktrees import is_another
 
 _STEP: Final = 128

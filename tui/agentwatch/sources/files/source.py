@@ -15,6 +15,7 @@ from typing import Final
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.events import Event
 from agentwatch.errors import WorkspaceError
+from agentwatch.sources import Batch, Source, Stirred, health_of
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.dating import Committed, Dating
 from agentwatch.sources.files.documents import Documents, KnownFile, Reader
@@ -23,8 +24,6 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watch import OpenBackend, open_backend
 from agentwatch.sources.files.watcher import Emit, Watcher
-from agentwatch.sources.health import Batch, health_of
-from agentwatch.sources.source import Source, Stirred
 
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05

@@ -13,13 +13,12 @@ from typing import Final
 
 from agentwatch.background import Pace, in_step
 from agentwatch.delegation.events import Event
+from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Stirred, health_of
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.documents import Documents
 from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watch import NOTHING, Backend, Changes, OpenBackend, PollingBackend, WatchError
-from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
-from agentwatch.sources.source import Stirred
 from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.006

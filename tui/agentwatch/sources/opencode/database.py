@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.scratch import scratch_directory
 from agentwatch.sources.sessions.where import is_of_this_system
+from agentwatch.state import scratch_directory
 
 LARGEST_COPY: Final = 128 * 1024 * 1024
 _BUSY_SECONDS: Final = 0.1

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Run
-from agentwatch.place import is_there
 from agentwatch.sources.opencode.database import ForeignDatabase, Signature, is_passing
 from agentwatch.sources.opencode.entries import PartsTranscript
 from agentwatch.sources.opencode.family import Family
@@ -26,6 +25,7 @@ from agentwatch.sources.opencode.tables import TableColumns, Tables, columns_of
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, several, spellings
 from agentwatch.sources.worktrees import worktrees_below
+from agentwatch.state import is_there
 
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Doing, Message, Run, RunState
-from agentwatch.place import user_home
 from agentwatch.sources.roo.entries import TalkTranscript, doing_of
 from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.roo.talk import CANCELED, Item, Talk, item_of, talk_of, texts_in
@@ -21,6 +20,7 @@ from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.listing import Listings
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, Workspace, several
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
+from agentwatch.state import user_home
 
 NAME: Final = "roo"
 

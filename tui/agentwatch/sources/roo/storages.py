@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agentwatch.place import is_there
+from agentwatch.state import is_there
 
 _SERVER: Final = re.compile(r"\.[\w-]+-server(-[\w-]+)?")
 """What an editor keeps on a machine that is worked on from elsewhere: `.vscode-server`, `.cursor-server`."""

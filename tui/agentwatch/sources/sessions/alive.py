@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.place import user_home
 from agentwatch.sources.sessions.fields import inner, mapping, text
 from agentwatch.sources.sessions.registry import CLAUDE_CODE, databases, home_of
 from agentwatch.sources.sessions.tail import document, line_at, record
+from agentwatch.state import user_home
 
 _SESSION: Final = {
     CLAUDE_CODE: re.compile(r"(?P<session>[0-9a-zA-Z_-]{1,128})(?:\.jsonl|/(?:subagents/)?.+\.jsonl)"),

@@ -18,7 +18,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.place import is_there, user_home
+from agentwatch.state import is_there, user_home
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

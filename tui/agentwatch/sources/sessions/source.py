@@ -14,14 +14,13 @@ from typing import Final, TypeVar
 from agentwatch.background import in_step, let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run
+from agentwatch.sources import Batch, Health, Mode, Problem, Source, health_of
 from agentwatch.sources.files.bell import BELL
-from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
 from agentwatch.sources.sessions.outliving import Outliving
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, ReaderError, SessionReader
 from agentwatch.sources.sessions.selection import Selection
-from agentwatch.sources.source import Source
 from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.05

@@ -32,7 +32,7 @@ from agentwatch.view import times
 from agentwatch.view.plain import shown, summary
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 NameOf = Callable[[str], str]
 """How the task is called that was handed a prompt, by the digest of that; "" where none is known."""
@@ -358,7 +358,7 @@ class LiveTab(Widget):
         self._state.update(faint("   ").join(parts))
 
 
-def _name(tree: DelegationTree, task: Task, digest: str) -> str:
+def _name(tree: Tree, task: Task, digest: str) -> str:
     """The name of the task below that was given these words."""
     below = list(task.children)
     # It grows while it is gone through: the nearest come first.

@@ -30,7 +30,7 @@ from agentwatch.app.widgets.details.tabs import TABS, Entry, comparable, compare
 from agentwatch.app.widgets.details.view import Texts, View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.tree import Tree
 from agentwatch.text import LINE_LIMIT, exact
 from agentwatch.view import looks, times
 from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
@@ -121,7 +121,7 @@ class DetailsPane(Widget):
     def _is_live(self) -> bool:
         return self.active == "live" and self.live_tab.transcript is not None
 
-    def show(self, task: Task | None, tree: DelegationTree, monitor: Texts, now: float) -> None:
+    def show(self, task: Task | None, tree: Tree, monitor: Texts, now: float) -> None:
         """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
         if task is None or self._view is None or task.task_id != self._view.task.task_id:
             self._compared = None

@@ -40,7 +40,10 @@ _MESSAGES: Final = 3
 """Findings told below one line of source; a hostile line can break any number of rules."""
 
 # A string ends at its quotation mark or, cut off, with the line: JSON allows no line break in it.
-_JSON: Final = r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*"?)|(?P<number>-?\d[\d.eE+-]*)|(?P<word>[A-Za-z]\w*)'
+_JSON: Final = (
+    r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*"?)|(?P<number>-?\d[\d.eE+-]*)'
+    r"|(?P<word>[A-Za-z]\w*)"
+)
 # An apostrophe opens a string only where it closes, too: it may be a word's or a lifetime's.
 _CODE: Final = (
     r"(?P<string>\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'|`[^`]*`)|(?P<comment>{comment}.*)"

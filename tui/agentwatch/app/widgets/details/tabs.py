@@ -39,12 +39,11 @@ from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.return_format import ReturnFormat
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Return, Severity
-from agentwatch.delegation.attempt import Attempt
 from agentwatch.delegation.claims import Call, Claim, Verdict
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.problems import missing_artifacts
+from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.delegation.task import Basis, PlacedFinding, State, Task, Version
+from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, State, Task, Version
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
 from agentwatch.view.pulse import cost_of

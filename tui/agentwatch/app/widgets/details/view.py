@@ -13,10 +13,9 @@ from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
-    from agentwatch.delegation.attempt import Attempt
     from agentwatch.delegation.run import Run
-    from agentwatch.delegation.task import Task, Version
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.task import Attempt, Task, Version
+    from agentwatch.delegation.tree import Tree
     from agentwatch.sources.sessions.following import RunTranscript
 
 READING: Final = text(faint("reading…"))
@@ -53,7 +52,7 @@ class View:
     """
 
     task: Task
-    tree: DelegationTree
+    tree: Tree
     monitor: Texts
     now: float
     prices: Mapping[str, float] = field(default_factory=dict)

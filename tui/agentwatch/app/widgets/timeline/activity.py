@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agentwatch.view.spans import Interval, busy_times
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 IDLE: Final = 600.0
 """Seconds without a sign of anybody, from which a stretch of time counts as idle."""
@@ -23,7 +23,7 @@ class Activity:
     all tasks: so the cost of a change does not grow with the tree.
     """
 
-    def __init__(self, tree: DelegationTree) -> None:
+    def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._times: dict[str, tuple[Interval, ...]] = {}
         self._parents: dict[str, str | None] = {}

@@ -22,7 +22,7 @@ from agentwatch.view.looks import worst_look
 from agentwatch.view.spans import Interval, Span, pauses_of, spans_of
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.delegation.tree import Tree
 
 
 class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
@@ -33,7 +33,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     class Drawn(Message):
         """Another part of time is on screen, or the present is at another cell."""
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float], like: TaskTree) -> None:
+    def __init__(self, tree: Tree, clock: Callable[[], float], like: TaskTree) -> None:
         super().__init__(tree, clock)
         self._outline = like.copy_outline()
         self._is_placed = True

@@ -10,26 +10,40 @@ from itertools import pairwise
 from typing import Final
 
 from agentwatch.delegation.claims import Deed, DeedKind
-from agentwatch.evidence.commands.line import LONGEST
-from agentwatch.evidence.commands.log import Done, Ran, ToolLog
-from agentwatch.evidence.commands.programs import without_documents
+from agentwatch.evidence.log import Done, Ran, ToolLog
+from agentwatch.evidence.shell import LONGEST, without_documents
 from agentwatch.sources.sessions.acts import ActKind
 
 _MOST: Final = 100
 _LONGEST: Final = 200
 _LOOKED_AT: Final = 256 * 1024
 
-_NETWORK: Final = re.compile(
-    r"(?:curl|wget|ssh|scp|sftp|rsync|nc|ncat|netcat|telnet|ftp|aria2c|gh|glab|aws|gcloud|az|kubectl)\Z"
+_DONE: Final = (
+    (DeedKind.PUSH, re.compile(r"git push\b")),
+    (
+        DeedKind.NETWORK,
+        re.compile(
+            r"(?:curl|wget|ssh|scp|sftp|rsync|nc|ncat|netcat|telnet|ftp|aria2c|gh|glab|aws|gcloud|az|kubectl)(?= |\Z)"
+            r"|(?:pip|pip3|uv|poetry|npm|pnpm|yarn|bun|cargo|gem|brew|apt|apt-get|dnf|apk|conda|go) (?:pip )?"
+            r"(?:install|add|get|publish|upload|download|login|ci|update|upgrade)\b"
+            r"|git (?:clone|fetch|pull|ls-remote)\b|docker (?:pull|push|login)\b|twine upload\b"
+        ),
+    ),
+    (
+        DeedKind.DELETION,
+        re.compile(
+            r"(?:rm|rmdir|unlink|shred|truncate)(?= |\Z)|.* -delete(?= |\Z)"
+            r"|git (?:rm|clean|stash (?:drop|clear)|worktree remove)\b|git (?:branch|tag) (?:.* )?(?:-[dD]"
+            r"|--delete)(?= |\Z)"
+            r"|git reset (?:.* )?--hard(?= |\Z)"
+        ),
+    ),
+    (DeedKind.PERMISSION, re.compile(r"(?:chmod|chown|chgrp|setfacl|sudo|su|doas|setcap)(?= |\Z)")),
 )
-_FETCHING: Final = re.compile(
-    r"(?:(?:pip|pip3|uv|poetry|npm|pnpm|yarn|bun|cargo|gem|brew|apt|apt-get|dnf|apk|conda|go) (?:pip )?"
-    r"(?:install|add|get|publish|upload|download|login|ci|update|upgrade)|git (?:clone|fetch|pull|ls-remote)"
-    r"|docker (?:pull|push|login)|npm publish|twine upload)\b"
-)
-_DELETING: Final = re.compile(r"(?:rm|rmdir|unlink|shred|truncate)\Z")
-_PERMITTING: Final = re.compile(r"(?:chmod|chown|chgrp|setfacl|sudo|su|doas|setcap)\Z")
-_WRITING: Final = re.compile(r"(?:tee|touch|mkdir|rm|rmdir|unlink|truncate|chmod|chown|mv)\Z")
+"""The commands that reach further than the work; the first that matches counts."""
+_UNHOOKED: Final = re.compile(r"git (?:.* )?--no-verify(?= |\Z)|git commit (?:.* )?-[a-z]*n[a-z]*(?= |\Z)")
+"""`-n` of `git commit` leaves out its hooks."""
+_WRITING: Final = re.compile(r"(?:tee|touch|mkdir|rm|rmdir|unlink|truncate|chmod|chown|mv)(?= |\Z)|sed (?:.* )?-i")
 _COPYING: Final = re.compile(r"(?:cp|ln|install|rsync|scp)\Z")
 """Of these, the last word is where they write."""
 _SYSTEM: Final = re.compile(
@@ -37,9 +51,6 @@ _SYSTEM: Final = re.compile(
 )
 """What every program reads."""
 _BREAKS: Final = re.compile(r"[;&|\n(){}`]+|\$\(")
-_UNHOOKED: Final = re.compile(r"-[a-z]*n[a-z]*\Z")
-"""`-n` of `git commit` leaves out its hooks."""
-_DROPPING: Final = re.compile(r"git (?:rm|clean|stash (?:drop|clear)|worktree remove)\b")
 
 
 def _words(pattern: str) -> re.Pattern[str]:
@@ -55,7 +66,8 @@ _SAID: Final = {
     ),
     DeedKind.PERMISSION: _words(r"permissions?|chmod|chown|sudo|executable|mode bits?|privileg(?:es?|ed)|as root"),
     DeedKind.NETWORK: _words(
-        r"(?:down|up)load(?:ed|s|ing)?|fetch(?:ed|es|ing)?|(?:re)?install(?:ed|s|ing)?|curl|wget|network|internet|online"
+        r"(?:down|up)load(?:ed|s|ing)?|fetch(?:ed|es|ing)?|(?:re)?install(?:ed|s|ing)?|curl|wget|network"
+        r"|internet|online"
         r"|clon(?:ed?|ing)|pull(?:ed|s|ing)?|publish(?:ed|es|ing)?|web ?(?:sites?|pages?|search)|looked up"
     ),
     DeedKind.HOOK: _words(r"(?:--)?no-verify|hooks?"),
@@ -127,8 +139,7 @@ def _commands(ran: Ran) -> Iterator[tuple[list[str], str, Sequence[str]]]:
     if not ran.line.parts:
         for piece in _BREAKS.split(without_documents(ran.line.text[:LONGEST])):
             words = piece.replace("'", " ").replace('"', " ").split()
-            targets = [after for mark, after in pairwise(words) if mark in (">", ">>")]
-            yield words, ran.cwd, targets
+            yield words, ran.cwd, [after for mark, after in pairwise(words) if mark in (">", ">>")]
     for number, part in enumerate(ran.line.parts):
         words = list(part.argv)
         if len(words) > 2 and words[0] in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc"):
@@ -137,33 +148,22 @@ def _commands(ran: Ran) -> Iterator[tuple[list[str], str, Sequence[str]]]:
 
 
 def _of_command(argv: list[str], place: str, targets: Sequence[str], workspace: str) -> Iterator[tuple[DeedKind, str]]:
-    if not argv:
-        return
-    words = [posixpath.basename(argv[0]), *argv[1:]]
+    words = [posixpath.basename(argv[0]), *argv[1:]] if argv else [""]
     if words[0] == "sudo":
         yield DeedKind.PERMISSION, "sudo"
         words = words[1:] or ["sudo"]
     while len(words) > 3 and words[0] == "git" and words[1] in ("-C", "-c"):
         words = ["git", *words[3:]]
-    name, given = words[0], [word for word in words[1:] if not word.startswith("-")]
-    start = " ".join([name, *given[:2]])
-    is_commit = start.startswith("git commit")
-    if name == "git" and ("--no-verify" in words or (is_commit and any(map(_UNHOOKED.match, words)))):
+    text, given = " ".join(words), [word for word in words[1:] if not word.startswith("-")]
+    if _UNHOOKED.match(text):
         yield DeedKind.HOOK, ""
-    if start.startswith("git push"):
-        yield DeedKind.PUSH, ""
-    elif _NETWORK.match(name) or _FETCHING.match(start):
-        yield DeedKind.NETWORK, next((word for word in given if "://" in word), name)
-    elif _DELETING.match(name) or _DROPPING.match(start) or "-delete" in words:
-        yield DeedKind.DELETION, given[-1] if given else ""
-    elif start.startswith(("git branch", "git tag")) and not {"-D", "-d", "--delete"}.isdisjoint(words):
-        yield DeedKind.DELETION, given[-1]
-    elif start.startswith("git reset") and "--hard" in words:
-        yield DeedKind.DELETION, "--hard"
-    elif _PERMITTING.match(name):
-        yield DeedKind.PERMISSION, given[-1] if given else name
-    is_writing = _WRITING.match(name) is not None or (name == "sed" and any(one.startswith("-i") for one in words))
-    written = {*targets, *(given if is_writing else given[-1:] if _COPYING.match(name) else ())}
+    kind = next((one for one, pattern in _DONE if pattern.match(text)), None)
+    if kind is DeedKind.NETWORK:
+        yield kind, next((word for word in given if "://" in word), words[0])
+    elif kind is not None:
+        last = "--hard" if "--hard" in words else given[-1] if given else words[0]
+        yield kind, "" if kind is DeedKind.PUSH else last
+    written = {*targets, *(given if _WRITING.match(text) else given[-1:] if _COPYING.match(words[0]) else ())}
     for path in dict.fromkeys([*given, *targets]):
         there = _outside(path, place, workspace)
         if there and (path in written or not _SYSTEM.match(there)) and not there.startswith("/dev/"):
@@ -174,15 +174,12 @@ def _outside(path: str, place: str, workspace: str) -> str:
     """Where a word leads out of the workspace, "" where it does not, or is no path."""
     if path.startswith("~"):
         return path
-    if (
-        "$" in path
-        or "://" in path
-        or not (path.startswith("/") or (place and (path == ".." or path.startswith("../"))))
-    ):
+    is_path = path.startswith("/") or (place and re.match(r"\.\.(?:/|\Z)", path))
+    if "$" in path or "://" in path or not is_path:
         return ""
     there = posixpath.normpath(posixpath.join(place or "/", path))
     return "" if _is_inside(there, workspace) else there
 
 
 def _is_inside(place: str, workspace: str) -> bool:
-    return any(one == workspace or one.startswith(f"{workspace}/") for one in (place, os.path.realpath(place)))
+    return any(f"{one}/".startswith(f"{workspace}/") for one in (place, os.path.realpath(place)))

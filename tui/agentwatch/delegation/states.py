@@ -1,23 +1,21 @@
-"""How a task stands by its attempts: its state, its end, who does it, its name. Pure."""
+"""How a task stands by its attempts: its state, why, its end, who does it, its name. Pure.
+
+Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from posixpath import basename, dirname
-from typing import TYPE_CHECKING, Final
+from sys import intern
+from typing import Final
 
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity
 from agentwatch.delegation import identity
-from agentwatch.delegation.attempt import Attempt
-from agentwatch.delegation.decision import ENDING, Action
-from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Stage
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.task import Attempt, State, Task, Version, has_moved
 from agentwatch.text import exact
-
-if TYPE_CHECKING:
-    from agentwatch.delegation.attempts import Attempts
-    from agentwatch.delegation.events import Ran
 
 _ENDED_BADLY: Final = (RunState.FAILED, RunState.CANCELED)
 """Whatever a run had said by then, it is not what it was asked for."""
@@ -30,12 +28,36 @@ _STATES: Final = {
     Outcome.FAILED: State.FAILED,
 }
 
-_DECIDED: Final = {
+_DECIDED_STATES: Final = {
     Action.RETRY: State.RETRYING,
     Action.RESPOND: State.RETRYING,
     Action.ESCALATE: State.ESCALATED,
     Action.ABORT: State.CANCELED,
 }
+
+_OF_RUNS: Final = {
+    RunState.SUBMITTED: "asked for; no sign of life yet",
+    RunState.WORKING: "its process runs",
+    RunState.FAILED: "it failed, and the session store does not say why",
+    RunState.CANCELED: "it was aborted",
+}
+
+_DECIDED: Final = {
+    Action.RETRY: "you decided: retry",
+    Action.ESCALATE: "you decided: escalate",
+    Action.ABORT: "you decided: abort",
+    Action.RESPOND: "you have answered",
+    Action.ACCEPT: "you accepted it as it is",
+}
+
+_ASKS: Final = {
+    RequestKind.PERMISSION: "asks for a permission",
+    RequestKind.QUESTION: "asks a question",
+    RequestKind.FORM: "has a form to fill in",
+}
+
+
+LOST: Final = "its host cannot be reached"
 
 
 def is_early(version: Version) -> bool:
@@ -82,14 +104,14 @@ def decided_state(attempt: Attempt) -> State:
     if decision is None:
         return attempt.state
     if decision.action is not Action.ACCEPT:
-        return _DECIDED[decision.action]
+        return _DECIDED_STATES[decision.action]
     return State.PARTIAL if result is not None and result.outcome is Outcome.PARTIAL else State.COMPLETED
 
 
 def decided_at(task: Task) -> float | None:
     """When the operator decided that a task stands as it does (epoch seconds); None where its files say so."""
     decision = task.binding
-    return decision.at if decision is not None and _DECIDED.get(decision.action) is task.own_state else None
+    return decision.at if decision is not None and _DECIDED_STATES.get(decision.action) is task.own_state else None
 
 
 def ended_at(attempt: Attempt) -> float | None:
@@ -104,7 +126,7 @@ def ended_at(attempt: Attempt) -> float | None:
     return decision.at if decision is not None and decision.action in ENDING else None
 
 
-def _agent_of(task: Task, packet: Handoff | None, result: Return | None) -> str | None:
+def agent_of(task: Task, packet: Handoff | None, result: Return | None) -> str | None:
     """Who does a task: by the session store, else the return, else the mode, else its place in a delegation path."""
     if (run := task.run) is not None and run.agent:
         return run.agent
@@ -148,26 +170,7 @@ def _exact(name: str, task: Task) -> str:
     return exact(name if name.strip() else task.task_id)
 
 
-def fill(task: Task, attempts: Attempts, versions: Sequence[Version], runs: Sequence[Ran]) -> None:
-    """What a task's attempts, versions and runs say of it, whatever was checked or is elsewhere in the tree."""
-    task.inferred = not versions and not runs and not task.requests
-    task.attempts = tuple(attempts.all)
-    task.todos, task.todo_moved = attempts.todos, attempts.moved
-    packet, result = task.packet, task.result
-    task.agent = _agent_of(task, packet, result)
-    task.reported_state = result.reported_state if result else None
-    task.contract = document.contract if (document := result or packet) else None
-    lives = [version.at for version in versions]
-    lives += [ran.run.updated_at for ran in runs if ran.run is not None]
-    lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
-    task.updated_at = max(lives, default=0.0)
-    latest = task.latest
-    task.own_state = _waiting_state(task, decided_state(latest) if latest else State.SUBMITTED)
-    task.started_at = latest.started_at if latest else None
-    task.ended_at = ended_at(latest) if latest else None
-
-
-def _waiting_state(task: Task, state: State) -> State:
+def waiting_state(task: Task, state: State) -> State:
     """The state with what its program asks: an open request stops an agent that is at work, whatever it said before.
     One that was answered stops it no more, also where its store does not know that yet."""
     if task.request is not None:
@@ -190,7 +193,103 @@ def silent_from(task: Task, seconds: float) -> float | None:
     return None if waits or task.alive_at is None else task.alive_at + seconds
 
 
-def tokens_of(task: Task) -> int | None:
-    """What all attempts together have used; None where no store tells."""
-    used = [attempt.run.tokens for attempt in task.attempts if attempt.run and attempt.run.tokens is not None]
-    return sum(used) if used else None
+def state_with_below(task: Task) -> State:
+    """The state of a task with those below it: one handed off that has tasks below it works, and so does an idle
+    session while something below it does; one that is only named has the most urgent state below it."""
+    if task.inferred:
+        states = (one.state for one in task.below.counts) if task.below is not None else ()
+        return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
+    if task.below is not None and (task.own_state is State.SUBMITTED or task.waits_for_work):
+        return State.WORKING
+    return task.own_state
+
+
+def why(task: Task) -> str:
+    """Why the task has its state: what was seen that made it so."""
+    expired = task.latest is not None and any(one.expired for one in task.latest.decisions[-1:])
+    words = LOST if task.state is State.UNKNOWN else _why(task)
+    words += "; what you decided about it has expired" if expired else ""
+    # Interned, for a hundred thousand tasks have one of a few reasons.
+    return intern(words + ("; its files were deleted since" if task.deleted else ""))
+
+
+def process_words(run: Run | None) -> str:
+    """Whether the process of a run still runs."""
+    if run is None or run.process_gone is None:
+        return "whether its process still runs is not known"
+    return "its process is gone" if run.process_gone else _OF_RUNS[RunState.WORKING]
+
+
+def tells_process(task: Task) -> bool:
+    """Whether the reason that a working task has its state says already how its process does."""
+    run = task.run
+    if run is None or task.inferred or task.binding is not None or not _is_by_run(task, run):
+        return False
+    return run.state is RunState.WORKING and not run.waiting and (run.process_gone is not False or not run.reason)
+
+
+def dispute(task: Task) -> str | None:
+    """That two returns of the latest attempt say different things; None where they do not."""
+    attempt, result = task.latest, task.result
+    if attempt is None or attempt.rival is None or attempt.returned is None or result is None:
+        return None
+    rival = attempt.rival.document
+    there = f"{attempt.rival.path} {rival.reported_state if isinstance(rival, Return) else None}"
+    return f"two returns speak of it and disagree: {attempt.returned.path} says {result.reported_state}, {there}"
+
+
+def _why(task: Task) -> str:
+    attempt, result = task.latest, task.result
+    if task.inferred:
+        return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
+    if task.ended_with is not None and task.own_state is State.CANCELED:
+        return f"you aborted {task.ended_with}, and with it what was open below"
+    if task.request is not None and task.own_state is State.BLOCKED:
+        return _why_of_request(task.request)
+    if (decision := task.binding) is not None:
+        receipt = decision.receipt
+        stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
+        return f"{_DECIDED[decision.action]}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
+    if task.run is not None and _is_by_run(task, task.run):
+        return _why_of_run(task, task.run)
+    if attempt is None or result is None:
+        if task.state is State.WORKING:
+            return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
+        return "handed off; no sign of life yet"
+    word = result.reported_state
+    if task.state is State.INVALID and (words := dispute(task)) is not None:
+        return words
+    if attempt.ended_without_result:
+        return f"it ended without a result: its return still says {word}"
+    if task.state is State.INVALID:
+        errors = sum(placed.finding.severity is Severity.ERROR for placed in task.findings)
+        said = f"it says {word}" if word else "it states no status"
+        count = f"{errors} error" if errors == 1 else f"{errors} errors"
+        return f"the return breaks its contract ({count}), so it counts as failed; {said}"
+    return f"the return says {word}" if word else "the return states no status"
+
+
+def _is_by_run(task: Task, run: Run) -> bool:
+    return bool(task.result is None or run.reason or run.waiting)
+
+
+def _why_of_request(request: Request) -> str:
+    if not request.waits_for_operator:
+        return "its program has not got your answer yet"
+    return f"its program {_ASKS[request.kind]}" + ("" if request.actions else ", which is answered in its own session")
+
+
+def _why_of_run(task: Task, run: Run) -> str:
+    if run.state is RunState.ENDED:
+        if task.waits_for_work:
+            return "the session waits for its background work"
+        if task.is_session:
+            return run.reason or "the session is idle"
+        words = "it ended without a word" if run.said is None else "it ended; its answer follows no contract"
+        return run.reason or words
+    if run.waiting and task.own_state is State.BLOCKED:
+        return "it waits for an answer in its own session"
+    if run.state is RunState.WORKING and run.process_gone is not False:
+        heard = f"it worked when it was last heard of; {process_words(run)}"
+        return f"{heard}; {run.reason}" if run.reason else heard
+    return run.reason or _OF_RUNS[run.state]

@@ -1,0 +1,692 @@
+"""Returns in JSON: the subagent-return, its dialect return-meta, and the report-contract.
+
+The authors of return-meta left the document of subagent-return on purpose: stage words as status, an early
+`in_progress`, optional errors. Only a status that says nothing breaks it; the rest are warnings where a reader loses
+something.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from sys import intern
+from typing import Annotated, Any, Final, Literal
+
+from annotated_types import Ge, Le
+
+from agentwatch.contracts.fields import Amount, Count, Model, Required, Table, Text, Whole, Word
+from agentwatch.contracts.reading import METADATA_KEYS, OUTSIDE_THE_ENUM, STAGE_WORDS
+from agentwatch.contracts.rules import (
+    MAX_ENTRIES,
+    MAX_TOKENS,
+    Findings,
+    Location,
+    brief,
+    briefs,
+    is_blank,
+    judge_paths,
+    sentences,
+    shared,
+    shown,
+    tokens,
+    why_not_relative,
+)
+from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.text import folded
+
+LOW_CONFIDENCE: Final = 0.5
+"""A confidence below this is flagged for a human."""
+_FAR_TOO_LONG: Final = 500
+"""Characters of a summary above which no count of tokens makes it short enough."""
+_NO_REASON: Final = "The return asks for a review without saying why."
+_HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
+_POINTER: Final = re.compile(
+    r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
+)
+
+Phases = Annotated[Whole, Ge(0), Le(1000000)]
+
+# How returns say how they ended, what blocks them, and when.
+_MEANS: Final[dict[str, Outcome]] = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
+    word: outcome
+    for outcome, words in {
+        Outcome.COMPLETED: "completed complete succeeded finished ok"
+        " reviewed analyzed documented verified validated tested",
+        Outcome.WORKING: "in_progress running started working pending"
+        " researching planning implementing reviewing revising testing",
+        Outcome.PARTIAL: "partial partially_completed partially_done partially_implemented",
+        Outcome.BLOCKED: "blocked",
+        Outcome.FAILED: "failed failure error",
+    }.items()
+    for word in words.split()
+}
+_FINISHING: Final = frozenset(
+    """
+    added analysed analyzed answered applied approved archived assembled assessed audited benchmarked built
+    checked cleaned closed collected committed compared compiled complete completed composed configured converted
+    corrected created debugged decomposed defined deleted delivered deployed described designed developed
+    diagnosed documented done drafted edited elaborated enhanced estimated evaluated executed explored exported
+    extended extracted finalised finalized finished fixed formalised formalized formatted formulated gathered
+    generated identified implemented imported improved indexed inspected installed integrated investigated listed
+    made mapped measured merged migrated modeled modelled moved optimised optimized organised organized outlined
+    packaged passed polished ported prepared prioritised prioritized produced profiled prototyped proved proven
+    published pushed ready rebased recorded refactored refined released removed renamed rendered repaired replaced
+    reported researched resolved restructured reviewed revised rewritten saved scaffolded scoped selected
+    simplified sketched solved specified structured studied summarised summarized synthesised synthesized tested
+    traced transformed translated triaged updated validated verified wired written
+    """.split()  # noqa: SIM905 - a line for each would fill a page
+)
+"""Verbs of making: alone, or as the last part of a word (`tasks_created`), they say that a stage has been finished."""
+_DOUBT: Final = frozenset(
+    """
+    abandoned aborted almost be being blocked blocker blockers canceled cancelled cannot conflict conflicts crash
+    crashed deferred denied dropped error errors fail failed failing failure failures few half halted if
+    incomplete incompletely interrupted killed lost merely mostly nearly need needed needs never no non none not
+    nothing only part partial partially partly paused pending poorly postponed refused rejected semi should
+    skipped some stalled stopped suspended terminated timed timeout to unable unless unresolved until when without
+    wrongly
+    """.split()  # noqa: SIM905 - a line for each would fill a page
+)
+"""Parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`."""
+# What was wrong and is mended: `conflicts_resolved`.
+_MENDED: Final = re.compile(
+    r"(?<![^_])(?:blocker|conflict|error|failure)s?_(?=(?:corrected|fixed|repaired|resolved|solved)\Z)"
+)
+_BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
+_BLOCKER_TEXTS: Final = (
+    *("description", "message", "issue", "reason", "summary"),
+    *("blocker", "title", "text", "why_it_failed"),
+)
+_OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
+_ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
+_BEGAN: Final = ("started_at", "created_at")
+
+
+class Artifact(Model):
+    """A file the agent created."""
+
+    type: Required[Literal["plan", "report", "summary", "implementation", "documentation"]] = None
+    path: Text = None
+    summary: Text = None
+
+
+class ReturnMetadata(Model):
+    """Who returns, and by which way it was reached."""
+
+    session_id: Text = None
+    agent_type: Text = None
+    delegation_depth: Required[Count] = None
+    delegation_path: Required[list[Word]] = None
+    duration_seconds: Amount | None = None
+    phase_count: Count | None = None
+    estimated_hours: Amount | None = None
+    findings_count: Count | None = None
+
+
+class ReturnError(Model):
+    """An error that the agent met."""
+
+    type: Text = None
+    message: Text = None
+    recoverable: Required[bool] = None
+    recommendation: Text = None
+
+
+class SubagentReturn(Model):
+    """The whole return. None: not there, or not of the type it must have."""
+
+    status: Required[Literal["completed", "partial", "failed", "blocked"]] = None
+    summary: Text = None
+    artifacts: Required[list[Artifact]] = None
+    metadata: Required[ReturnMetadata] = None
+    errors: list[ReturnError] | None = None
+    next_steps: str | None = None
+
+
+class MetaArtifact(Model):
+    """A file the agent created; any word may be its type."""
+
+    type: str | None = None
+    path: Text = None
+    summary: str | None = None
+
+
+class Progress(Model):
+    """Phases of the task, at top level or in the metadata."""
+
+    phases_completed: Phases | None = None
+    phases_total: Phases | None = None
+
+
+class MetaMetadata(Progress):
+    """Who returns; each field is taken from `metadata`, else from the top level."""
+
+    session_id: str | None = None
+    agent_type: str | None = None
+    delegation_depth: Whole | None = None
+    delegation_path: list[str] | None = None
+
+
+class ReturnMeta(Progress):
+    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined.
+
+    What has no row may be written in several ways, or be of any type: it is left out where it is of another.
+    """
+
+    status: Required[str] = None
+    summary: str | None = None
+    artifacts: list[MetaArtifact] | None = None
+    metadata: Required[MetaMetadata] = None
+    errors: list[ReturnError] | None = None
+    blockers: list[str] | None = None
+    next_steps: str | None = None
+    requires_user_review: bool | None = None
+    review_reason: str | None = None
+    files_created: list[str] | None = None
+    files_modified: list[str] | None = None
+    more: dict[str, Any] | None = None
+
+
+class ReportMetadata(Model):
+    """What the orchestrator tracks and manages the task by."""
+
+    agent_name: Text = None
+    task_id: Text = None
+    status: Required[Literal["completed", "blocked", "failed"]] = None
+    verbosity_level: Required[Literal["summary", "detailed", "comprehensive"]] = None
+    confidence_level: Required[Annotated[float, Ge(0.0), Le(1.0)]] = None
+    token_usage: Count | None = None
+    execution_time_seconds: Count | None = None
+    error_message: str | None = None
+
+
+class ContextEntry(Model):
+    """One row of a context map. `first` and `last` are 1-based lines of `path`; None where the row has no pointer."""
+
+    description: str
+    path: str | None = None
+    first: int | None = None
+    last: int | None = None
+
+
+class Report(Model):
+    """The whole report. `findings` are as the agent wrote them, whatever they are; `context_map` is what they map."""
+
+    report_metadata: Required[ReportMetadata] = None
+    findings: Required[dict[str, Any]] = None
+    context_map: list[ContextEntry] | None = None
+    recommendations: list[str] | None = None
+    identified_gaps: list[str] | None = None
+    blockers: list[str] | None = None
+
+
+_SUBAGENT_RETURN: Final = Table(
+    Contract.SUBAGENT_RETURN,
+    SubagentReturn,
+    r"""
+# status (required)
+status | missing SUB001, type SUB002, value SUB003, case SUB004 | "partial" | The status decides what the orchestrator
+  does next. | not finished
+# summary (required)
+summary | missing empty SUB005, type SUB006 | "Built the API. All tests pass." | The summary is all that the
+  orchestrator reads of the work. | needs a string of 2 to 5 sentences
+# artifacts (required)
+artifacts | missing SUB010, type SUB011, entry SUB013 | - | The orchestrator checks that what was promised exists; it
+  must know what was promised.
+artifacts[].type | missing SUB014, type SUB015, value SUB016, case SUB017 | "plan" | The type tells the orchestrator
+  where the file belongs. | not code
+artifacts[].path | missing empty SUB018, type SUB019 | "plans/api.md" | An artifact without a path cannot be found.
+artifacts[].summary | missing empty SUB021, type SUB022 | "The plan." | The summary says what the file holds without
+  opening it.
+# metadata (required)
+metadata | missing SUB030, type SUB031 | - | The orchestrator routes, correlates and resumes by the metadata.
+metadata.session_id | missing empty SUB032, type SUB033 | "sess_1735460684_a1b2c3" | The session id must match the one
+  of the delegation; it ties the return to the call.
+metadata.agent_type | missing empty SUB034, type SUB035 | "planner" | The orchestrator routes, correlates and resumes by
+  the metadata.
+metadata.delegation_depth | missing SUB036, type SUB037, range SUB038 | 1 | The orchestrator routes, correlates and
+  resumes by the metadata. | warns range
+metadata.delegation_path | missing SUB039, type SUB040, entry blank SUB041 | ["orchestrator", "plan", "planner"] | The
+  path from the orchestrator to this agent places the return in the tree.
+metadata.duration_seconds | type range SUB043 | 245 | The number says how large the work was. | warns type
+metadata.phase_count | type range SUB044 | 3 | The number says how large the work was. | warns type
+metadata.estimated_hours | type range SUB045 | 8 | The number says how large the work was. | warns type
+metadata.findings_count | type range SUB046 | 4 | The number says how large the work was. | warns type
+# errors (optional)
+errors | type SUB051, entry SUB052 | - | Errors are what a retry is decided by.
+errors[].type | missing empty SUB053, type SUB054 | "timeout" | The type routes the error.
+errors[].message | missing empty SUB055, type SUB056 | "The tool timed out." | The message is what the operator reads.
+errors[].recoverable | missing SUB057, type SUB058 | true | It says whether a retry can help.
+errors[].recommendation | missing empty SUB059, type SUB060 | "Raise the time-out." | It is the hint that a retry starts
+  from.
+# next_steps (optional)
+next_steps | type SUB070 | "Run /implement 244" | The next steps are what the operator may start.
+""",
+)
+_RETURN_META: Final = Table(
+    Contract.RETURN_META,
+    ReturnMeta,
+    r"""
+# return-meta dialect
+phases_completed | type range MET033 | 1 | Progress is counted in phases.
+phases_total | type range MET033 | 2 | Progress is counted in phases.
+status | missing MET001, type MET002 | "researched" | The status is how the orchestrator knows whether the stage has
+  ended, and how. | needs a stage word such as `in_progress`, `researched` or `partial`
+summary | type MET010 | "Read the sources." | The summary is what the orchestrator reads. | warns type
+artifacts | type MET013, entry MET015 | - | What a stage created can only be checked if it is listed. | warns type entry
+artifacts[].type | type MET019 | "report" | The type says where the file belongs.
+artifacts[].path | missing empty MET016, type MET019 | "plan.md" | An artifact without a path cannot be found. | warns
+  missing
+artifacts[].summary | type MET019 | "The plan." | The summary says what the file holds.
+metadata | missing MET020, type MET021 | - | Without metadata the return is placed by what stands at top level, or by
+  its directory alone. | needs an object with `session_id`, `agent_type` and `delegation_path` | warns missing type
+metadata.phases_completed | type range MET033 | 1 | Progress is counted in phases.
+metadata.phases_total | type range MET033 | 2 | Progress is counted in phases.
+metadata.session_id | type MET026 | "sess_1735460684_a1b2c3" | Attempts are told apart by their session.
+metadata.agent_type | type MET026 | "planner" | The task is known by its directory and its agent.
+metadata.delegation_depth | type MET026 | 1 | It is the length of the path, less two.
+metadata.delegation_path | type entry MET025 | ["orchestrator", "plan", "planner"] | It places the return in the tree.
+errors | type entry MET030 | - | The recommendation of an error is the hint that a retry starts from.
+errors[].type | type MET031 | "timeout" | The recommendation of an error is the hint that a retry starts from.
+errors[].message | type MET031 | "The tool timed out." | The recommendation of an error is the hint that a retry starts
+  from.
+errors[].recoverable | type MET031 | true | The recommendation of an error is the hint that a retry starts from.
+errors[].recommendation | type MET031 | "Raise the time-out." | The recommendation of an error is the hint that a retry
+  starts from.
+next_steps | type MET032 | "Plan it." | They are what comes next. | warns type
+""",
+)
+_REPORT: Final = Table(
+    Contract.REPORT_CONTRACT,
+    Report,
+    r"""
+# 4.1. report_metadata (Required)
+report_metadata | missing REP001, type REP002 | - | The metadata is what the orchestrator tracks and manages the task
+  by.
+report_metadata.agent_name | missing REP003, type REP004, empty REP005 | "investigator" | The orchestrator must know who
+  reports. | needs the name of the agent
+report_metadata.task_id | missing REP006, type REP007, empty REP008 | "sprint-1-auth" | The task id correlates the
+  report with the request. | needs the id of the briefing
+report_metadata.status | missing REP009, type REP010, value REP011, case REP012 | "failed" | The status decides what the
+  orchestrator does next. | not partial
+# 3. Verbosity Levels
+report_metadata.verbosity_level | missing REP013, type REP014, value REP015, case REP016 | "detailed" | Without it
+  `detailed`, the default, is assumed. | not full | warns missing
+# 4.1. report_metadata (Required)
+report_metadata.confidence_level | missing REP017, type REP018, range REP019 | 0.9 | The orchestrator flags low
+  confidence for review by a human.
+report_metadata.token_usage | type REP021, range REP025 | 4250 | The number says what the work cost.
+report_metadata.execution_time_seconds | type REP022, range REP025 | 45 | The number says what the work cost.
+report_metadata.error_message | type REP023 | "It broke." | The message is what a retry is decided by.
+# 4.2. findings (Required)
+findings | missing REP030, type REP031 | {"cause": "The key has expired."} | The findings are the result of the work.
+# 4.3. recommendations (Optional, Recommended)
+recommendations | type REP040, entry REP041 | ["Add tests."] | By them the orchestrator knows the next step.
+# 4.4. identified_gaps (Optional)
+identified_gaps | type REP042, entry REP043 | [] | They are what a task that succeeds leaves open.
+# 4.5. blockers (Optional, Required if status is 'blocked')
+blockers | type REP044, entry REP045 | [] | They are what somebody must remove first.
+""",
+)
+TABLES: Final = {table.contract: table for table in (_SUBAGENT_RETURN, _RETURN_META, _REPORT)}
+
+
+def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str) -> tuple[Model, Return]:
+    """The typed return and its fields; every rule it breaks is noted."""
+    if contract is Contract.REPORT_CONTRACT:
+        return _judge_report(top, findings)
+    if contract is Contract.RETURN_META:
+        return _judge_meta(top, findings, name)
+    return _judge_subagent_return(top, findings)
+
+
+def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[SubagentReturn, Return]:
+    returned = _SUBAGENT_RETURN.read(SubagentReturn, top, findings)
+    status, summary = returned.status, returned.summary or ""
+    if not is_blank(summary):
+        count = sentences(summary)
+        if tokens(summary) > MAX_TOKENS:
+            rule = "SUB007" if len(summary) > _FAR_TOO_LONG else "SUB009"
+            findings.add(rule, ("summary",), tokens=tokens(summary), characters=len(summary))
+        elif not 2 <= count <= 5:
+            findings.add("SUB008", ("summary",), count=f"{count} sentence{'' if count == 1 else 's'}")
+    if top.get("artifacts") == [] and status in ("completed", "partial"):
+        findings.add("SUB012", ("artifacts",), status=status)
+    judge_paths("SUB020", "artifacts", top, findings)
+    # Anything else that is empty, such as an object, is of the wrong type: that is said already.
+    if status not in (None, "completed") and top.get("errors") in (None, []):
+        findings.add("SUB050", ("errors",), status=status)
+    if status == "completed" and top.get("errors"):
+        findings.add("SUB061", ("errors",))
+    if returned.metadata is not None:
+        path = top["metadata"].get("delegation_path")
+        if path == []:
+            findings.add("SUB047", ("metadata", "delegation_path"))
+        elif returned.metadata.delegation_path:
+            _judge_depth("SUB042", ("metadata", "delegation_depth"), returned.metadata.delegation_depth, path, findings)
+    outcome = Outcome(status) if status else None
+    fields = _fields_of(Contract.SUBAGENT_RETURN, returned, top, outcome, attempt=_attempt_of(top, "SUB062", findings))
+    if outcome is Outcome.BLOCKED:
+        fields = replace(fields, blockers=fields.errors or briefs(_blockers(top, Findings())))
+    return returned, fields
+
+
+def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[ReturnMeta, Return]:
+    outcome = _judge_status(top.get("status"), findings)
+    raw = {**top, "more": None, "blockers": _blockers(top, findings)}
+    raw["errors"] = _objects(top, "errors", "message", "MET030", findings)
+    artifacts = raw["artifacts"] = _objects(top, "artifacts", "path", "MET014", findings) or _single_artifact(top)
+    if (
+        artifacts is None
+        and outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+        and not any(key.endswith("_path") for key in top)
+    ):
+        how = "is empty" if "artifacts" in top else "is missing"
+        findings.add("MET012", (), how=how, status=brief(str(top["status"])))
+    # An orchestrator's handoff never has metadata: its directory says whose it is.
+    if raw.get("metadata") is None and _HANDOFF_LIKE.search(name):
+        raw["metadata"] = {}
+    returned = _RETURN_META.read(ReturnMeta, raw, findings)
+    changed: dict[str, Any] = {"metadata": _metadata(top, returned, findings)}
+
+    summary = returned.summary or ""
+    if tokens(summary) > MAX_TOKENS:
+        findings.add("MET011", ("summary",), tokens=tokens(summary), characters=len(summary))
+    judge_paths("MET018", "artifacts", top, findings)
+    listed = top.get("artifacts")
+    for index, artifact in enumerate(listed[:MAX_ENTRIES] if isinstance(listed, list) else ()):
+        kind = artifact.get("type") if isinstance(artifact, dict) else None
+        if isinstance(kind, str) and kind not in ("plan", "report", "summary", "implementation", "documentation"):
+            findings.add("MET017", ("artifacts", index, "type"), value=kind)
+    # What is there and cannot be read is said already.
+    if outcome is Outcome.BLOCKED and not any(top.get(key) for key in (*_BLOCKERS, "errors")):
+        findings.add("MET035", ("blockers",))
+    if returned.requires_user_review and is_blank(returned.review_reason or ""):
+        findings.add("MET036", ("review_reason",))
+
+    for key in ("phases_completed", "phases_total"):
+        changed[key] = _phases(top, key, returned)
+    if isinstance(steps := top.get("next_steps"), list):
+        changed["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
+    if not isinstance(artifacts, list | None):
+        changed["artifacts"] = [MetaArtifact(path=path) for path in _paths_in(artifacts)] or None
+    changed["more"] = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None
+    returned = returned.model_copy(update=changed)
+    done, total = returned.phases_completed, returned.phases_total
+    fields = _fields_of(
+        Contract.RETURN_META,
+        returned,
+        top,
+        outcome,
+        attempt=_attempt_of(top, "MET037", findings),
+        blockers=briefs(returned.blockers),
+        review_reason=(brief(returned.review_reason) or _NO_REASON) if returned.requires_user_review else None,
+        progress=(min(done, total), total) if done is not None and total else None,
+        files_created=briefs(returned.files_created),
+        files_modified=briefs(returned.files_modified),
+    )
+    if outcome is Outcome.BLOCKED and not fields.blockers:
+        fields = replace(fields, blockers=fields.errors)
+    return returned, fields
+
+
+def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Return]:
+    raw = {key: value for key, value in top.items() if key != "context_map"}
+    report = _REPORT.read(Report, raw, findings)
+    metadata = report.report_metadata or ReportMetadata()
+    confidence, status = metadata.confidence_level, metadata.status
+    if confidence is not None and confidence < LOW_CONFIDENCE:
+        place = ("report_metadata", "confidence_level")
+        findings.add("REP020", place, value=confidence, threshold=LOW_CONFIDENCE)
+    message = top["report_metadata"].get("error_message") if status else None
+    if status == "failed" and (message is None or is_blank(message)):
+        findings.add("REP024", ("report_metadata", "error_message"))
+    elif status == "completed" and not is_blank(metadata.error_message or ""):
+        findings.add("REP026", ("report_metadata", "error_message"))
+    blocking = top.get("blockers")
+    blank = blocking is None or (isinstance(blocking, list) and all(map(is_blank, blocking)))
+    if status == "blocked" and blank:
+        findings.add("REP046", ("blockers",))
+    elif status in ("completed", "failed") and report.blockers and not blank:
+        findings.add("REP047", ("blockers",), status=status)
+    if "recommendations" not in top:
+        findings.add("REP048", ())
+    if "blockers" not in top and status != "blocked":
+        findings.add("REP049", ())
+    if status in ("blocked", "failed") and not all(map(is_blank, report.identified_gaps or ())):
+        findings.add("REP050", ("identified_gaps",), status=status)
+    context_map = _context_map((report.findings or {}).get("context_map"), findings)
+    report = report.model_copy(update={"context_map": context_map})
+    raw_metadata = top.get("report_metadata")
+    return report, Return(
+        contract=Contract.REPORT_CONTRACT,
+        reported_state=_reported(raw_metadata if isinstance(raw_metadata, dict) else {}),
+        outcome=(outcome := Outcome(status) if status else None),
+        task_id=metadata.task_id or None,
+        attempt=_attempt_of(top, "REP051", findings),
+        agent=shared(metadata.agent_name),
+        error_message=brief(metadata.error_message),
+        blockers=briefs(report.blockers or _blockers(top, Findings())),
+        next_steps=brief("\n".join(report.recommendations or ())),
+        confidence=confidence,
+        stated_at=_stated_at(top, outcome),
+    )
+
+
+def _fields_of(
+    contract: Contract, returned: SubagentReturn | ReturnMeta, top: dict[str, Any], outcome: Outcome | None, **more: Any
+) -> Return:
+    """The fields that the delegation tree needs; `more` are others."""
+    metadata = returned.metadata or ReturnMetadata()
+    errors = returned.errors or []
+    first = errors[0] if errors else ReturnError()
+    path = tuple(map(intern, metadata.delegation_path or ()))
+    recoverable = [error.recoverable for error in errors if error.recoverable is not None]
+    return Return(
+        contract=contract,
+        reported_state=_reported(top),
+        outcome=outcome,
+        session_id=metadata.session_id or None,
+        agent=shared(metadata.agent_type) or (path[-1] if path else None),
+        delegation_path=path,
+        summary=brief(returned.summary),
+        error_code=brief(first.type),
+        error_message=brief(first.message),
+        errors=briefs(error.message for error in errors),
+        # All that say so must be recoverable.
+        retry_recommended=all(recoverable) if recoverable else None,
+        retry_hint=brief(first.recommendation),
+        next_steps=brief(returned.next_steps),
+        artifacts=briefs(artifact.path for artifact in returned.artifacts or ()),
+        stated_at=_stated_at(top, outcome),
+        **more,
+    )
+
+
+def _reported(holder: dict[str, Any]) -> str | None:
+    status = holder.get("status")
+    return shared(brief(status)) if isinstance(status, str) else None
+
+
+def _judge_depth(rule: str, place: Location, depth: int | None, path: object, findings: Findings) -> None:
+    """Compare the depth with the path as it was written: an entry of another type is a level all the same."""
+    if depth is not None and isinstance(path, list) and path:
+        # The orchestrator and its command are no level of delegation.
+        expected = max(len(path) - 2, 0)
+        if depth != expected:
+            findings.add(rule, place, depth=shown(depth), length=len(path), expected=expected)
+
+
+def _objects(top: dict[str, Any], key: str, name: str, rule: str, findings: Findings) -> Any:
+    """A list in which each string is the object that it stands for, its text by `name`; anything else as it is."""
+    raw = top.get(key)
+    if not isinstance(raw, list):
+        return raw
+    entries = raw[: MAX_ENTRIES + 1]
+    for index, entry in enumerate(entries):
+        if isinstance(entry, str):
+            findings.add(rule, (key, index), value=entry)
+            entries[index] = {name: entry}
+    return entries
+
+
+def _single_artifact(top: dict[str, Any]) -> list[dict[str, Any]] | None:
+    single = top.get("artifact_path", top.get("artifact"))
+    if isinstance(single, dict) and single.get("path"):
+        return [single]
+    return [{"path": single}] if isinstance(single, str) and single else None
+
+
+def _metadata(top: dict[str, Any], returned: ReturnMeta, findings: Findings) -> MetaMetadata:
+    """The metadata with what stands at the top level instead."""
+    told = isinstance(top.get("metadata"), dict)
+    inside: dict[str, Any] = top["metadata"] if told else {}
+    above: dict[str, Any] = {key: top[key] for key in METADATA_KEYS if key in top and key not in inside}
+    metadata = returned.metadata or MetaMetadata()
+    if above:
+        at_top = _RETURN_META.read(MetaMetadata, above, findings, "metadata")
+        metadata = at_top.model_copy(update=metadata.model_dump(exclude_none=True))
+    if told and inside.get("session_id") is None and top.get("session_id") is None:
+        findings.add("MET022", ("metadata",))
+    if told and not any(key in place for key in ("agent_type", "delegation_path") for place in (inside, top)):
+        findings.add("MET023", ("metadata",))
+    written = (inside if "delegation_path" in inside else top).get("delegation_path")
+    place = ("metadata", "delegation_depth") if "delegation_depth" in inside else ("delegation_depth",)
+    _judge_depth("MET024", place, metadata.delegation_depth, written, findings)
+    return metadata
+
+
+def _phases(top: dict[str, Any], key: str, returned: ReturnMeta) -> int | None:
+    """A number of phases, at top level or in the metadata; a list counts by its length."""
+    for place, fields in ((top, returned), (top.get("metadata"), returned.metadata)):
+        raw = place.get(key) if isinstance(place, dict) else None
+        if raw is not None:
+            return len(raw) if isinstance(raw, list) else getattr(fields, key, None)
+    return None
+
+
+def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
+    place = ("findings", "context_map")
+    if not isinstance(rows, list):
+        if rows is not None:
+            findings.add("REP032", place, value=rows)
+        return None
+    entries: list[ContextEntry] = []
+    for index, pair in enumerate(rows[:MAX_ENTRIES]):
+        if not isinstance(pair, list) or len(pair) != 2:
+            exact = f"an array of {len(pair)}" if isinstance(pair, list) else None
+            findings.add("REP033", (*place, index), value=pair, exact=exact)
+            continue
+        description, pointer = pair
+        if not isinstance(description, str):
+            findings.add("REP034", (*place, index, 0), value=description)
+            continue
+        match = _POINTER.match(pointer) if isinstance(pointer, str) else None
+        path = first = last = None
+        if match is not None and why_not_relative(match["path"]) is None:
+            path = match["path"]
+            if match["first"] is not None:
+                first, last = int(match["first"]), int(match["last"] or match["first"])
+                if not 1 <= first <= last:
+                    findings.add("REP036", (*place, index, 1), value=pointer)
+                    first = last = None
+        elif pointer is not None:
+            findings.add("REP035", (*place, index, 1), value=pointer)
+        entries.append(ContextEntry(description=description, path=path, first=first, last=last))
+    return entries
+
+
+def judge_two_statuses(top: dict[str, Any], findings: Findings) -> None:
+    """Note where the status of one contract says something else than that of another in the same object."""
+    said = (top.get("status"), top["report_metadata"].get("status"))
+    if len({_MEANS[word] for word in map(_plain, said) if word in _MEANS}) > 1:
+        findings.add("DOC015", ("status",), value=said[0], other=shown(said[1]))
+
+
+def _plain(status: object) -> str:
+    return folded(status.strip()).replace(" ", "_").replace("-", "_") if isinstance(status, str) else ""
+
+
+def _judge_status(status: object, findings: Findings) -> Outcome | None:
+    """What the status of a return means, None where it means nothing known; what is wrong with the word is noted."""
+    if not isinstance(status, str):
+        return None
+    meant = _plain(status)
+    outcome = _MEANS.get(meant)
+    if outcome is not None:
+        if meant != status:
+            findings.add("MET005", ("status",), value=status, meant=meant)
+        return outcome
+    *others, last = _MENDED.sub("", meant).split("_")
+    is_finished = last in _FINISHING and _DOUBT.isdisjoint(others)
+    findings.add("MET004" if is_finished else "MET003", ("status",), value=status)
+    return Outcome.COMPLETED if is_finished else None
+
+
+def _blockers(top: dict[str, Any], findings: Findings) -> list[str] | None:
+    """What blocks, from `blockers` and its kin, without what did; None where there is none of them."""
+    found: list[str] = []
+    told = {key: top[key] for key in _BLOCKERS if top.get(key) is not None}
+    for key, value in told.items():
+        entries = value
+        if isinstance(value, str):
+            entries = [value] if value.strip() else []
+        elif isinstance(value, dict) and key in ("blocker", "blocking_issue"):
+            entries = [value]
+        if not isinstance(entries, list):
+            findings.add("MET034", (key,), key=key, value=value)
+            continue
+        for index, entry in enumerate(entries[:MAX_ENTRIES]):
+            texts: list[Any] = [entry]
+            if isinstance(entry, dict):
+                if folded(str(entry.get("status", ""))) in _OVERCOME:
+                    continue
+                # That of a key that is known, else of any.
+                texts = [*(entry.get(key) for key in _BLOCKER_TEXTS), *entry.values()]
+            text = next((text for text in texts if isinstance(text, str) and text.strip()), None)
+            if text is None:
+                findings.add("MET034", (key, index), key=key, value=entry)
+            else:
+                found.append(text)
+    return found if told else None
+
+
+def _paths_in(raw: object) -> list[str]:
+    """The paths of artifacts that were written as one string, or as an object of paths by kind."""
+    values = list(raw.values())[:MAX_ENTRIES] if isinstance(raw, dict) else [raw]
+    entries = (entry for value in values for entry in (value[:MAX_ENTRIES] if isinstance(value, list) else [value]))
+    return [entry for entry in entries if isinstance(entry, str)][:MAX_ENTRIES]
+
+
+def _holders(top: dict[str, Any]) -> list[tuple[Location, dict[str, Any]]]:
+    """The object and the metadata in it, each with its place."""
+    inner = [((key,), top.get(key)) for key in ("metadata", "report_metadata")]
+    return [((), top), *((place, value) for place, value in inner if isinstance(value, dict))]
+
+
+def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
+    """The latest time in the keys that say when it ended, in seconds since the epoch; None where there is none.
+
+    While it works, when it began is its last sign of life.
+    """
+    keys = _ENDED if outcome is not Outcome.WORKING else (*_ENDED, *_BEGAN)
+    moments = []
+    for text in [holder[key] for _, holder in _holders(top) for key in keys if isinstance(holder.get(key), str)]:
+        try:
+            at = datetime.fromisoformat(text.strip())
+            moments.append((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
+        except (ValueError, OverflowError):
+            continue
+    return max(moments, default=None)
+
+
+def _attempt_of(top: dict[str, Any], rule: str, findings: Findings) -> int | None:
+    """The attempt that a return says it answers, at its top or in its metadata; what is no number breaks the rule."""
+    for place, holder in _holders(top):
+        value = holder.get("attempt")
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
+            return value
+        if value is not None:
+            findings.add(rule, (*place, "attempt"), value=value)
+    return None

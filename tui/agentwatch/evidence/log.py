@@ -1,0 +1,458 @@
+"""Logs of what agents did by their tools, read from transcripts, and the counts of what was printed."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+
+from agentwatch.background import let_others_work
+from agentwatch.delegation.claims import Call
+from agentwatch.delegation.run import Run
+from agentwatch.evidence.shell import (
+    GIT_HOOKED,
+    LONGEST,
+    Command,
+    Line,
+    changes_nothing,
+    command_of,
+    parse_line,
+    words_of,
+)
+from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
+from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.following import RunTranscript
+
+_MOST: Final = 20_000
+"""Acts of one attempt that are kept."""
+_PRINTED: Final = 16 * 1024
+"""Characters at the end of an output that are kept: a summary stands last."""
+_SLACK: Final = 1.0
+"""Seconds by which a call may stand before the beginning of its round."""
+_LONGEST_ACT: Final = 2_000
+
+TranscriptOf = Callable[[Run], RunTranscript | None]
+
+_DOCUMENTS: Final = re.compile(
+    r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
+)
+_HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{GIT_HOOKED})\b")
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is one that no test is about: an agent writes of its work last."""
+    return _DOCUMENTS.search(path) is not None
+
+
+# Counts
+
+_PASSED: Final = (
+    r"passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok\b|bestanden|erfolgreich"
+    r"|grün|réussis?|réussies?|passés?"
+    r"|passent|通过|成功|合格|통과|pasad[oa]s|pasan|pasaron|aprobad[oa]s|exitos[oa]s|passaram|passando|superati"
+    r"|пройден\w*|прошл\w*|успешн\w*"
+)
+_FAILED: Final = (
+    r"failed|failing|fail(?:s|ures?)?|errors?|errored|broken|fehlgeschlagen|fehler|échecs?|échou(?:é|ée|és|ées"
+    r"|ent)|erreurs?|失败"
+    r"|失敗|错误|エラー|실패|fallos?|fallid[oa]s|fallaron|errores|falhas?|falharam|falliti|ошиб\w+|упал\w*"
+)
+_SKIPPED: Final = (
+    r"skipped|skips?|pending|ignored|todo|xfailed|deselected|disabled|canceled|cancelled|excluded|übersprungen"
+    r"|ignorés?|ignorées?|sautés?"
+    r"|跳过|スキップ|건너뜀|omitid[oa]s|saltad[oa]s|ignorad[oa]s|пропущен\w*"
+)
+_NOUN: Final = (
+    r"(?:test[ -]cases?|(?:unit[ -]?|new )?tests?(?: cases?)?|examples?|specs?|runs?|scenarios?|cases"
+    r"|个?(?:单元)?测试(?:用例)?|項目|件(?:のテスト)?|テスト"
+    r"|개(?:의 테스트)?|pruebas|essais|testes|тест\w*)"
+)
+_NUMBER: Final = (
+    r"(?<![\w.,#-])(?<!\btest )(?<!\bcase )(?<!\bstep )(?<!\bphase )"
+    r"(?:\d{1,3}(?:[,.'\u202f]\d{3})+(?!\d)|\d+)(?![\d%]|[.,]\d|\s%)"
+)
+_NONE: Final = r"\b(?:no|zero|keine?|aucun[e]?|sans|ning[uú]n[ao]?|nessun[ao]?)(?= )|没有|无|零"
+_COUNT: Final = re.compile(
+    rf"(?P<part>{_NUMBER})\s?(?:/|of|out of|von|sur|de"
+    rf"|из)\s?(?P<whole>\d[\d,]*)(?:\s*{_NOUN})?(?P<good>\s*(?:{_PASSED}))?"
+    rf"|out of (?P<of>\d+)"
+    rf"|(?P<n>{_NUMBER}|{_NONE})\s*(?:{_NOUN}\W{{0,2}}\s*)?(?:(?:have|are|were|sind|wurden|ont|all|now|tous"
+    rf"|toutes|de|全部|都|均|已|个)\s*)*(?:(?P<a>{_PASSED})|(?P<b>{_FAILED})"
+    rf"|(?P<c>{_SKIPPED}))(?![A-Za-zäöüé])"
+    rf"|\b(?:(?P<a2>{_PASSED})|(?P<b2>{_FAILED})|(?P<c2>{_SKIPPED})|(?P<d2>tests? run|ran|total|tests?"
+    rf"|cases))[\s\]:：=|]*(?P<n2>\d[\d,]*(?:\s*tests?\b(?=\W*(?:\Z|listed)))?)"
+    rf"(?![\d%]|\.\d|\s*(?:{_PASSED}|{_FAILED}|{_SKIPPED}|[a-z]))"
+    rf"|(?P<n3>{_NUMBER})\s*{_NOUN}",
+    re.IGNORECASE,
+)
+"""`64 passed`, `Failures: 0`, `12/12`, `no errors`, `Ran 12 tests`, of a claim and of an output alike."""
+
+
+class Counts(NamedTuple):
+    """The numbers of a summary; None where it does not say. `failed` are failures and errors together."""
+
+    total: int | None = None
+    passed: int | None = None
+    failed: int | None = None
+    skipped: int | None = None
+
+    @property
+    def words(self) -> str:
+        pairs = ((self.passed, "passed"), (self.failed or None, "failed"), (self.skipped or None, "skipped"))
+        told = [f"{count:,} {word}" for count, word in pairs if count is not None]
+        return ", ".join(told) or ("none failed" if self.failed == 0 else f"{self.total:,} tests")
+
+
+def number(digits: str) -> int:
+    """A number as it is written in a text; words for none are 0."""
+    kept = re.sub(r"\D", "", digits)
+    return int(kept) if kept else 0
+
+
+def read_counts(text: str) -> tuple[Counts, str]:
+    """The counts of a clause or a line, and its text without them."""
+    found: dict[str, int] = {}
+
+    def read(match: re.Match[str]) -> str:
+        keys = {"total": ("n2", "d2"), "passed": ("n", "a"), "failed": ("n", "b"), "skipped": ("n", "c")}
+        if match["part"]:
+            found["total"] = number(match["whole"])
+            if match["good"]:
+                found["passed"] = number(match["part"])
+            elif match["part"] == match["whole"]:
+                found.setdefault("passed", found["total"])
+            return " "
+        count = number(match["of"] or match["n"] or match["n2"] or match["n3"])
+        key = next((key for key, (_, one) in keys.items() if one != "d2" and (match[one] or match[f"{one}2"])), "total")
+        found[key] = found.get(key, 0) + count if key in ("failed", "skipped") else count
+        return " "
+
+    rest = _COUNT.sub(read, text)
+    return Counts(*(found.get(key) for key in Counts._fields)), rest
+
+
+_COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_BESIDE: Final = re.compile(
+    r"^\W*(?:assertions?|suites|snapshots|(?:test )?(?:suites|files))\b|\b(?:suites|steps|features?|files"
+    r"|snapshots|projects|modules)\b",
+    re.IGNORECASE,
+)
+"""A line of a summary that counts something else than tests."""
+_FRAME: Final = words_of(
+    "in with and test tests result results ok run ran total finished measured filtered out warnings warning"
+    " assertions time took s ms m h sec secs second seconds min info summary duration executed done expectations"
+    " flaky obsolete rerun all passed failed failing subtests unexpected expected listed below skipped tap cases"
+    " from passing ended doctests doctest no failures failure real user sys slow fastest the were of elapsed at"
+    " completed success succeeded tasks error"
+)
+_ADDING: Final = re.compile(r"test result: |(?:Passed|Failed)! ")
+_DLL: Final = re.compile(r", Duration: .*| - \S+\.dll.*")
+_ALL_WELL: Final = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
+_PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
+_NO_TESTS: Final = re.compile(r"^\W*no tests? (?:ran|found|collected|executed|were)\b", re.IGNORECASE)
+
+
+_LONGEST_LINE: Final = 300
+_COUNTED: Final = re.compile(rf"(?i){_PASSED}|{_FAILED}|{_SKIPPED}|tests?\b|examples?\b|specs?\b|runs?\b|scenarios?\b")
+"""Looked for first: most lines count nothing."""
+
+
+@lru_cache(256)
+def counts_in(output: str) -> Counts | None:
+    """The counts of an output's summary; None where there is none, or several that differ."""
+    groups: list[dict[str, int]] = []
+    adding = True
+    for printed in _COLORS.sub("", output).replace("\r", "\n").splitlines():
+        line = _DLL.sub("", printed.strip())
+        if len(line) > _LONGEST_LINE or not _COUNTED.search(line):
+            continue
+        found, rest = read_counts(line)
+        values = {key: count for key, count in found._asdict().items() if count is not None}
+        if _NO_TESTS.match(line):
+            values, rest = {"passed": 0, "failed": 0}, ""
+        elif groups and _ALL_WELL.match(line) and "failed" not in values and not values.keys() - {"skipped", "total"}:
+            values["failed"] = 0
+        elif not groups and values and _ALL_WELL.match(line):
+            values.setdefault("failed", 0)
+        if not found.failed and found._replace(failed=None) == Counts() and not re.search(r"\d", line):
+            # `No errors` counts no tests.
+            values = {} if found.failed == 0 else values
+        strange = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
+        if not values or strange or _BESIDE.search(line):
+            continue
+        adding = adding and _ADDING.match(line) is not None
+        if not groups or adding or any(groups[-1].get(key, count) != count for key, count in values.items()):
+            groups.append({})
+        groups[-1] |= values
+    made = [_completed(one) for one in groups]
+    if not made:
+        packages = [match[1] for match in _PACKAGES.finditer(output)]
+        return Counts(failed=sum(word is None for word in packages)) if packages else None
+    sums = Counts(*(sum(one[at] or 0 for one in made) for at in range(4)))
+    if adding:
+        return sums
+    is_sum = len(made) > 2 and all((one or 0) * 2 == all_of_it for one, all_of_it in zip(made[-1], sums, strict=True))
+    return made[-1] if is_sum or all(one == made[0] for one in made) else None
+
+
+def _completed(found: dict[str, int]) -> Counts:
+    """The numbers that follow from the others: a list without failures has none."""
+    total, passed, failed, skipped = (found.get(key) for key in Counts._fields)
+    if passed is None and total is not None and (failed is not None or skipped is not None):
+        passed = max(total - (failed or 0) - (skipped or 0), 0)
+    elif passed is None and total is None:
+        passed = 0
+    failed = failed if failed is not None or passed is None else 0
+    return Counts(
+        total if total is not None else (passed or 0) + (failed or 0) + (skipped or 0), passed, failed, skipped or 0
+    )
+
+
+_RESULT: Final = re.compile(
+    r"^(?:ok {2}\t|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|\W*congratulations :\)|.*\bSuccessfully ran targets?"
+    r" |\W*Tasks: +\d+ successful"
+    r"|Executed \d+ out of \d+ tests?: \d+ tests? pass|All tests passed)",
+    re.MULTILINE,
+)
+_EMPTY: Final = re.compile(
+    r"NO-SOURCE|\bno tests? (?:to run|found|ran|files|were|collected)|Tests are skipped", re.IGNORECASE
+)
+
+
+def shows_result(output: str) -> bool:
+    """Whether a runner of tests printed in other words than counts that some were run and passed."""
+    return _RESULT.search(output) is not None and _EMPTY.search(output) is None
+
+
+_FAULTS: Final = re.compile(
+    r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*|[1-9]\d* errors?, .*"
+    r"|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*|\[WARNING\].*"
+    r"|.*\b[1-9]\d* warnings?\b.*"
+    r"|.*\bError \d+ \(ignored\).*)$",
+    re.MULTILINE,
+)
+
+
+def shows_faults(output: str) -> bool:
+    """Whether a check says that it found something, or that an error was passed over."""
+    return _FAULTS.search(_COLORS.sub("", output)) is not None
+
+
+_FORGIVING: Final = re.compile(
+    r"(?i)[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!|\bnpm error\b"
+    r"|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
+)
+"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
+
+
+def is_forgiving(output: str) -> bool:
+    """Whether an output says that a failure was ignored, or shows a command line that would hide one."""
+    return _FORGIVING.search(output) is not None
+
+
+_CUT: Final = re.compile(
+    r"(?i)(?:\d[\d,.]*\s*(?:more )?(?:characters|chars|bytes|lines|tokens|[km]i?b)\b.{0,20}\b(?:truncated"
+    r"|omitted|hidden|cut)"
+    r"|\b(?:output|result|response) (?:was |is )?(?:too (?:large|long)|truncated|clipped)|truncated (?:output|part)"
+    r"|\[(?:\.\.\. ?)?(?:output )?truncated|<persisted-output>|\btruncated\s*(?:\.{3}|\u2026|\]))"
+)
+_GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
+_HOOK: Final = re.compile(
+    r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b"
+    r"|[\u2713\u2714\u2705]",
+    re.IGNORECASE,
+)
+
+
+# Logs
+
+
+class Ran(NamedTuple):
+    """A command line that was run, and what came of it. Times are epoch seconds.
+
+    `over_at` is None where its end is not told, `code` where the exit code of the line is not. `output` is the end of
+    what it printed; `is_cut`: not all is kept. `hooked`: its output shows that git ran a hook.
+    """
+
+    line: Line
+    commands: tuple[Command, ...]
+    cwd: str
+    at: float
+    over_at: float | None
+    code: int | None
+    output: str
+    is_cut: bool
+    call: Call
+    hooked: bool = False
+
+
+class Done(NamedTuple):
+    """An act that happened, without what it printed; `ran` where it is a command."""
+
+    act: Act
+    call: Call
+    ran: Ran | None = None
+
+
+class Change(NamedTuple):
+    """A change that a log shows: from when to when it may have been made, of which file ("" where that is not known),
+    by which call, and in words."""
+
+    began_at: float
+    over_at: float
+    path: str
+    call: Call
+    words: str
+
+
+class ToolLog(NamedTuple):
+    """What was done, in the order in which it was begun. `refused` are the lines that nobody allowed to run.
+
+    `gap` says why something may have been run that is not in it, "" where all is; `is_partial`: so that nobody knows
+    what was changed. `looked`: files were looked at by tools that are no shell.
+    """
+
+    done: tuple[Done, ...] = ()
+    refused: tuple[Line, ...] = ()
+    gap: str = ""
+    is_partial: bool = False
+    looked: bool = False
+
+    @property
+    def ran(self) -> list[Ran]:
+        return [one.ran for one in self.done if one.ran is not None]
+
+    def changes(self) -> Iterator[Change]:
+        """Everything that may have changed a file but a document."""
+        for act, call, ran in self.done:
+            over_at = act.at if act.ended_at is None else act.ended_at
+            if ran is not None:
+                # Where it is not known how it ended, it may go on in the background; a hook may have formatted files.
+                plain = ran.line.plain and not ran.hooked
+                if not (plain and all(map(changes_nothing, ran.line.parts))):
+                    words = f"`{short(ran.line.text)}` may have changed files"
+                    yield Change(act.at, math.inf if ran.code is None else over_at, "", call, words)
+            elif act.kind is ActKind.STRANGE:
+                yield Change(act.at, over_at, "", call, f"{act.tool[:60]} may have changed files")
+            elif act.kind is ActKind.WRITE and not act.failed and not is_document(act.what):
+                yield Change(act.at, over_at, act.what, call, f"{act.what} was changed")
+
+
+def short(text: str) -> str:
+    """A command line to quote."""
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None:
+    """The log of the attempt whose run comes first, and of those that it asked, which follow; None where there is none.
+
+    Blocks for as long as reading their transcripts takes.
+    """
+    gaps: list[str] = []
+    made: list[Done] = []
+    looked = False
+    for run_number, run in enumerate(runs):
+        transcript = transcript_of(run)
+        if transcript is None:
+            if run_number == 0:
+                return None
+            gaps.append("an agent that it asked has no transcript")
+            continue
+        try:
+            acts = list(_of_run(run, transcript.records()))
+        except Exception as error:  # noqa: BLE001  what somebody else's reader gives must not end all checks
+            gaps.append(f"not all of its transcript can be read ({error})")
+            continue
+        looked = looked or any(one.act.kind is ActKind.LOOK for one in acts)
+        made += (one for one in acts if one.act.kind is not ActKind.LOOK)
+        if len(made) > _MOST:
+            gaps.append("it did too much to keep in mind")
+            del made[:-_MOST]
+    is_partial = bool(gaps)
+    made.sort(key=lambda one: (one.act.at, one.act.place))
+    strange = (one.act.tool[:60] for one in made if one.act.kind is ActKind.STRANGE and not one.act.refused)
+    gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
+    refused = tuple(parse_line(one.act.what) for one in made if one.act.refused and one.act.kind is ActKind.COMMAND)
+    done = tuple(one for one in made if not one.act.refused)
+    return ToolLog(done, refused, gaps[0] if gaps else "", is_partial, looked)
+
+
+def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:
+    """The acts of a run; what its session did in rounds before or after is another attempt's."""
+    since = run.started_at - _SLACK if run.rounds else -math.inf
+    until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else math.inf
+    resolved = cache(os.path.realpath)
+    for act in acts_in(_gently(records)):
+        if since <= act.at <= until:
+            call = Call(run.source, run.session_id, act.place, act.answered, act.at)
+            is_run = act.kind is ActKind.COMMAND and not act.refused
+            ran = _ran(act, call, resolved(act.cwd) if act.cwd else "") if is_run else None
+            yield Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call, ran)
+
+
+def _gently(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[tuple[int, Sequence[Entry]]]:
+    for count, one in enumerate(records):
+        if count % 200 == 0:
+            let_others_work()
+        yield one
+
+
+def _ran(act: Act, call: Call, cwd: str) -> Ran:
+    line, output = parse_line(act.what), act.ended.output if act.ended is not None else ""
+    kept = output[-_PRINTED:]
+    hook = _HOOKED.search(line.text[:LONGEST]) is not None and _HOOK.search(_GITS_OWN.sub("", kept)) is not None
+    is_cut = act.ended is not None and (act.ended.is_cut or len(kept) < len(output) or _CUT.search(kept) is not None)
+    code = act.ended.exit_code if act.ended is not None else None
+    commands = tuple(command_of(part.words) for part in line.parts)
+    return Ran(line, commands, cwd, act.at, act.ended_at, code, kept, is_cut, call, hook)
+
+
+class WorkspaceLogs:
+    """The changes that the logs of a workspace's runs show, each log read again only where its run is another.
+
+    `runs` are all of the workspace. One thread uses it.
+    """
+
+    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf, workspace: str) -> None:
+        self._runs = runs
+        self.transcript_of = transcript_of
+        self.workspace = workspace
+        self._changes: dict[tuple[str, str], tuple[Run, list[Change] | None]] = {}
+
+    def changed(self, own: Iterable[Run], since: float, until: float | None) -> str:
+        """What any but the `own` runs may have changed in a span of time, in words; "" for nothing."""
+        mine = {(run.source, run.session_id) for run in own}
+        last = math.inf if until is None else until
+        for run in self._runs():
+            is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since
+            if (run.source, run.session_id) in mine or is_over or run.started_at > last:
+                continue
+            changes = self._of(run)
+            if changes is None:
+                return "another agent was at work, and no log tells what it did"
+            # A command may have changed a file at any time until it was over.
+            found = [one for one in changes if one.began_at <= last and one.over_at > since]
+            if found:
+                return f"another agent: {next((one for one in found if one.path), found[0]).words}"
+        return ""
+
+    def _of(self, run: Run) -> list[Change] | None:
+        """The changes of a run inside of the workspace; None where they are not known."""
+        key = run.source, run.session_id
+        known = self._changes.get(key)
+        if known is None or known[0] != run:
+            log = read_log([replace(run, rounds=())], self.transcript_of)
+            inside = (
+                None if log is None or log.is_partial else [one for one in log.changes() if self._is_inside(one.path)]
+            )
+            known = self._changes[key] = run, inside
+        return known[1]
+
+    def _is_inside(self, path: str) -> bool:
+        place = os.path.realpath(os.path.join(self.workspace, path))  # noqa: PTH118  a path as it was given
+        return not path or place.startswith(f"{self.workspace}/")

@@ -1,0 +1,253 @@
+"""Where agentwatch keeps what it knows of a workspace, and what screens leave there: a directory of the user's, never
+inside the workspace."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from agentwatch.disk import TEMPORARY, UNSYNCED, Directory
+from agentwatch.errors import UsageError
+
+_NAME_LENGTH: Final = 40
+_ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
+_MAX_LINKS: Final = 40
+"""On the way of one path, as for the system."""
+
+_SCRATCH: Final = "temporary"
+_NEW_SECONDS: Final = 60.0
+"""A scratch directory that was made just now may not be locked yet."""
+
+_SHOWN: Final = "watched.lock"
+_FIRST: Final = "first-watched"
+"""A line of ISO 8601, written once. Like the next it is a file of its own, and so outlives a damaged history."""
+_ALARMS: Final = "told-alarms"
+"""A line for each alarm that the operator was told of, the last last."""
+_MAX_ALARMS: Final = 2_000
+"""Lines that are kept: work that raises an alarm ends before so many others do."""
+_MAX_BYTES: Final = 100 * _MAX_ALARMS
+_PAUSE_SECONDS: Final = 0.01
+"""A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
+
+_screens: Final[set[int]] = set()
+"""The locks of the screens of this process."""
+_is_attended = True
+"""Nobody has stepped away from them."""
+
+
+def user_home() -> Path:
+    """The user's home directory. Raises UsageError where the system knows none, as for a container's bare user id."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise UsageError(
+            "you have no home directory that the system knows of; set HOME to a directory of yours"
+        ) from error
+
+
+def in_home(path: str) -> str:
+    """A path as people write it: `~` for the user's home directory."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
+    return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
+
+
+def is_there(path: Path | str) -> bool:
+    """Whether something has this path, or may have it: who is not allowed to look cannot say that nothing is there."""
+    try:
+        os.stat(path)  # noqa: PTH116  asked again and again
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def leads_through(path: Path, directory: Path) -> bool:
+    """Whether a path leads into a directory, or passes it on its way, by links, too: who writes there can turn it."""
+    root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
+    rest = [*(Path.cwd() / path).parts][::-1]
+    while rest and not here.is_relative_to(root):
+        name = rest.pop()
+        if name == os.pardir:
+            here = here.parent
+            continue
+        try:
+            link = (here / name).readlink()
+        except OSError:
+            here /= name
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            return True
+        rest += link.parts[::-1]
+    return here.is_relative_to(root)
+
+
+def workspace_id(workspace: Path) -> str:
+    """A name for people and 16 hex digits of the sha256 of the real path, `shop-3f9ac04e11d25b60`."""
+    real = os.path.realpath(workspace)
+    name = re.sub("[^a-z0-9_]+", "-", os.path.basename(real).lower())[:_NAME_LENGTH].strip("-")  # noqa: PTH119  may be no text
+    return f"{name or 'workspace'}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
+
+
+def is_workspace_id(text: str) -> bool:
+    """Whether some workspace may have this id: then it can stand in a path."""
+    return _ID.fullmatch(text) is not None
+
+
+def state_directory(workspace: Path, environment: Mapping[str, str] | None = None) -> Path:
+    """`$XDG_STATE_HOME/agentwatch/<workspace id>`, else below `~/.local/state`. Nothing is created."""
+    return state_directories(environment) / workspace_id(workspace)
+
+
+def state_directories(environment: Mapping[str, str] | None = None) -> Path:
+    """Where those of all workspaces lie."""
+    return xdg_directory("XDG_STATE_HOME", ".local/state", environment)
+
+
+def xdg_directory(variable: str, default: str, environment: Mapping[str, str] | None = None) -> Path:
+    """Our directory in one that the XDG specification names; a relative path in the variable is to be ignored."""
+    base = (os.environ if environment is None else environment).get(variable) or ""
+    return (Path(base) if Path(base).is_absolute() else user_home() / default) / "agentwatch"
+
+
+@contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """An empty directory that only the user can enter, for as long as the block lasts. Raises OSError.
+
+    It is locked meanwhile: one that nobody holds was left by a process that was killed, and is removed by the next.
+    """
+    import shutil
+    import tempfile
+
+    top = state_directories() / _SCRATCH
+    with Directory.make(top, UNSYNCED) as parent:
+        for name in parent.names():
+            with suppress(OSError), parent.child(name) as left:
+                fcntl.flock(left.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - os.fstat(left.descriptor).st_mtime > _NEW_SECONDS:
+                    shutil.rmtree(top / name, ignore_errors=True)
+    path = Path(tempfile.mkdtemp(prefix="", dir=top)).resolve()
+    try:
+        with Directory.open(path) as directory:
+            # Nobody is waited for: an agent that may read here can hold a lock, too.
+            with suppress(OSError):
+                fcntl.flock(directory.descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_old_cache() -> None:
+    """Remove the cache of command output that earlier versions left: its files by their names, and no others."""
+    with suppress(OSError), Directory.open(state_directories()) as top:
+        with suppress(OSError), top.child("answers") as cache:
+            for name in cache.names():
+                if re.fullmatch(rf"[0-9a-f]{{8}}\+?|{re.escape(TEMPORARY)}[0-9a-f]{{16}}", name):
+                    cache.remove(name)
+            os.rmdir("answers", dir_fd=top.descriptor)
+        top.remove("answers.key")
+
+
+# Screens
+
+
+@contextmanager
+def shown(state: Path) -> Iterator[None]:
+    """A screen shows the workspace of this state directory: a lock that the system frees when the program ends. Where
+    that cannot be told, it is not told."""
+    descriptor = None
+    with suppress(OSError):
+        with Directory.make(state) as directory:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(_SHOWN, flags, 0o600, dir_fd=directory.descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        _screens.add(descriptor)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            _screens.discard(descriptor)
+            os.close(descriptor)
+
+
+def attend_screens(*, attended: bool) -> None:
+    """Somebody steps away from the screens of this process, which then show nothing, or comes back to them."""
+    global _is_attended  # noqa: PLW0603
+    _is_attended = attended
+    for descriptor in _screens:
+        fcntl.flock(descriptor, fcntl.LOCK_SH if attended else fcntl.LOCK_UN)
+
+
+def is_attended() -> bool:
+    """Whether nobody has stepped away from the screens of this process."""
+    return _is_attended
+
+
+def is_shown(state: Path, tries: int = 5) -> bool:
+    """Whether a screen of this user shows it now, on this machine. Who asks again soon needs one try only: at worst it
+    takes somebody else who asks for a screen."""
+    try:
+        with Directory.open(state) as directory:
+            descriptor = os.open(_SHOWN, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory.descriptor)
+    except OSError:
+        return False
+    try:
+        for left in reversed(range(tries)):
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return False
+            if left:
+                time.sleep(_PAUSE_SECONDS)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def first_watched(state: Path) -> float | None:
+    """When a screen first showed the workspace, in epoch seconds; None where that is not known."""
+    from datetime import datetime
+
+    with suppress(OSError), Directory.open(state) as directory:
+        try:
+            return datetime.fromisoformat(directory.read(_FIRST, _MAX_BYTES).decode("ascii").strip()).timestamp()
+        except (ValueError, OverflowError):
+            # Damaged: nobody has written it since, so its own time is good enough.
+            return directory.status(_FIRST).st_mtime
+    return None
+
+
+def record_first_watch(state: Path, at: float) -> None:
+    """The workspace is watched since then (epoch seconds), unless that was recorded before. Blocks.
+
+    Where it cannot be written, the next start counts as the first.
+    """
+    from datetime import UTC, datetime
+
+    with suppress(OSError), Directory.make(state) as directory:
+        directory.publish(_FIRST, f"{datetime.fromtimestamp(at, UTC).isoformat()}\n".encode())
+
+
+def claim_alarms(state: Path, keys: Set[str]) -> Set[str]:
+    """Record that the operator is told of these alarms now; those that nobody has told before, on no screen. Blocks.
+
+    Where nothing can be recorded, or nothing is kept of the workspace, all of them are new.
+    """
+    new = keys
+    with suppress(OSError), Directory.open(state) as directory, directory.locked():
+        known: list[str] = []
+        with suppress(FileNotFoundError):
+            known = directory.read(_ALARMS, _MAX_BYTES).decode("ascii", "replace").split()
+        new = keys - set(known)
+        if new:
+            directory.replace(_ALARMS, "".join(f"{line}\n" for line in [*known, *sorted(new)][-_MAX_ALARMS:]).encode())
+    return new

@@ -1,0 +1,442 @@
+"""Several workspaces being watched as one: which there are, and a monitor that is made of a monitor for each."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agentwatch.config import Settings
+from agentwatch.delegation.joined import JoinedTree
+from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.task import Task, Version
+from agentwatch.monitor import Monitor
+from agentwatch.sources import FILES, CombinedSource, Health, Problem, health_of, together
+from agentwatch.sources.files.bell import BELL
+from agentwatch.sources.worktrees import NoRepositoryError, Worktrees
+from agentwatch.state import shown, state_directory, user_home
+from agentwatch.text import words_of
+from agentwatch.view.words import plural
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from agentwatch.history.acknowledgements import Acknowledgements
+    from agentwatch.sources.sessions.following import RunTranscript
+
+_SEARCH_SECONDS: Final = 2.0
+_EVERYWHERE_SECONDS: Final = 10.0
+"""Between two searches for workspaces: in a repository or on hosts, and through the stores of all programs."""
+_SELDOM_SECONDS: Final = 60.0
+"""The same at most, while nothing happens where a search is told of that."""
+_MOST: Final = 40
+"""Workspaces that `--all` watches at once: each has threads, a history and watches of its own."""
+
+_TURN_SECONDS: Final = 0.5
+"""A workspace whose first scan takes longer than this keeps the next one waiting no longer."""
+_TICK_SECONDS: Final = (1.0, 60.0)
+"""As a monitor has it, for all workspaces but the first."""
+_TITLE: Final = 30
+"""Characters up to which the header names all workspaces; beyond it says how many there are."""
+
+
+class Place(NamedTuple):
+    """A workspace that is to be watched, and what its top row is called; without a name, it has none.
+
+    One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
+    something in it is not past. `host` is what the operator calls the machine that it is on, "" for this one.
+    """
+
+    workspace: Path
+    name: str | None = None
+    comes: bool = False
+    waits: bool = False
+    host: str = ""
+
+
+class Places(NamedTuple):
+    """The workspaces that there are now, and what is to be told of those that cannot be watched, a sentence each.
+
+    Something happens in one of the directories `heard` before there are others; without any, only a search tells.
+    """
+
+    places: Sequence[Place]
+    complaints: Sequence[str] = ()
+    heard: Sequence[Path] = ()
+
+
+def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
+    """What top rows are called: the last part of a path, and of those that share it as many as tell them apart."""
+    names: dict[Path, str] = {}
+    for workspace in workspaces:
+        parts = workspace.parts
+        for count in range(1, len(parts) + 1):
+            name = str(Path(*parts[-count:]))
+            if sum(other.parts[-count:] == parts[-count:] for other in workspaces) == 1:
+                break
+        names[workspace] = name or str(workspace)
+    return names
+
+
+def find_worktrees(worktrees: Worktrees) -> Places:
+    """The other worktrees of a repository, as they are now."""
+    try:
+        others, heard = worktrees.find()
+    except NoRepositoryError as error:
+        return Places((), [f"Other worktrees of this repository are not shown: {error}"])
+    names = names_of([worktrees.workspace, *others])
+    return Places([Place(one, names[one], comes=True, waits=True) for one in others], heard=heard)
+
+
+class Everywhere:
+    """Finds every workspace in which a session of an agent was alive for `seconds` at most. What was found once stays,
+    as long as it is there."""
+
+    def __init__(self, seconds: float) -> None:
+        from agentwatch.sources.sessions.alive import AliveSessions
+
+        self._seconds = seconds
+        self._sessions = AliveSessions()
+        self._found: dict[Path, Place] = {}
+
+    def __call__(self) -> Places:
+        from agentwatch.sources.sessions.alive import workspaces_in
+
+        alive = workspaces_in(self._sessions.since(time.time() - self._seconds), _is_part)
+        home = user_home()
+        # Everything that the user has lies there: nobody works in all of it.
+        wide = {place for place in alive if place == home or place in home.parents}
+        newest = sorted(alive.keys() - wide, key=lambda place: -alive[place])
+        self._found = {place: one for place, one in self._found.items() if place.is_dir()}
+        new = [place for place in newest if place not in self._found]
+        names = names_of([*self._found, *new])
+        self._found |= {place: Place(place, names[place], comes=True) for place in new[: _MOST - len(self._found)]}
+        complaints = [f"Sessions in {place} are not shown: name a directory below it" for place in sorted(wide)]
+        if more := len(names) - len(self._found):
+            complaints.append(f"{plural(more, 'more workspace')} with sessions: {_MOST} are shown at once")
+        return Places(list(self._found.values()), complaints)
+
+
+def _is_part(whole: str, part: str) -> bool:
+    """Whether what happens in a directory is shown with another one."""
+    from agentwatch.sources.sessions.projects import holds
+
+    home = str(user_home())
+    return not f"{home}/".startswith(f"{whole.rstrip('/')}/") and holds(whole, part)
+
+
+_Emit = Callable[[Set[str] | Exception], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """One workspace. `scope` is that of its tasks in the tree, None before they are shown; `health` and `structure` are
+    the last that were taken into account."""
+
+    place: Place
+    monitor: Monitor
+    health: Health | None = None
+    structure: int = -1
+    scope: str | None = None
+    running: asyncio.Task[None] | None = None
+
+    def name(self, sentence: str) -> str:
+        """A sentence about it, with its name."""
+        return sentence if self.place.name is None else f"{self.place.name}: {sentence}"
+
+    @property
+    def is_lost(self) -> bool:
+        return self.monitor.tree.lost_since is not None
+
+
+class Workspaces(Monitor):
+    """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
+
+    `find`, which is called in a thread, and again and again while it runs, says which others there are; `noun` is what
+    each of these is called. `workspace` is the one that the command is about: else the first.
+    `end` is called in a thread when nothing is watched any more.
+    """
+
+    tree: JoinedTree
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        settings: Settings,
+        open_one: Callable[[Place], Monitor],
+        *,
+        find: Callable[[], Places] | None = None,
+        noun: str = "workspace",
+        workspace: Path | None = None,
+        end: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
+        # No task of a workspace can be called so: its id would be the key of another's.
+        self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
+        self._open_one, self._find, self._end = open_one, find, end
+        self._pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
+        self._noun = noun
+        self._parts: dict[Path, _Part] = {}
+        self._places: Places | None = None
+        """What was found last, None before the first search."""
+        for place in places:
+            self._open(place)
+
+    @property
+    def title(self) -> str:
+        parts = self._parts.values()
+        if not parts:
+            return f"every {self._noun}"
+        names = [part.place.name or "" for part in parts if part.scope and not part.place.host]
+        local = " ".join(f"{name}/" for name in names)
+        if any(part.scope == "" for part in parts):
+            local = super().title + (f" + {plural(len(names), self._noun)}" if names else "")
+        elif len(local) > _TITLE:
+            local = plural(len(names), self._noun)
+        hosts = {part.place.host for part in parts} - {""}
+        lost = {part.place.host for part in parts if part.is_lost}
+        count = plural(len(hosts), "host") if hosts else ""
+        return " + ".join(filter(None, (local, f"{len(hosts - lost):,} of {count}" if hosts & lost else count)))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return tuple(problem for part in self._parts.values() for problem in part.monitor.problems)
+
+    @property
+    def shelves(self) -> list[Acknowledgements]:
+        return [shelf for part in self._parts.values() for shelf in part.monitor.shelves]
+
+    @property
+    def notices(self) -> list[str]:
+        own = [part.name(sentence) for part in self._parts.values() for sentence in part.monitor.notices]
+        return [*own, *(self._places.complaints if self._places else ()), *self.complaints]
+
+    @property
+    def messages(self) -> list[str]:
+        parts = self._parts.values()
+        return [*self.notices, *(part.name(str(one)) for part in parts for one in part.monitor.health.problems)]
+
+    @property
+    def is_settled(self) -> bool:
+        return all(part.monitor.is_settled for part in self._parts.values())
+
+    @property
+    def watched(self) -> str:
+        if not self._parts:
+            return "every directory in which a session of an agent was alive of late"
+        return f"{', '.join(map(str, self._parts))} and everything below"
+
+    def of(self, task_id: str) -> tuple[Monitor, str]:
+        if (place := self.tree.place(task_id)) is not None:
+            for part in self._parts.values():
+                if part.monitor.tree is place.tree:
+                    return part.monitor, place.task_id
+        return self, task_id
+
+    def content(self, version: Version | Message) -> str | None:
+        texts = (part.monitor.content(version) for part in list(self._parts.values()))
+        return next((text for text in texts if text is not None), None)
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        transcripts = (part.monitor.transcript(run) for part in list(self._parts.values()))
+        return next((one for one in transcripts if one is not None), None)
+
+    def scan(self) -> None:
+        """Nobody looks at several workspaces once through one monitor."""
+        raise NotImplementedError
+
+    async def updates(self) -> AsyncIterator[Set[str]]:
+        import asyncio
+
+        arrived = asyncio.Queue[Set[str] | Exception]()
+        watching = asyncio.create_task(self._watch_all(arrived.put_nowait))
+        try:
+            while True:
+                changed = await arrived.get()
+                if isinstance(changed, Exception):
+                    raise changed
+                yield changed
+        finally:
+            running = [watching, *(part.running for part in self._parts.values() if part.running is not None)]
+            for one in running:
+                one.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.shield(asyncio.to_thread(self._end))
+
+    async def _watch_all(self, emit: _Emit) -> None:
+        """Start each when the one before has looked at what it has: the first rows wait for none of the others. Then
+        search for others, again and again."""
+        import asyncio
+
+        turn, rung, heard = asyncio.Lock(), asyncio.Event(), list[Path]()
+        ring = partial(_ring, asyncio.get_running_loop(), rung)
+        try:
+            with ExitStack() as listening:
+                while True:
+                    for part in [part for part in self._parts.values() if part.running is None]:
+                        part.running = asyncio.create_task(self._watch(part, turn, emit))
+                        if not part.place.host:
+                            await _settling(part.monitor)
+                    if self._find is None:
+                        return
+                    rung.clear()
+                    found = await asyncio.to_thread(self._find)
+                    if [*found.heard] != heard:
+                        # It is told once it listens: what happened until then is looked at as well.
+                        listening.close()
+                        listening.enter_context(BELL.heard(found.heard, ring))
+                        heard = [*found.heard]
+                    if found != self._places:
+                        emit(self._apply_places(found))
+                    if all(part.running for part in self._parts.values()):
+                        await asyncio.sleep(self._pause)
+                        if heard and BELL.works:
+                            with suppress(TimeoutError):
+                                async with asyncio.timeout(_SELDOM_SECONDS):
+                                    await rung.wait()
+        except Exception as error:  # noqa: BLE001  it is raised where updates are waited for
+            emit(error)
+
+    async def _watch(self, part: _Part, turn: asyncio.Lock, emit: _Emit) -> None:
+        import asyncio
+
+        try:
+            with ExitStack() as stack:
+                if not part.place.host:
+                    # Hooks wait for a decision only where somebody can see what it is about.
+                    await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
+                part.monitor.turn = turn
+                async for changed in part.monitor.updates():
+                    emit(self._apply_part(part, changed))
+        except Exception as error:  # noqa: BLE001  nobody waits for this task
+            if part.place.name is None:
+                emit(error)
+            else:
+                # The others go on.
+                self.complaints.append(part.name(f"watching has ended ({words_of(error)})"))
+                emit(frozenset())
+
+    def _open(self, place: Place) -> _Part:
+        monitor = self._open_one(place)
+        monitor.in_sight = partial(self._in_sight_of, monitor)
+        if self._parts:
+            # The first tells what time it is.
+            monitor.tick_seconds = _TICK_SECONDS
+        part = self._parts[place.workspace] = _Part(place, monitor)
+        with suppress(ValueError):
+            self.complaints.remove(_gone(place))
+        if not place.waits:
+            self._show(part)
+        return part
+
+    def _in_sight_of(self, monitor: Monitor) -> list[str]:
+        places = map(self.tree.place, self.in_sight())
+        return [place.task_id for place in places if place is not None and place.tree is monitor.tree]
+
+    def _show(self, part: _Part) -> set[str]:
+        place = part.place
+        part.scope, keys = self.tree.show(part.monitor.tree, name=place.name, workspace=str(place.workspace))
+        if place.host:
+            self.tree.explain(part.scope, _why(part))
+            keys |= self.tree.update(part.scope, (), moved=False)
+        return keys
+
+    def _apply_part(self, part: _Part, changed: Set[str]) -> Set[str]:
+        """These tasks of one workspace have changed. Returns what that changes here."""
+        tree, keys = part.monitor.tree, set[str]()
+        moved, part.structure = tree.structure != part.structure, tree.structure
+        if part.scope is not None:
+            self.tree.swap(part.scope, tree)
+            self.tree.explain(part.scope, _why(part))
+            keys = self.tree.update(part.scope, changed, moved=moved)
+        elif any(has_row(task) for key in changed if (task := tree.tasks.get(key))):
+            keys = self._show(part)
+        if part.health is not part.monitor.health or (self.clerk is None) != (part.monitor.clerk is None):
+            part.health = part.monitor.health
+            self._look_at_parts()
+        return keys
+
+    def _apply_places(self, found: Places) -> Set[str]:
+        """These are the workspaces that there are besides those asked for."""
+        self._places = found
+        wanted = {place.workspace: place for place in found.places}
+        changed: set[str] = set()
+        for workspace, part in list(self._parts.items()):
+            if part.place.comes and workspace not in wanted:
+                changed |= self._close(part)
+        for workspace, place in wanted.items():
+            if workspace not in self._parts:
+                part = self._open(place)
+                changed |= {part.scope} if part.scope else set()
+        self._look_at_parts()
+        return changed
+
+    def _close(self, part: _Part) -> set[str]:
+        """A workspace is not there any more. Returns what is shown of it no more."""
+        del self._parts[part.place.workspace]
+        if part.running is not None:
+            part.running.cancel()
+        if part.scope is None:
+            return set()
+        if not part.place.host:
+            self.complaints.append(_gone(part.place))
+        elif part.monitor.tree.tasks:
+            self.complaints.append(f"{part.place.name} is not relayed any more")
+        return self.tree.drop(part.scope)
+
+    def _look_at_parts(self) -> None:
+        parts = list(self._parts.values())
+        self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk is not None), None)
+        # What comes with others is read behind them.
+        only_comes = all(part.place.comes for part in parts)
+        known = ((_health_of(part), only_comes or not part.place.comes) for part in parts)
+        if seen := [health for health, is_asked_for in known if is_asked_for or health.mode != "starting"]:
+            self.health = together(seen)
+        elif self._places is not None:
+            self.health = Health("live", "no session of an agent was alive")
+
+
+def has_row(task: Task) -> bool:
+    """Whether a workspace that only comes with others has a row, because of this task."""
+    return bool(task.alive_at) and not task.past
+
+
+def _gone(place: Place) -> str:
+    """What is told of a workspace that is not there any more, for as long as it is not."""
+    return f"{place.name} is not watched any more: {place.workspace} was removed"
+
+
+def _why(part: _Part) -> str:
+    """Why nothing is known of a workspace on another machine, or nothing yet; "" where all is well."""
+    health = part.monitor.health
+    is_known = not part.is_lost and health.mode != "starting"
+    return "" if is_known or not part.place.host else health.detail
+
+
+def _health_of(part: _Part) -> Health:
+    """How well a workspace is seen; what cannot be read says in which one, unless all of it is out of reach: that names
+    the host already."""
+    health = part.monitor.health
+    if not health.problems or part.is_lost:
+        return health
+    named = (one._replace(source=FILES, message=part.name(str(one))) for one in health.problems)
+    return health_of(health.mode, health.detail, tuple(named), health.directories, health.files)
+
+
+def _ring(loop: asyncio.AbstractEventLoop, rung: asyncio.Event) -> None:
+    with suppress(RuntimeError):  # the loop has ended, and the bell does not know it yet
+        loop.call_soon_threadsafe(rung.set)
+
+
+async def _settling(monitor: Monitor) -> None:
+    """Wait for the end of its first scan, not for long."""
+    import asyncio
+
+    until = time.monotonic() + _TURN_SECONDS
+    while monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110  not long
+        await asyncio.sleep(0.02)
