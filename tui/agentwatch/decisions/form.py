@@ -64,7 +64,8 @@ class Field:
 
 
 class Missing(NamedTuple):
-    """What has to be done before a decision can be recorded, and the key of the field in which it can be done."""
+    """What has to be done before a decision can be recorded, and the key of the field in which it can be done, with
+    `.text` behind it for its words."""
 
     reason: str
     key: str = ""
@@ -145,6 +146,13 @@ class DecisionForm:
 
     def __getitem__(self, key: str) -> Field:
         return next(one for one in self.fields if one.key == key)
+
+    def choose(self, *, mitigation: Mitigation | None = None, mode: str | None = None) -> None:
+        """Fill in the fields that an action has."""
+        if self.action is Action.RETRY:
+            self["mitigation"].taken = [list(_MITIGATIONS).index(mitigation)]
+        elif self.action is Action.ESCALATE:
+            self["mode"].taken, self["mode"].text = [], mode or ""
 
     @property
     def mode(self) -> str | None:
@@ -263,7 +271,7 @@ class RequestForm:
                 return Missing(many if len(self.questions) > 1 else "answer its question", blank[0].key)
             for one in self.questions:
                 if len(one.answers) > 1 and not one.several:
-                    return Missing("one answer: an option, or your own words", one.key)
+                    return Missing("one answer: an option, or your own words", f"{one.key}.text")
         if note and self.action is not Action.DENY:
             return Missing("words go with a denial only: clear them, or deny", "note")
         if unread and self.action is Action.ALLOW:

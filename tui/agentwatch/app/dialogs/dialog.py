@@ -463,7 +463,8 @@ class DecisionScreen(ModalScreen[End | Action]):
         if wanted is None or not wanted.key:
             return
         others = {"note": self._note, "words": self._page, "document": self._document and self._document.area}
-        field = self._choices.get(wanted.key) or self._inputs.get(wanted.key) or others.get(wanted.key)
+        inputs = self._inputs.get(wanted.key.removesuffix(".text"))
+        field = self._choices.get(wanted.key) or inputs or others.get(wanted.key)
         if field is not None:
             field.add_class("-wanted")
             if isinstance(field, Input):

@@ -18,8 +18,8 @@ from textual.widgets import Static
 from agentwatch import manual
 from agentwatch.app.actions import COMMANDS, VIEWS, Command, Group, command_of, key_label
 from agentwatch.app.markdown_safe import Text, markdown
+from agentwatch.app.widgets import timeline as bars
 from agentwatch.app.widgets.details.blocks import GAP, Block, lay_out, left_out, text
-from agentwatch.app.widgets.timeline import bars
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.text import clean
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
