@@ -215,11 +215,19 @@ class DetailsPane(Widget):
             for tab_id, title in titles.items():
                 if not (tab := tabs.get_tab(tab_id)).label.is_same(title):
                     tab.label = title
-            self.set_class(sum(map(len, titles.values())) + 2 * len(titles) > self.size.width, "-tight")
+            is_tight = sum(map(len, titles.values())) + 2 * len(titles) > self.size.width
+            if is_tight != self.has_class("-tight") or self._written is None:
+                self.set_class(is_tight, "-tight")
+                self.call_after_refresh(self._move_line)
             self._write_tab(view)
         if self.offered != self._offered:
             self._offered = self.offered
             self.post_message(KeysChanged())
+
+    def _move_line(self) -> None:
+        # Tabs move the line below the active one when that is labelled, but not when it has moved.
+        tab = self.query_one(TabbedContent).get_tab(self.active)
+        tab.label = tab.label
 
     def _write_tab(self, view: View) -> None:
         shown, page = (view.task.task_id, self.active), self.page
