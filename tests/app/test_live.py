@@ -22,8 +22,8 @@ from agentwatch.app.widgets.details.live import LiveLog, Pose, _call, line_of
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.sessions.doing import EntryKind
+from agentwatch.sources.sessions.fields import digest_of
 from agentwatch.sources.sessions.following import LinesTranscript
-from agentwatch.sources.sessions.reader import digest_of
 from agentwatch.sources.sessions.steps import Outcome, Step
 
 ROOT = "session"

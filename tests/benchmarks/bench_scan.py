@@ -10,8 +10,8 @@ from pathlib import Path
 from shutil import rmtree
 
 from agentwatch.history.store import History
-from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.walk import DEFAULT_PRUNED
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.workspaces import write
 from tests.unit.files.watching import candidates

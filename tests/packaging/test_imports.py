@@ -13,7 +13,7 @@ from tests.unit.agents.claude import Claude
 from tests.unit.agents.documents import packet, returned
 from tests.unit.claude_code.building import Store, meta
 
-HEAVY = ("textual", "rich", "watchfiles", "pydantic", "websockets")
+HEAVY = ("textual", "rich", "inotify_simple", "pydantic", "websockets")
 
 
 def loaded(statements: str, *modules: str) -> set[str]:

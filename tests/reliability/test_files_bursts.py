@@ -13,38 +13,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agentwatch.sources.files.inotify_backend import InotifyBackend
-from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.watch import Backend, Changes, WatchError
-from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
-from tests.unit.files.watching import PATIENCE, QUICK, Receiver, descriptors, on_disk, packet, watching
+from agentwatch.sources.files.walk import FilesSettings
+from agentwatch.sources.files.watcher import Changes, Watcher
+from tests.unit.files.watching import EVERY_WAY, PATIENCE, Receiver, descriptors, on_disk, packet, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is a part of Linux")
 
 ROUNDS = range(int(os.environ.get("AGENTWATCH_ROUNDS", "1")))
 
-Way = Callable[[str, FilesSettings], Backend]
-
-
-def inotify(root: str, settings: FilesSettings) -> Backend:
-    return InotifyBackend(root)
-
-
-def watchfiles(root: str, settings: FilesSettings) -> Backend:
-    return WatchfilesBackend(root)
-
-
-def polling(root: str, settings: FilesSettings) -> Backend:
-    raise WatchError("Polling, for this test")
-
-
-EVENTS = pytest.mark.parametrize("way", [inotify, watchfiles])
-EVERY_WAY = pytest.mark.parametrize("way", [inotify, watchfiles, polling])
 EVERY_ROUND = pytest.mark.parametrize("seed", ROUNDS)
 
 
@@ -67,8 +47,10 @@ def until_like_disk(receiver: Receiver, root: Path) -> None:
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_a_burst_of_new_directories_with_a_return_each_is_complete(root: Path, way: Way, seed: int) -> None:
-    with watching(root, QUICK, way) as receiver:
+def test_a_burst_of_new_directories_with_a_return_each_is_complete(
+    root: Path, settings: FilesSettings, seed: int
+) -> None:
+    with watching(root, settings) as receiver:
         for number in range(500):
             write(root / f"task-{number}" / "return.json", packet(f"{seed}.{number}"))
         until_like_disk(receiver, root)
@@ -77,8 +59,8 @@ def test_a_burst_of_new_directories_with_a_return_each_is_complete(root: Path, w
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_deep_directories_made_and_filled_at_once_are_complete(root: Path, way: Way, seed: int) -> None:
-    with watching(root, QUICK, way) as receiver:
+def test_deep_directories_made_and_filled_at_once_are_complete(root: Path, settings: FilesSettings, seed: int) -> None:
+    with watching(root, settings) as receiver:
         for number in range(60):
             write(root / f"{seed}" / f"{number}" / "a" / "b" / "c" / "return.json", packet(str(number)))
             write(root / f"{seed}" / f"{number}" / "a" / "handoff.json", packet(str(number)))
@@ -86,41 +68,30 @@ def test_deep_directories_made_and_filled_at_once_are_complete(root: Path, way: 
     assert len(receiver.present) == 120
 
 
-class Stalled(InotifyBackend):
-    """Does not look at the kernel's queue while it is held."""
-
-    def __init__(self, root: str) -> None:
-        super().__init__(root)
-        self.free = threading.Event()
-        self.free.set()
-
-    def wait(self, timeout: float) -> Changes:
-        self.free.wait(PATIENCE)
-        return super().wait(timeout)
-
-
-def test_what_ran_over_the_queue_of_a_stalled_watcher_is_found(root: Path) -> None:
+def test_what_ran_over_the_queue_of_a_stalled_watcher_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if queue > 100_000:
         pytest.skip(f"the queue of this machine holds {queue} events: filling it takes too long")
-    stalled: list[Stalled] = []
+    free, wait = threading.Event(), Watcher.wait
 
-    def open_stalled(root: str, settings: FilesSettings) -> Backend:
-        stalled.append(Stalled(root))
-        return stalled[0]
+    def stalled_wait(watcher: Watcher, timeout: float) -> Changes:
+        free.wait(PATIENCE)
+        return wait(watcher, timeout)
 
+    free.set()
+    monkeypatch.setattr(Watcher, "wait", stalled_wait)
     for number in range(20):
         write(root / f"{number}" / "known.json", packet("old"))
-    with watching(root, QUICK, open_stalled) as receiver:
+    with watching(root) as receiver:
         until_like_disk(receiver, root)
-        stalled[0].free.clear()
+        free.clear()
         # Creating, writing and closing a file are three events.
         for number in range(queue // 3 + 200):
             (root / f"{number % 20}" / f"{number}.json").write_text(packet(str(number)))
         for number in range(20):
             (root / f"{number}" / "known.json").write_text(packet("new"))
         shutil.rmtree(root / "7")
-        stalled[0].free.set()
+        free.set()
         until_like_disk(receiver, root)
 
 
@@ -128,7 +99,6 @@ STOPPABLE = """
 import sys, time
 from pathlib import Path
 from agentwatch.sources.files.source import FilesSource
-from tests.reliability.test_files_bursts import inotify, watchfiles
 from tests.unit.files.watching import QUICK, Receiver, on_disk, read_document
 
 class Telling(Receiver):
@@ -136,7 +106,7 @@ class Telling(Receiver):
         super().__call__(batch)
         print(batch.health.mode, len(self.present), flush=True)
 
-source = FilesSource(Path(sys.argv[1]), QUICK, read_document=read_document, open_backend=globals()[sys.argv[2]])
+source = FilesSource(Path(sys.argv[1]), QUICK, read_document=read_document)
 receiver = Telling()
 source.start(receiver)
 sys.stdin.readline()
@@ -145,13 +115,12 @@ print("same" if receiver.present == on_disk(Path(sys.argv[1])) else "different",
 """
 
 
-@pytest.mark.parametrize("way", ["inotify", "watchfiles"])
-def test_what_happened_while_the_process_was_stopped_is_found(root: Path, way: str) -> None:
+def test_what_happened_while_the_process_was_stopped_is_found(root: Path) -> None:
     count = 20_000 if len(ROUNDS) > 1 else 7_000
     for number in range(20):
         (root / f"{number}").mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-c", STOPPABLE, str(root), way],
+        [sys.executable, "-c", STOPPABLE, str(root)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -190,10 +159,10 @@ def until_line(process: subprocess.Popen[str], wanted: str) -> None:
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root: Path, way: Way, seed: int) -> None:
+def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root: Path, settings: FilesSettings, seed: int) -> None:
     chance = random.Random(seed)
     (root.parent / "aside").mkdir()
-    with watching(root, QUICK, way) as receiver:
+    with watching(root, settings) as receiver:
         for step in range(400):
             change(root, chance, step)
             if step % 100 == 99:
@@ -235,9 +204,9 @@ def change(root: Path, chance: random.Random, step: int) -> None:
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_a_root_that_comes_and_goes_is_followed(root: Path, way: Way, seed: int) -> None:
+def test_a_root_that_comes_and_goes_is_followed(root: Path, settings: FilesSettings, seed: int) -> None:
     away = root.parent / "away"
-    with watching(root, QUICK, way) as receiver:
+    with watching(root, settings) as receiver:
         for number in range(3):
             write(root / f"{number}" / "x.json", packet(f"{seed}.{number}"))
             root.rename(away)
@@ -249,8 +218,8 @@ def test_a_root_that_comes_and_goes_is_followed(root: Path, way: Way, seed: int)
 
 
 @EVERY_WAY
-def test_descriptors_and_watches_do_not_grow(root: Path, way: Way) -> None:
-    with watching(root, QUICK, way) as receiver:
+def test_descriptors_and_watches_do_not_grow(root: Path, settings: FilesSettings) -> None:
+    with watching(root, settings) as receiver:
         write(root / "x.json", packet("x"))
         until_like_disk(receiver, root)
         before = descriptors()

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.events import Seen, Unreadable
-from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.walk import FilesSettings
 
 COUNT = 5_000
 """In one workspace."""

@@ -13,7 +13,7 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.alive import Alive, AliveSessions, workspaces_in
-from agentwatch.sources.sessions.projects import holds
+from agentwatch.sources.sessions.store import holds
 from agentwatch.workspaces import Everywhere
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.conformance import Store

@@ -15,7 +15,7 @@ from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.projects import slug
+from agentwatch.sources.sessions.store import slug
 from agentwatch.sources.worktrees import (
     NoRepositoryError,
     Worktrees,

@@ -19,8 +19,8 @@ from agentwatch.errors import UsageError
 from agentwatch.evidence.commits import Commits
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
-from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
-from agentwatch.sources.files.source import MOST_TEXT_BYTES, ONE_LOOK_BYTES, FilesSource
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.sources.worktrees import Worktrees, made_at
@@ -80,7 +80,6 @@ def source_of(
         ),
         read_document=None if parsed is None else parsed.read,
         committed=Commits(workspace).time_of if dates else None,
-        text_bytes=MOST_TEXT_BYTES if parsed is None else ONE_LOOK_BYTES,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 

@@ -21,7 +21,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
-from agentwatch.sources.files.names import to_name
+from agentwatch.sources.files.walk import to_name
 from agentwatch.state import state_directory
 from agentwatch.view.words import older_words
 

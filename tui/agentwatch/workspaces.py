@@ -17,7 +17,7 @@ from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import Task, Version
 from agentwatch.monitor import Monitor
 from agentwatch.sources import FILES, CombinedSource, Health, Problem, health_of, together
-from agentwatch.sources.files.bell import BELL
+from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.worktrees import NoRepositoryError, Worktrees
 from agentwatch.state import shown, state_directory, user_home
 from agentwatch.text import words_of
@@ -124,7 +124,7 @@ class Everywhere:
 
 def _is_part(whole: str, part: str) -> bool:
     """Whether what happens in a directory is shown with another one."""
-    from agentwatch.sources.sessions.projects import holds
+    from agentwatch.sources.sessions.store import holds
 
     home = str(user_home())
     return not f"{home}/".startswith(f"{whole.rstrip('/')}/") and holds(whole, part)
@@ -289,13 +289,13 @@ class Workspaces(Monitor):
                     if [*found.heard] != heard:
                         # It is told once it listens: what happened until then is looked at as well.
                         listening.close()
-                        listening.enter_context(BELL.heard(found.heard, ring))
+                        listening.enter_context(shared_watcher.watch(found.heard, ring))
                         heard = [*found.heard]
                     if found != self._places:
                         emit(self._apply_places(found))
                     if all(part.running for part in self._parts.values()):
                         await asyncio.sleep(self._pause)
-                        if heard and BELL.works:
+                        if heard and shared_watcher.works:
                             with suppress(TimeoutError):
                                 async with asyncio.timeout(_SELDOM_SECONDS):
                                     await rung.wait()

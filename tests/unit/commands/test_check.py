@@ -16,7 +16,6 @@ from agentwatch.cli import run
 from agentwatch.commands.check import check
 from agentwatch.commands.rules import every_rule, explain, list_rules
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.rules import CONTRACTS_IN_JSON
 from agentwatch.errors import UsageError
 from tests.unit.contracts.cases import CASES
 from tests.unit.contracts.documents import FAILURE, META, PACKET, REPORT, RETURN, SUBAGENT, TODOS, put, text_of
@@ -223,6 +222,9 @@ def test_a_rule_is_explained_with_examples(capsys: pytest.CaptureFixture[str]) -
     assert printed.startswith("RET004 `## Runtime Attestation` missing (error)\nreturn-format, Minimum MVP Fields\n")
     assert "Right:\n    ## Runtime Attestation" in printed
     assert "Wrong:" in printed
+
+
+CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
 
 
 @pytest.mark.parametrize("contract", CONTRACTS_IN_JSON)

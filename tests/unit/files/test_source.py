@@ -1,29 +1,27 @@
-"""A source at work on real files: what it emits, how it is, how it ends."""
+"""A source at work on real files: what it emits, how it is, how it ends; and looking at a workspace once."""
 
 from __future__ import annotations
 
+import errno
 import os
-import queue
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from agentwatch.background import Pace
-from agentwatch.delegation.events import Seen
+from agentwatch.contracts.shapes import Reading
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.errors import WorkspaceError
 from agentwatch.sources import Batch
-from agentwatch.sources.files import watcher as watcher_module
-from agentwatch.sources.files.inotify_backend import InotifyBackend
-from agentwatch.sources.files.scan import FolderListing, list_directory
-from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files import source as source_module
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
-from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
+from agentwatch.sources.files.walk import FilesSettings
+from agentwatch.sources.files.watcher import Changes, Watcher
 from tests.unit.files.watching import (
+    EVERY_WAY,
     HALF,
     OTHER,
     PATIENCE,
@@ -34,24 +32,8 @@ from tests.unit.files.watching import (
     packet,
     read_document,
     watching,
+    write,
 )
-
-
-def no_backend(root: str, settings: FilesSettings) -> Backend:
-    raise WatchError("Polling, for this test")
-
-
-def inotify(root: str, settings: FilesSettings) -> Backend:
-    return InotifyBackend(root)
-
-
-def watchfiles(root: str, settings: FilesSettings) -> Backend:
-    return WatchfilesBackend(root)
-
-
-EVERY_WAY = pytest.mark.parametrize("way", [inotify, watchfiles, no_backend])
-
-Way = Callable[[str, FilesSettings], Backend]
 
 
 @pytest.fixture
@@ -61,33 +43,54 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+def moved_in(path: Path, *texts: str) -> None:
+    """A directory with these files, made elsewhere, takes the place of another."""
+    for text in texts:
+        write(path.parent.parent / "made" / f"{text}.json", packet(text))
+    if path.exists():
+        path.rename(path.parent.parent / f"away{time.monotonic_ns()}")
+    (path.parent.parent / "made").rename(path)
+
+
+def swap_for_link(path: Path) -> None:
+    path.rename(path.parent.parent / "behind")
+    path.symlink_to(path.parent.parent / "behind")
+    (path.parent.parent / "behind" / "x.json").write_text(packet("secret"))
+
+
+CHANGES: list[tuple[str, Callable[[Path], object]]] = [
+    ("a file", lambda root: write(root / "a" / "x.json", packet("x"))),
+    ("rewritten", lambda root: write(root / "a" / "x.json", packet("y"))),
+    ("renamed", lambda root: (root / "a" / "x.json").rename(root / "a" / "y.json")),
+    ("deep", lambda root: write(root / "b" / "c" / "z.json", packet("z"))),
+    ("directory renamed", lambda root: (root / "b").rename(root / "d")),
+    ("directory deleted", lambda root: shutil.rmtree(root / "a")),
+    ("pruned", lambda root: shutil.copytree(root / "d", root / "p" / "node_modules")),
+    ("links", lambda root: [(root / name).symlink_to(to) for name, to in (("l", "/"), ("m", "."), ("n.json", "d"))]),
+    ("exchanged", lambda root: moved_in(root / "d", "one", "two")),
+    ("exchanged again", lambda root: moved_in(root / "d", "two", "three")),
+    ("file in it", lambda root: write(root / "d" / "four.json", packet("four"))),
+    ("swapped for a link", lambda root: swap_for_link(root / "d")),
+    ("file for directory", lambda root: write(root / "e.json", packet("e"))),
+    ("first gone", lambda root: (root / "e.json").unlink()),
+    ("directory for file", lambda root: write(root / "e.json" / "f.json", packet("f"))),
+    ("and back", lambda root: (shutil.rmtree(root / "e.json"), write(root / "e.json", packet("e")))),
+]
 
 
 @EVERY_WAY
-def test_create_rewrite_rename_and_delete_are_followed(root: Path, way: Way) -> None:
-    write(root / "a" / "old.json", packet("old"))
-    with watching(root, QUICK, way) as receiver:
-        receiver.until_present("a/old.json")
-        write(root / "a" / "x.json", packet("x"))
-        receiver.until_present("a/old.json", "a/x.json")
-        write(root / "a" / "x.json", packet("rewritten"))
-        receiver.until(lambda it: it.kinds("a/x.json") == ["Seen", "Seen"])
-        (root / "a" / "x.json").rename(root / "a" / "y.json")
-        receiver.until_present("a/old.json", "a/y.json")
-        (root / "a" / "y.json").unlink()
-        receiver.until_present("a/old.json")
-        shutil.rmtree(root / "a")
-        receiver.until_present()
-        write(root / "b" / "c" / "z.json", packet("z"))
-        receiver.until_present("b/c/z.json")
+def test_after_each_change_of_the_workspace_what_is_told_is_what_is_there(root: Path, settings: FilesSettings) -> None:
+    with watching(root, settings) as receiver:
+        for what, change in CHANGES:
+            change(root)
+            expected = {path: digest for path, digest in on_disk(root).items() if "node_modules" not in path}
+            receiver.until(lambda it: it.present == expected)  # noqa: B023
+            assert receiver.mode in ("live", "polling"), what
 
 
 @EVERY_WAY
-def test_a_half_written_file_is_seen_once_whole(root: Path, way: Way) -> None:
-    with watching(root, FilesSettings(settle_seconds=PATIENCE * 10), way) as receiver:
+def test_a_half_written_file_is_seen_once_whole(root: Path, settings: FilesSettings) -> None:
+    with watching(root, settings._replace(settle_seconds=PATIENCE * 10)) as receiver:
         with (root / "x.json").open("w") as file:
             file.write(HALF)
             file.flush()
@@ -99,8 +102,8 @@ def test_a_half_written_file_is_seen_once_whole(root: Path, way: Way) -> None:
 
 
 @EVERY_WAY
-def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, way: Way) -> None:
-    with watching(root, QUICK, way) as receiver:
+def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, settings: FilesSettings) -> None:
+    with watching(root, settings) as receiver:
         write(root / "x.json", HALF)
         receiver.until_present("x.json")
     (seen,) = receiver.events
@@ -109,39 +112,21 @@ def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, way: W
 
 
 @EVERY_WAY
-def test_a_root_moved_away_and_back_is_followed(root: Path, way: Way) -> None:
+def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root: Path, settings: FilesSettings) -> None:
+    away, gone = root.parent / "away", "The workspace is gone (No such file or directory): waiting for it to return"
     write(root / "a" / "x.json", packet("x"))
-    with watching(root, QUICK, way) as receiver:
-        receiver.until_present("a/x.json")
-        root.rename(root.parent / "away")
-        receiver.until(lambda it: not it.present and it.mode == "degraded")
-        assert receiver.detail == "The workspace is gone (No such file or directory): waiting for it to return"
-        (root.parent / "away").rename(root)
-        receiver.until(lambda it: "a/x.json" in it.present and it.mode in ("live", "polling"))
-        write(root / "a" / "y.json", packet("y"))
-        receiver.until_present("a/x.json", "a/y.json")
-
-
-@EVERY_WAY
-def test_a_root_removed_and_made_again_is_followed(root: Path, way: Way) -> None:
-    write(root / "a" / "x.json", packet("x"))
-    with watching(root, QUICK, way) as receiver:
-        receiver.until_present("a/x.json")
-        shutil.rmtree(root)
-        receiver.until(lambda it: not it.present and it.mode == "degraded")
-        write(root / "a" / "x.json", packet("x"))
-        receiver.until_present("a/x.json")
-        write(root / "a" / "y.json", packet("y"))
-        receiver.until_present("a/x.json", "a/y.json")
-
-
-@EVERY_WAY
-def test_a_root_exchanged_at_once_for_another_is_followed(root: Path, way: Way) -> None:
-    write(root / "x.json", packet("x"))
     write(root.parent / "other" / "y.json", packet("y"))
-    with watching(root, QUICK, way) as receiver:
-        receiver.until_present("x.json")
-        root.rename(root.parent / "away")
+    with watching(root, settings) as receiver:
+        receiver.until_present("a/x.json")
+        for make_again in (lambda: away.rename(root), lambda: write(root / "a" / "x.json", packet("x"))):
+            root.rename(away)
+            receiver.until(lambda it: not it.present and (it.mode, it.detail) == ("degraded", gone))
+            make_again()
+            receiver.until(lambda it: "a/x.json" in it.present and it.mode in ("live", "polling"))
+            write(root / "a" / "y.json", packet("y"))
+            receiver.until_present("a/x.json", "a/y.json")
+            shutil.rmtree(away, ignore_errors=True)
+        root.rename(away)
         (root.parent / "other").rename(root)
         receiver.until_present("y.json")
         write(root / "z.json", packet("z"))
@@ -164,10 +149,25 @@ def test_a_root_replaced_by_a_link_or_a_file_is_not_followed(root: Path) -> None
         receiver.until_present("x.json")
 
 
-def test_a_root_that_is_not_there_yet_is_waited_for(root: Path) -> None:
+def test_a_root_whose_parent_was_exchanged_is_followed(root: Path) -> None:
+    write(root / "a" / "x.json", packet("x"))
+    write(root.parent / "other" / "a" / "y.json", packet("y"))
+    with watching(root / "a") as receiver:
+        receiver.until_present("x.json")
+        root.rename(root.parent / "away")
+        (root.parent / "other").rename(root)
+        # No event tells of it: nothing happened to the directory itself.
+        receiver.until_present("y.json")
+        write(root / "a" / "z.json", packet("z"))
+        receiver.until_present("y.json", "z.json")
+
+
+def test_a_root_that_is_not_there_yet_is_waited_for_and_one_given_as_a_link_is_watched_where_it_leads(
+    root: Path,
+) -> None:
+    (root.parent / "link").symlink_to("workspace")
+    source, receiver = FilesSource(root.parent / "link", QUICK, read_document=read_document), Receiver()
     root.rmdir()
-    receiver = Receiver()
-    source = FilesSource(root, QUICK, read_document=read_document)
     source.start(receiver)
     try:
         receiver.until(lambda it: it.mode == "degraded")
@@ -177,13 +177,6 @@ def test_a_root_that_is_not_there_yet_is_waited_for(root: Path) -> None:
         source.stop()
 
 
-def test_a_root_given_as_a_link_is_watched_where_it_leads(root: Path) -> None:
-    (root.parent / "link").symlink_to("workspace")
-    with watching(root.parent / "link") as receiver:
-        write(root / "x.json", packet("x"))
-        receiver.until_present("x.json")
-
-
 def test_the_first_batch_is_empty_and_says_starting_and_the_last_of_the_scan_says_live(root: Path) -> None:
     for number in range(50):
         write(root / f"{number}.json", packet(str(number)))
@@ -191,230 +184,122 @@ def test_the_first_batch_is_empty_and_says_starting_and_the_last_of_the_scan_say
         pass
     assert (receiver.batches[0].health.mode, receiver.batches[0].events) == ("starting", ())
     health = receiver.batches[-1].health
-    assert (health.mode, health.detail, health.directories, health.files) == (
-        "live",
-        "Changes are seen as they happen",
-        1,
-        50,
-    )
+    assert (health.mode, health.detail) == ("live", "Changes are seen as they happen")
+    assert (health.directories, health.files) == (1, 50)
 
 
-def test_a_restart_gives_the_same_observations_with_the_same_numbers(root: Path) -> None:
+def test_observations_are_numbered_as_they_were_written_and_without_gaps(root: Path) -> None:
     for number in range(30):
         write(root / f"{number % 7}" / f"{number}.json", packet(str(number)))
-        os.utime(root / f"{number % 7}" / f"{number}.json", (1000 + number % 3, 1000 + number % 3))
-    runs = []
+        os.utime(root / f"{number % 7}" / f"{number}.json", (1000 - number // 3, 1000 - number // 3))
+    expected = sorted((1000 - number // 3, f"{number % 7}/{number}.json") for number in range(30))
     for _ in range(2):
         with watching(root) as receiver:
-            runs.append([(item.seq, getattr(item, "path", "")) for item in receiver.events])
-    assert len(runs[0]) == 30
-    assert runs[0] == runs[1]
+            assert [(item.at, item.path) for item in receiver.events if isinstance(item, Seen)] == expected
+            write(root / "new.json", packet("new"))
+            receiver.until(lambda it: len(it.events) == 31)
+            (root / "new.json").unlink()
+            receiver.until(lambda it: len(it.events) == 32)
+        assert [item.seq for item in receiver.events] == list(range(1, 33))
 
 
-def test_the_numbers_go_on_without_gaps(root: Path) -> None:
+def test_a_file_from_the_future_is_observed_now(root: Path) -> None:
     write(root / "a.json", packet("a"))
+    os.utime(root / "a.json", (4_000_000_000, 4_000_000_000))
+    (seen,) = FilesSource(root, read_document=read_document).scan().events
+    assert abs(seen.at - time.time()) < PATIENCE
+
+
+def test_of_many_changes_at_once_the_first_written_is_read_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold, is_held, free, real_wait = *(threading.Event() for _ in range(3)), Watcher.wait
+
+    def wait(watcher: Watcher, timeout: float) -> Changes:
+        if hold.is_set():
+            is_held.set()
+            free.wait(PATIENCE)
+        return real_wait(watcher, min(timeout, 0.05))
+
+    monkeypatch.setattr(Watcher, "wait", wait)
+    names = [f"{number % 7}{kind}.json" for number in range(20) for kind in "ba"]
     with watching(root) as receiver:
-        for number in range(20):
-            write(root / f"{number}.json", packet(str(number)))
-        (root / "a.json").unlink()
-        receiver.until(lambda it: len(it.events) == 22)
-    assert [item.seq for item in receiver.events] == list(range(1, 23))
-
-
-def test_a_storm_is_rested_in_and_ends_with_what_the_files_hold(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rests = []
-
-    class Exhausted(Pace):
-        @property
-        def rest(self) -> float:
-            rests.append(self)
-            return 0.02
-
-    monkeypatch.setattr(watcher_module, "Pace", Exhausted)
-    with watching(root) as receiver:
-        for number in range(500):
-            write(root / f"{number % 5}.json", packet(str(number)))
+        hold.set()
+        assert is_held.wait(PATIENCE)
+        for number, name in enumerate(names):
+            write(root / name, packet(str(number)))
+            os.utime(root / name, (1000 + number, 1000 + number))
+        free.set()
         receiver.until(lambda it: it.present == on_disk(root))
-    assert rests
-
-
-def test_the_text_of_an_observation_can_be_had(root: Path) -> None:
-    write(root / "a.json", packet("a"))
-    receiver = Receiver()
-    source = FilesSource(root, QUICK, read_document=read_document)
-    source.start(receiver)
-    receiver.until_present("a.json")
-    first = receiver.present["a.json"]
-    write(root / "a.json", packet("b"))
-    receiver.until(lambda it: it.present["a.json"] != first)
-    source.stop()
-    assert source.content(first) == packet("a")
-    assert source.content(receiver.present["a.json"]) == packet("b")
-    assert source.content("unknown") is None
-
-
-def test_files_that_are_not_ours_give_no_observation(root: Path) -> None:
-    write(root / "package.json", OTHER)
-    with watching(root) as receiver:
-        write(root / "package.json", OTHER + " ")
-        write(root / "README.md", "# Read me")
-        write(root / "x.json", packet("x"))
-        receiver.until_present("x.json")
-    assert len(receiver.events) == 1
-
-
-def test_where_events_cannot_be_had_polling_says_why(root: Path) -> None:
-    with watching(root, QUICK, no_backend) as receiver:
-        assert (receiver.mode, receiver.detail) == ("polling", "Polling, for this test")
-
-
-class Faulty(InotifyBackend):
-    """Runs into the limit at some directory, or while waiting."""
-
-    def watch(self, path: str) -> None:
-        if path == "c":
-            raise WatchError("Polling, because the limit is reached")
-        super().watch(path)
-
-    def wait(self, timeout: float) -> Changes:
-        changes = super().wait(timeout)
-        if "stop.json" in changes.paths:
-            raise WatchError("Polling, because waiting failed")
-        return changes
-
-
-def test_at_the_limit_of_watches_it_goes_on_by_polling(root: Path) -> None:
-    with watching(root, QUICK, lambda root, _settings: Faulty(root)) as receiver:
-        assert receiver.mode == "live"
-        for name in "abcd":
-            write(root / name / "x.json", packet(name))
-        receiver.until_present("a/x.json", "b/x.json", "c/x.json", "d/x.json")
-        receiver.until(lambda it: it.detail == "Polling, because the limit is reached")
-        write(root / "d" / "y.json", packet("y"))
-        receiver.until(lambda it: "d/y.json" in it.present)
-
-
-def test_at_the_limit_of_watches_during_the_first_scan_it_goes_on_by_polling(root: Path) -> None:
-    for name in "abcd":
-        write(root / name / "x.json", packet(name))
-    with watching(root, QUICK, lambda root, _settings: Faulty(root)) as receiver:
-        assert (receiver.mode, receiver.detail) == ("polling", "Polling, because the limit is reached")
-        write(root / "d" / "y.json", packet("y"))
-        receiver.until(lambda it: len(it.present) == 5)
-    assert all(batch.health.mode != "degraded" for batch in receiver.batches)
-
-
-def test_when_waiting_fails_it_goes_on_by_polling(root: Path) -> None:
-    with watching(root, QUICK, lambda root, _settings: Faulty(root)) as receiver:
-        write(root / "stop.json", packet("x"))
-        receiver.until_present("stop.json")
-        receiver.until(lambda it: it.detail == "Polling, because waiting failed")
-
-
-class Told(PollingBackend):
-    """Reports what the test tells it to, and nothing else. A wait ends when something was told."""
-
-    polls = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.changes: queue.SimpleQueue[Changes] = queue.SimpleQueue()
-
-    def wait(self, timeout: float) -> Changes:
-        try:
-            return self.changes.get(timeout=timeout)
-        except queue.Empty:
-            return Changes()
-
-    def wake(self) -> None:
-        self.changes.put(Changes())
+    assert [item.path for item in receiver.events if isinstance(item, Seen)] == names[-14:]
 
 
 @pytest.fixture
-def rare_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the sweeps that a start brings along, there is none unless something is said to be lost."""
-    for name in ("_IDLE_SECONDS", "_LONGEST_SECONDS", "_ACTIVE_SECONDS"):
-        monkeypatch.setattr(f"agentwatch.sources.files.watcher.{name}", 1000.0)
+def events(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, Callable[[], Changes]], None]]:
+    """Has something else happen when a file of this name is told of."""
+    real_wait = Watcher.wait
+    acts: dict[str, Callable[[], Changes]] = {}
+
+    def wait(watcher: Watcher, timeout: float) -> Changes:
+        changes = real_wait(watcher, timeout)
+        act = next((acts[path] for path in changes.paths if path in acts), None)
+        return changes if act is None else act()
+
+    monkeypatch.setattr(Watcher, "wait", wait)
+    return lambda name, act: acts.update({name: act})  # type: ignore[return-value]
 
 
-@contextmanager
-def watching_told(root: Path) -> Iterator[tuple[Receiver, Told]]:
-    """A source whose backend tells what the test says, after everything at the start has been compared."""
-    backend = Told()
-    with watching(root, QUICK, lambda _root, _settings: backend) as receiver:
-        write(root / "first.json", packet("first"))
-        backend.changes.put(Changes(lost=True))
-        receiver.until(lambda it: "first.json" in it.present)
-        yield receiver, backend
-
-
-@pytest.mark.usefixtures("rare_sweeps")
-def test_after_a_loss_everything_is_compared_with_the_disk(root: Path) -> None:
-    with watching_told(root) as (receiver, backend):
-        write(root / "a" / "x.json", packet("x"))
-        backend.changes.put(Changes(lost=True))
-        receiver.until_present("first.json", "a/x.json")
-
-
-@pytest.mark.usefixtures("rare_sweeps")
-def test_a_burst_is_taken_for_a_loss(root: Path) -> None:
-    with watching_told(root) as (receiver, backend):
-        write(root / "a" / "x.json", packet("x"))
-        backend.changes.put(Changes(frozenset(f"b/{number}.json" for number in range(1_000))))
-        receiver.until_present("first.json", "a/x.json")
-
-
-@pytest.mark.usefixtures("rare_sweeps")
-def test_not_having_waited_in_time_is_taken_for_a_loss(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with watching_told(root) as (receiver, _):
-        monkeypatch.setattr("agentwatch.sources.files.watcher._STALL_SECONDS", -1.0)
-        write(root / "a" / "x.json", packet("x"))
-        receiver.until_present("first.json", "a/x.json")
-
-
-@pytest.mark.usefixtures("rare_sweeps")
-def test_around_an_event_its_directory_is_compared_with_the_disk(root: Path) -> None:
-    with watching_told(root) as (receiver, backend):
-        write(root / "a" / "x.json", packet("x"))
-        backend.changes.put(Changes(frozenset({"package.json"})))
-        receiver.until_present("first.json", "a/x.json")
-
-
-def test_what_no_event_told_is_found_in_the_end(root: Path) -> None:
-    with watching_told(root) as (receiver, _):
-        write(root / "a" / "x.json", packet("x"))
-        receiver.until_present("first.json", "a/x.json")
-
-
-@pytest.mark.usefixtures("rare_sweeps")
-def test_a_half_written_file_is_looked_at_again_without_any_event(root: Path) -> None:
-    with watching(root) as receiver:
-        write(root / "x.json", HALF)
-        receiver.until_present("x.json")
-
-
-@pytest.mark.usefixtures("rare_sweeps")
-def test_a_root_whose_parent_was_exchanged_is_followed(root: Path) -> None:
-    write(root / "a" / "x.json", packet("x"))
-    write(root.parent / "other" / "a" / "y.json", packet("y"))
-    outer = root / "a"
-    with watching(outer) as receiver:
-        receiver.until_present("x.json")
-        root.rename(root.parent / "away")
-        (root.parent / "other").rename(root)
-        # No event tells of it: nothing happened to the directory itself.
-        receiver.until_present("y.json")
-        write(outer / "z.json", packet("z"))
-        receiver.until_present("y.json", "z.json")
-
-
-def test_a_removed_root_is_told_with_the_event_and_not_with_the_next_look(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+def test_after_a_loss_everything_is_compared_with_the_disk(
+    root: Path, events: Callable[[str, Callable[[], Changes]], None]
 ) -> None:
-    monkeypatch.setattr("agentwatch.sources.files.watcher._ROOT_SECONDS", (1000.0, 1000.0))
+    events("lost.json", lambda: Changes(lost=True))
     with watching(root) as receiver:
-        root.rmdir()
-        receiver.until(lambda it: it.mode == "degraded")
+        write(root / "lost.json", packet("x"))
+        receiver.until_present("lost.json")
+
+
+def test_a_fault_of_the_watching_itself_is_told_and_survived(
+    root: Path, events: Callable[[str, Callable[[], Changes]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> Changes:
+        raise ZeroDivisionError("by zero")
+
+    events("fail.json", fail)
+    monkeypatch.setattr(source_module, "_RESTART_SECONDS", 0.05)
+    with watching(root) as receiver:
+        write(root / "fail.json", packet("x"))
+        receiver.until_present("fail.json")
+        receiver.until(lambda it: it.mode == "live")
+    told = {batch.health.detail for batch in receiver.batches if batch.health.mode == "degraded"}
+    assert told == {"Watching failed and is tried again (ZeroDivisionError: by zero)"}
+
+
+@pytest.mark.parametrize("comes_later", [False, True])
+def test_at_the_limit_of_watches_it_goes_on_by_polling(
+    root: Path, monkeypatch: pytest.MonkeyPatch, comes_later: bool
+) -> None:
+    inotify = pytest.importorskip("inotify_simple").INotify
+    real = inotify.add_watch
+
+    def limited(self: object, path: str, mask: int) -> object:
+        if path.endswith("/c"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, path, mask)
+
+    monkeypatch.setattr(inotify, "add_watch", limited)
+    if not comes_later:
+        (root / "c").mkdir()
+    with watching(root) as receiver:
+        for name in "abcd":
+            write(root / name / "x.json", packet(name))
+        receiver.until_present("a/x.json", "b/x.json", "c/x.json", "d/x.json")
+        receiver.until(lambda it: it.mode == "polling" and "fs.inotify.max_user_watches" in it.detail)
+        write(root / "d" / "y.json", packet("y"))
+        receiver.until(lambda it: "d/y.json" in it.present)
+    assert all(batch.health.mode != "degraded" for batch in receiver.batches)
+
+
+def test_polling_as_configured_says_so(root: Path) -> None:
+    with watching(root, QUICK._replace(force_polling=True)) as receiver:
+        assert (receiver.mode, receiver.detail) == ("polling", "Polling, as configured")
 
 
 def test_a_file_that_breaks_the_reader_does_not_end_the_watching(root: Path) -> None:
@@ -427,50 +312,33 @@ def test_a_file_that_breaks_the_reader_does_not_end_the_watching(root: Path) -> 
         receiver.until_present("b.json")
 
 
-def test_a_fault_of_the_watching_itself_is_told_and_survived(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Failing(InotifyBackend):
-        def wait(self, timeout: float) -> Changes:
-            changes = super().wait(timeout)
-            if "fail.json" in changes.paths:
-                raise ZeroDivisionError("by zero")
-            return changes
-
-    monkeypatch.setattr("agentwatch.sources.files.watcher._RESTART_SECONDS", 0.05)
-    with watching(root, QUICK, lambda root, _settings: Failing(root)) as receiver:
-        write(root / "fail.json", packet("x"))
-        receiver.until_present("fail.json")
-        receiver.until(lambda it: it.mode == "live")
-    told = [batch.health.detail for batch in receiver.batches if batch.health.mode == "degraded"]
-    assert set(told) == {"Watching failed and is tried again (ZeroDivisionError: by zero)"}
-
-
-def test_a_directory_that_cannot_be_listed_is_named_in_the_health(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_listed_is_named_and_its_files_stay_until_they_are_gone(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root / "shut" / "x.json", packet("x"))
     real_open = os.open
+    is_shut = threading.Event()
 
     def refusing_open(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        if str(path).endswith("/shut"):
+        if str(path).endswith("/shut") and is_shut.is_set():
             raise PermissionError(13, "Permission denied")
         return real_open(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", refusing_open)
-    (root / "shut").mkdir()
-    receiver = Receiver()
-    source = FilesSource(root, QUICK, read_document=read_document)
-    source.start(receiver)
-    try:
-        receiver.until(lambda it: it.mode == "degraded")
-        assert receiver.detail == "shut: cannot be listed: Permission denied"
+    with watching(root, QUICK._replace(force_polling=True)) as receiver:
+        is_shut.set()
+        receiver.until(lambda it: it.detail == "shut: cannot be listed: Permission denied")
         assert receiver.batches[-1].health.problems == (("files", str(root / "shut"), receiver.detail),)
-    finally:
-        source.stop()
+        receiver.until_present("shut/x.json")
+        is_shut.clear()
+        receiver.until(lambda it: it.mode == "polling")
 
 
 def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
     def closed(batch: Batch) -> None:
         raise RuntimeError("Event loop is closed")
 
-    others = threads()
-    source = FilesSource(root, QUICK, read_document=read_document)
+    others, source = threads(), FilesSource(root, QUICK, read_document=read_document)
     source.start(closed)
     deadline = time.monotonic() + PATIENCE
     while threads() - others:
@@ -480,19 +348,15 @@ def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
 
 
 @EVERY_WAY
-def test_nothing_is_emitted_and_nothing_is_left_open_after_stopping(root: Path, way: Way) -> None:
+def test_nothing_is_emitted_and_nothing_is_left_open_after_stopping(root: Path, settings: FilesSettings) -> None:
     write(root / "x.json", packet("x"))
     before, others = descriptors(), threads()
-    with watching(root, QUICK, way) as receiver:
+    with watching(root, settings) as receiver:
         receiver.until_present("x.json")
     assert not threads() - others
     batches = len(receiver.batches)
     write(root / "y.json", packet("y"))
-    deadline = time.monotonic() + PATIENCE
-    while descriptors() > before:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert len(receiver.batches) == batches
+    assert (descriptors(), len(receiver.batches)) == (before, batches)
 
 
 def test_stopping_before_starting_and_twice_is_harmless(root: Path) -> None:
@@ -503,37 +367,23 @@ def test_stopping_before_starting_and_twice_is_harmless(root: Path) -> None:
     source.stop()
 
 
-def test_stopping_interrupts_the_reading_of_a_scan(root: Path) -> None:
+@pytest.mark.parametrize("during", ["reading", "walk"])
+def test_stopping_interrupts_a_first_look(root: Path, monkeypatch: pytest.MonkeyPatch, during: str) -> None:
     for number in range(300):
-        write(root / f"{number}.json", packet(str(number)))
-    reading = threading.Event()
+        write(root / f"{number}" / "x.json", packet(str(number)))
+    is_busy, scandir = threading.Event(), os.scandir
 
-    def slow(text: str, path: str) -> None:
-        reading.set()
+    def slow(*arguments: object) -> object:
+        is_busy.set()
         time.sleep(0.02)
+        return scandir(*arguments) if during == "walk" else None  # type: ignore[call-overload]
 
-    stop_when(reading, FilesSource(root, QUICK, read_document=slow))
-
-
-def test_stopping_interrupts_the_walk_of_a_scan(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(300):
-        (root / str(number)).mkdir()
-    walking = threading.Event()
-
-    def slow(path: str, is_pruned: Callable[[str], bool]) -> FolderListing:
-        walking.set()
-        time.sleep(0.02)
-        return list_directory(path, is_pruned)
-
-    monkeypatch.setattr("agentwatch.sources.files.scan.list_directory", slow)
-    stop_when(walking, FilesSource(root, QUICK, read_document=read_document))
-
-
-def stop_when(busy: threading.Event, source: FilesSource) -> None:
-    """Stop a source in the middle of something that would take six seconds; it has to be over with the stopping."""
+    if during == "walk":
+        monkeypatch.setattr(os, "scandir", slow)
     others = threads()
+    source = FilesSource(root, read_document=slow if during == "reading" else read_document)  # type: ignore[arg-type]
     source.start(Receiver())
-    assert busy.wait(PATIENCE)
+    assert is_busy.wait(PATIENCE)
     source.stop()
     assert not threads() - others
 
@@ -541,3 +391,62 @@ def stop_when(busy: threading.Event, source: FilesSource) -> None:
 def threads() -> set[threading.Thread]:
     """The threads of sources that run now: another test's may still be about to end."""
     return {thread for thread in threading.enumerate() if thread.name == "agentwatch-files"}
+
+
+def test_looking_once_observes_everything_and_looking_again_what_has_changed(root: Path) -> None:
+    def brief(events: tuple[Event, ...]) -> list[str]:
+        return [f"{type(one).__name__} {one.path}" for one in events if isinstance(one, Seen | Gone | Unreadable)]
+
+    for name in ("a/x.json", "c/y.json", "d/z.json"):
+        write(root / name, packet(name))
+        os.utime(root / name, (100, 100))
+    write(root / "package.json", OTHER)
+    (root / "return.json").write_bytes(b"x" * 2_000_000)
+    source = FilesSource(root, QUICK, read_document=read_document)
+    batch = source.scan()
+    assert brief(batch.events) == ["Seen a/x.json", "Seen c/y.json", "Seen d/z.json", "Unreadable return.json"]
+    # What has the name of a return and cannot be read is a problem.
+    assert (batch.health.mode, batch.health.directories, batch.health.files) == ("degraded", 4, 5)
+    shutil.rmtree(root / "a")
+    (root / "c" / "y.json").unlink()
+    (root / "return.json").unlink()
+    write(root / "e" / "half.json", HALF)
+    batch = source.scan()
+    assert brief(batch.events) == ["Gone a/x.json", "Gone c/y.json", "Gone return.json", "Seen e/half.json"]
+    assert (batch.health.mode, batch.health.directories, batch.health.files) == ("live", 4, 3)
+
+
+def test_looking_once_waits_for_a_file_that_is_just_being_written(root: Path) -> None:
+    write(root / "x.json", HALF)
+    half_read = threading.Event()
+
+    def reader(text: str, path: str) -> Reading | None:
+        half_read.set()
+        return read_document(text, path)
+
+    def complete() -> None:
+        assert half_read.wait(PATIENCE)
+        write(root / "x.json", packet("x"))
+
+    writer = threading.Thread(target=complete)
+    writer.start()
+    (seen,) = FilesSource(root, FilesSettings(settle_seconds=PATIENCE), read_document=reader).scan().events
+    writer.join()
+    assert isinstance(seen, Seen)
+    assert not seen.incomplete
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_what_is_no_directory_is_a_workspace_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkspaceError, match="is no directory"):
+        FilesSource(tmp_path / name).scan()
+
+
+def test_what_holds_nothing_of_its_name_is_said_of_the_file(root: Path) -> None:
+    for name in ("a.handoff.json", "a.return.json", "b.todos.md"):
+        write(root / name, "{}" if name.endswith("json") else "Go on.")
+    made = {one.path: one for one in FilesSource(root, FilesSettings(settle_seconds=0)).scan().events}
+    findings = {path: one.finding.rule for path, one in made.items() if isinstance(one, Unreadable)}
+    assert findings == {"a.handoff.json": "DOC012", "b.todos.md": "DOC013"}
+    assert isinstance(made["a.return.json"], Seen)

@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources import Batch
-from agentwatch.sources.files.names import pruning
-from agentwatch.sources.files.scan import FolderListing, walk
-from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.watch import Backend
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings, join, pruning, walk
 
 PATIENCE = 20.0
 """Seconds a test waits for what must happen; far more than it takes."""
 
 QUICK = FilesSettings(settle_seconds=0.2)
+EVERY_WAY = pytest.mark.parametrize("settings", [QUICK, QUICK._replace(force_polling=True)], ids=["events", "polling"])
 
 
 def read_document(text: str, path: str) -> Reading | None:
@@ -44,8 +44,8 @@ def read_document(text: str, path: str) -> Reading | None:
 def candidates(root: Path) -> Iterator[str]:
     """The files of a workspace worth reading, as paths relative to it, in no order."""
     for path, listing in walk(os.path.realpath(root), pruning(DEFAULT_PRUNED)):
-        if isinstance(listing, FolderListing):
-            yield from (f"{path}/{name}" if path else name for name in listing.candidates)
+        if not isinstance(listing, OSError):
+            yield from (join(path, name) for name in listing[1])
 
 
 def packet(task_id: str) -> str:
@@ -114,21 +114,17 @@ def on_disk(root: Path) -> dict[str, str]:
 
 
 @contextmanager
-def watching(
-    root: Path,
-    settings: FilesSettings = QUICK,
-    open_backend: Callable[[str, FilesSettings], Backend] | None = None,
-) -> Iterator[Receiver]:
+def watching(root: Path, settings: FilesSettings = QUICK) -> Iterator[Receiver]:
     """A source at work. It is live, or polls, when the block begins."""
-    receiver = Receiver()
-    source = (
-        FilesSource(root, settings, read_document=read_document)
-        if open_backend is None
-        else FilesSource(root, settings, read_document=read_document, open_backend=open_backend)
-    )
+    receiver, source = Receiver(), FilesSource(root, settings, read_document=read_document)
     source.start(receiver)
     try:
         receiver.until(lambda it: it.mode in ("live", "polling"))
         yield receiver
     finally:
         source.stop()
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

@@ -36,8 +36,8 @@ from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.requests.box import Box
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.source import Inbox
-from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.walk import FilesSettings
 
 ALICE = SigningKey(Ed25519PrivateKey.from_private_bytes(b"alice" + b"a" * 27))
 STRANGER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"s" * 32))

@@ -26,8 +26,8 @@ from agentwatch.remote.link import Link, Pauses, RelayEnd
 from agentwatch.remote.outcomes import Outcome
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.wire import Signer
-from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.walk import FilesSettings
 from agentwatch.view.document import tree_document
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'

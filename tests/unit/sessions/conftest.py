@@ -13,5 +13,5 @@ from agentwatch import background
 def _nobody_else_has_work() -> Iterator[None]:
     """A reader rests as long as other threads have work: here they are those of tests beside it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(background, "_RESTS", 0)
+        patch.setattr(background, "_REST", 0)
         yield

@@ -161,7 +161,8 @@ def _check(options: argparse.Namespace) -> int:
 )  # fmt: skip
 def _rules(options: argparse.Namespace) -> int:
     """List the rules, explain one, or print the JSON Schema of a contract."""
-    from agentwatch.commands.rules import explain, list_rules, print_schema
+    from agentwatch.commands.rules import explain, list_rules
+    from agentwatch.manual import print_schema
 
     if options.schema == _IN_MARKDOWN:
         raise UsageError(

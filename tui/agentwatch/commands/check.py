@@ -15,11 +15,8 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_a
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind, beside, place_of
-from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
-from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
-from agentwatch.sources.files.rules import NOT_READABLE
-from agentwatch.sources.files.scan import FolderListing, walk
-from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, FileText, read_file
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
@@ -88,10 +85,10 @@ def _below(directory: str) -> list[_File]:
     """The files worth reading in a directory, and the directories that cannot be listed."""
     root, relatives = os.path.realpath(directory), list[tuple[str, str]]()
     for path, listing in walk(root, pruning(DEFAULT_PRUNED)):
-        if isinstance(listing, FolderListing):
-            relatives += [(f"{path}/{name}" if path else name, "") for name in listing.candidates]
-        else:
+        if isinstance(listing, OSError):
             relatives.append((path, os.strerror(listing.errno or 0)))
+        else:
+            relatives += [(join(path, name), "") for name in listing[1]]
     files = []
     # As `Path` writes them, which takes as long for all of them as to list them.
     base = str(Path(directory))

@@ -23,9 +23,7 @@ from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, 
 from agentwatch.evidence.plumbing import find_repository
 from agentwatch.history.store import History
 from agentwatch.shell import find_program
-from agentwatch.sources.files.names import pruning
-from agentwatch.sources.files.scan import walk
-from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, pruning, walk
 from agentwatch.sources.worktrees import NoRepositoryError
 from agentwatch.state import leads_through, state_directory
 from agentwatch.text import Check, bad, good, note, say_checks

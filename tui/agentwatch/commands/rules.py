@@ -6,11 +6,11 @@ import textwrap
 from typing import Final
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.contracts.rules import Rule, contract_rules, module_of
+from agentwatch.contracts.rules import Rule, contract_rules
 from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.delegation.links import RULES as LINK_RULES
 from agentwatch.errors import UsageError
-from agentwatch.sources.files.rules import RULES as FILE_RULES
+from agentwatch.sources.files.read import RULES as FILE_RULES
 from agentwatch.text import clean, indented, say
 
 _WIDTH: Final = 100
@@ -19,12 +19,6 @@ _WIDTH: Final = 100
 def every_rule() -> dict[str, Rule]:
     """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
     return {**contract_rules(), **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
-
-
-def print_schema(contract: str) -> int:
-    """Print the JSON Schema of a contract in JSON. Returns 0."""
-    say(indented(module_of(contract).TABLES[contract].schema()))
-    return 0
 
 
 def list_rules(output: str = "text") -> int:

@@ -19,7 +19,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Decided, Event, Unreadable
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
-from agentwatch.sources.files.bell import BELL
+from agentwatch.sources.files.watcher import shared_watcher
 
 _PAUSE_SECONDS: Final = 0.5
 _MIRROR_SECONDS: Final = (10.0, 60.0)
@@ -138,7 +138,7 @@ class Clerk(Background[Sequence[Event]]):
         return self._stopped or self._hurry
 
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
-        with BELL.heard(self.desk.places, self.ring):
+        with shared_watcher.watch(self.desk.places, self.ring):
             self._watch(emit)
 
     def _watch(self, emit: Callable[[Sequence[Event]], None]) -> None:
@@ -169,7 +169,7 @@ class Clerk(Background[Sequence[Event]]):
                         emit(events)
                 except RuntimeError:
                     return
-            is_heard = BELL.works and bool(self.desk.places)
+            is_heard = shared_watcher.works and bool(self.desk.places)
             if mirror:
                 mirrored_at, mirror_at = now, now + (most if is_heard and not self._mirror.pending else least)
             elif rung:

@@ -29,9 +29,8 @@ from agentwatch.decisions.record import ANSWER_LIFETIME, Record, time_of, writte
 from agentwatch.delegation.decision import Decision, Receipt, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.disk import DISK, DOT, Disk
-from agentwatch.sources.files.names import to_name
 from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.settings import MAX_BYTES
+from agentwatch.sources.files.walk import MAX_BYTES, to_name
 from agentwatch.state import state_directory, workspace_id
 
 LIFETIME: Final = timedelta(days=7)

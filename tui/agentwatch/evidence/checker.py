@@ -18,8 +18,8 @@ from agentwatch.evidence.log import is_document
 from agentwatch.evidence.plumbing import SECONDS, NotInRepositoryError
 from agentwatch.evidence.statements import AttemptLog
 from agentwatch.evidence.verdicts import Handed, Sight, is_older, judge, judge_constraint
-from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
+from agentwatch.sources.files.walk import to_name, to_path
 from agentwatch.sources.worktrees import NoRepositoryError
 
 MAX_CHANGED: Final = 1_000

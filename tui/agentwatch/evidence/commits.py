@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.files.names import is_candidate
+from agentwatch.sources.files.walk import is_candidate
 
 SECONDS: Final = (6.0, 30.0, 120.0)
 """How long git may take for an answer, the first time and whenever it was too slow. No file is shown meanwhile; what

@@ -14,8 +14,7 @@ from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.events import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
-from agentwatch.sources.files.names import pruning, to_name
-from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.sources.files.walk import DEFAULT_PRUNED, pruning, to_name
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree

@@ -11,7 +11,7 @@ from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import ClaimedPlace, DiskFacts, Fault, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
-from agentwatch.sources.files.names import to_path
+from agentwatch.sources.files.walk import to_path
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 

@@ -47,7 +47,6 @@ from agentwatch.history.recording import (
     unpack,
 )
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.files.scan import fingerprint_of, numbers_in
 from agentwatch.state import state_directory
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -159,7 +158,7 @@ class History(Database):
         """Remember the files for the next start, in place of those from before. If that fails it costs time at the next
         start, and no more."""
         rows = [
-            (path, *numbers_in(file.fingerprint), file.shown or "", contracts_version())
+            (path, *file.fingerprint, file.shown or "", contracts_version())
             for path, file in files.items()
             # What changed so shortly before it was read may change again without a trace in its times.
             if file.fingerprint is not None and not file.racy and not file.incomplete and file.due is None
@@ -301,13 +300,13 @@ def _requests(connection: sqlite3.Connection) -> Iterator[Requested]:
 
 def _files(connection: sqlite3.Connection) -> dict[str, KnownFile]:
     index = {
-        path: (fingerprint_of(*numbers), digest)
-        for path, digest, *numbers in select(
+        path: ((mtime_ns, ctime_ns, size, inode), digest)
+        for path, digest, mtime_ns, ctime_ns, size, inode in select(
             connection,
             "SELECT path, digest, mtime_ns, ctime_ns, size, inode FROM files WHERE contracts = ?",
             contracts_version(),
         )
-        if all(isinstance(number, int) for number in numbers)
+        if all(isinstance(number, int) for number in (mtime_ns, ctime_ns, size, inode))
     }
     files = {path: KnownFile(known, digest="") for path, (known, digest) in index.items() if not digest}
     for path, digest, at, is_there in select(connection, _LAST):
@@ -319,7 +318,7 @@ def _files(connection: sqlite3.Connection) -> dict[str, KnownFile]:
                 digest=digest,
                 shown=digest if is_there else None,
                 at=at if isinstance(at, float) else None,
-                written_ns=None if known is None else numbers_in(known)[0],
+                written_ns=None if known is None else known[0],
             )
     return files
 

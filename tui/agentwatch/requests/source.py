@@ -11,7 +11,7 @@ from agentwatch.background import Background
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import Box
-from agentwatch.sources.files.bell import BELL
+from agentwatch.sources.files.watcher import shared_watcher
 
 _PAUSE_SECONDS: Final = 0.5
 _SELDOM_SECONDS: Final = 60.0
@@ -71,7 +71,7 @@ class Inbox(Background[Sequence[Event]]):
         return None if is_same else "it is not the one that you looked at: look at it again"
 
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
-        with BELL.heard([self.box.directory], self.ring):
+        with shared_watcher.watch([self.box.directory], self.ring):
             self._watch(emit)
 
     def _watch(self, emit: Callable[[Sequence[Event]], None]) -> None:
@@ -92,7 +92,7 @@ class Inbox(Background[Sequence[Event]]):
                     return
             self.idle = True
             # That a holder has died rings for nobody.
-            looks = not BELL.works or any(one.is_open for one in self._told.values())
+            looks = not shared_watcher.works or any(one.is_open for one in self._told.values())
             self._rest(_PAUSE_SECONDS, _PAUSE_SECONDS if looks else _SELDOM_SECONDS)
 
 

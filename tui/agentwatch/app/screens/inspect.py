@@ -25,7 +25,7 @@ from agentwatch.app.widgets.details.tabs import Entry, claimed, verdict_line
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.evidence.disk import trace
 from agentwatch.evidence.inspect import Inspection, difference, file_text
-from agentwatch.sources.files.names import to_name
+from agentwatch.sources.files.walk import to_name
 from agentwatch.sources.sessions.doing import EntryKind
 from agentwatch.sources.sessions.following import WholeStep
 from agentwatch.sources.sessions.steps import Outcome, Step, step_of, written

@@ -1,201 +1,241 @@
-"""What is known of each file, and what a look at one gives: an observation, a wait, or nothing."""
+"""The documents of a workspace: what is known of each file, and the events that reading it again makes."""
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
-from agentwatch.contracts.shapes import Finding, Reading, Return
+from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
-from agentwatch.sources.files.dating import Dating
-from agentwatch.sources.files.names import looks_like_ours, to_path
-from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, FileText, read_file
-from agentwatch.sources.files.rules import CHANGING, NOT_READABLE, NOT_UNDERSTOOD
-from agentwatch.sources.files.scan import fingerprint
-from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.read import (
+    CHANGING,
+    NOT_READABLE,
+    NOT_UNDERSTOOD,
+    BehindLinkError,
+    FileRefusedError,
+    FileText,
+    read_file,
+)
+from agentwatch.sources.files.walk import FilesSettings, Fingerprint, fingerprint, looks_like_ours, to_name, to_path
 
 Reader = Callable[[str, str], Reading | None]
 """Text and path of a file to what is recognised in it."""
+Committed = Callable[[str, float], float | None]
+"""The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
 
-Keep = Callable[[str, str | None, str], None]
-"""Takes the digest, the text and the path of a document that was observed."""
+MOST_TEXT_BYTES: Final = 1024 * 1024
+"""Of the texts last read, until the history has recorded them: what a file still holds is read from it again."""
+ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
+"""For a process that reads everything once and ends: then each text is needed once more, for its evidence."""
 
-TICK_NS: Final = 20_000_000
-"""The kernel stamps times in steps of up to 10 ms: a change right after a look may leave every stamp as it was."""
-
-_RETRY_SECONDS: Final = 0.1
-"""When a file that changed during each attempt to read it is looked at again."""
+_MOST_PLACES: Final = 200_000
+_TICK_NS: Final = 20_000_000
+"""The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it
+was."""
+_FIRST: Final = 1_577_836_800.0
+"""2020 began: before that no agent handed work to another."""
+_LATE_SECONDS: Final = 60.0
+"""Before now, that the time of a new change may say; one that is older was set, or kept."""
 
 
 @dataclass(slots=True)
 class KnownFile:
-    """The state of one file between two looks."""
+    """What is known of one file. Without a `fingerprint` it is read again whenever there is an occasion. It is `racy`
+    if it changed so shortly before it was read that the next change may not show in its fingerprint.
 
-    fingerprint: int | None = None
-    """None: look at it whenever there is an occasion."""
+    `digest` is of what was read last, whatever it was, and `at` since when it holds that (epoch seconds); None where it
+    was not told. `shown` is the last event: the digest of what was seen, or why it could not be read; None for neither.
+    What was seen was `incomplete` if it broke off in the middle, and was written at `written_ns` by the file's own
+    time. While what was read last is withheld, it is `due`: told if it stays so until then, on the monotonic clock.
+    """
+
+    fingerprint: Fingerprint | None = None
     racy: bool = False
-    """It changed so shortly before it was read that the next change may not show in its fingerprint."""
     digest: str | None = None
-    """Of what was read last, whatever it was."""
     shown: str | Finding | None = None
-    """The last observation: the digest of what was seen, or why it could not be read; None for neither."""
     at: float | None = None
-    """Since when it holds what was read last, in seconds since the epoch; None where that was not told."""
     incomplete: bool = False
-    """What was seen broke off in the middle."""
     written_ns: int | None = None
-    """When what was seen was written, by the file's own time; None where that is not known."""
     due: float | None = None
-    """While what was read last is withheld: when it is emitted if it stays so, on the monotonic clock."""
+
+    def may_differ(self, status: os.stat_result | None) -> bool:
+        """Whether the file has perhaps changed since it was read; `status` is what lstat says now."""
+        return self.racy or self.due is not None or status is None or self.fingerprint != fingerprint(status)
 
 
 class Documents:
-    """The files of one workspace, by their names relative to the root; it makes the observations."""
+    """The files of one workspace, by their names relative to `root`. All but `text` belongs to one thread.
+
+    It says of each document since when its file holds it, in seconds since the epoch: the one answer to when something
+    was alive. What was there before the first look was perhaps copied, cloned or checked out: what the document itself
+    says, or git (`committed`), comes before the time of the file. What arrives later counts from when it was seen,
+    unless the time of the file fits: nobody puts a failure into the past. A content that was known under another name
+    was moved or copied, which is no sign of life.
+    """
 
     def __init__(
-        self, root: str, settings: FilesSettings, read_document: Reader, keep: Keep, dating: Dating | None = None
+        self, root: str, settings: FilesSettings, read_document: Reader, committed: Committed | None = None
     ) -> None:
-        self.dating = dating or Dating()
         self._root = root
         self._settings = settings
         self._read_document = read_document
-        self._keep = keep
-        self._due: dict[str, float] = {}
-        self._made: list[Event] = []
-        self._seq = 0
+        self._committed = committed
+        self._first: dict[str, tuple[str, float]] = {}
+        """By digest: the first file that held it, and since when."""
+        self._last: dict[str, tuple[str, float, float | None]] = {}
+        """By file: the digest of what it held last, since when, and of what time the file was, if that is known."""
+        self.watched_until: float | None = None
+        """The workspace was watched before, until then; None where it was not."""
+        self.is_watching = False
+        """All that was there has been read: from now on every change is seen as it happens."""
+        self.events: list[Event] = []
+        self._seq = count(1)
+        self._texts: dict[str, str] = {}
+        self._text_bytes = 0
+        self.most_text_bytes = MOST_TEXT_BYTES
+        self._places: dict[str, str] = {}
+        """By digest, a file that holds it, or has held it."""
         self.files: dict[str, KnownFile] = {}
+        self.withheld: set[str] = set()
+        """Files to read again soon."""
         self.unread: dict[str, str] = {}
         """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
-    @property
-    def next_due(self) -> float:
-        """When the first withheld file is to be looked at, on the monotonic clock."""
-        return min(self._due.values(), default=math.inf)
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None) -> None:
+        """`FilesSource.remember`."""
+        if looked_at is not None and files:
+            self.watched_until = looked_at
+        for path, file in files.items():
+            name, is_gone = to_name(path), bool(file.digest) and file.shown is None
+            if file.digest and file.at is not None:
+                self._last[name] = file.digest, file.at, None
+                if not is_gone:
+                    self._first.setdefault(file.digest, (name, file.at))
+            if not is_gone:
+                self.files[name] = file
+                if file.digest:
+                    self._places[file.digest] = name
 
-    def due(self, now: float) -> list[str]:
-        """The withheld files whose time has come."""
-        return [path for path, due in self._due.items() if due <= now]
-
-    def made(self) -> list[Event]:
-        """The observations since the last call."""
-        made, self._made = self._made, []
-        return made
-
-    def look(self, path: str, status: os.stat_result) -> None:
-        """Read a file if it may have changed; `status` is what lstat says now.
-        Raises FileNotFoundError where it is gone by now, BehindLinkError where it is not where its path says."""
-        file = self.files.setdefault(path, KnownFile())
-        now = time.monotonic()
-        expired = file.due is not None and file.due <= now
-        if file.fingerprint == fingerprint(status) and not file.racy and not expired:
-            return
-        looked_ns = time.time_ns()
+    def text(self, digest: str) -> str | None:
+        """The text of a digest, None where it is neither kept nor in its file any more. It may read that file; any
+        thread may call it."""
+        text, place = self._texts.get(digest), self._places.get(digest)
+        if text is not None or place is None:
+            return text
         try:
+            read = read_file(self._root, place)
+        except (FileRefusedError, FileNotFoundError):
+            return None
+        return read.text if read.digest == digest else None
+
+    def read(self, path: str) -> None:
+        """Read a file if it may have changed; it is gone where it is not where its path says."""
+        file, now = self.files.setdefault(path, KnownFile()), time.monotonic()
+        is_over, status = file.due is not None and file.due <= now, None
+        try:
+            status = os.lstat(f"{self._root.rstrip('/')}/{path}")
+            if not file.may_differ(status):
+                return
+            began_ns = time.time_ns()
             text = read_file(self._root, path, self._settings.max_bytes)
             self.unread.pop(path, None)
-            file.fingerprint = text.fingerprint
-            file.racy = looked_ns - text.changed_ns < TICK_NS
-            self._take(path, file, text, expired=expired)
+            file.fingerprint, file.racy = text.fingerprint, began_ns - text.fingerprint[1] < _TICK_NS
+            self._apply(path, file, text, is_over=is_over)
+        except (FileNotFoundError, NotADirectoryError, BehindLinkError):
+            self.drop(path)
         except FileRefusedError as error:
-            if isinstance(error, BehindLinkError):
-                raise
-            if error.rule is not CHANGING or expired:
+            if error.rule is CHANGING and not is_over:
+                file.fingerprint, file.due = None, file.due or now + self._settings.settle_seconds
+                self.withheld.add(path)
+            else:
                 self._refuse(path, file, error, status)
-                return
-            file.fingerprint = None
-            file.due = file.due or now + self._settings.settle_seconds
-            self._due[path] = min(now + _RETRY_SECONDS, file.due)
-
-    def unreachable(self, path: str, error: OSError) -> None:
-        """Not even lstat reaches the file any more, though it may be there."""
-        if path in self.files:
-            refusal = FileRefusedError(NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=False)
-            self._refuse(path, self.files[path], refusal, None)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            self._refuse(path, file, FileRefusedError(NOT_READABLE, reason=reason, lasting=False), None)
 
     def drop(self, path: str) -> None:
         """The file is not there any more."""
         file = self.files.pop(path, None)
         if file is not None:
             self.unread.pop(path, None)
-            self._due.pop(path, None)
-            self._hide(path, file)
+            self.withheld.discard(path)
+            self._complain(path, file, None, time.time())
 
-    def _take(self, path: str, file: KnownFile, text: FileText, *, expired: bool) -> None:
-        """Decide what becomes of what was read. `expired`: it has been withheld long enough."""
+    def _apply(self, path: str, file: KnownFile, text: FileText, *, is_over: bool) -> None:
+        """Decide what becomes of what was read. `is_over`: it has been withheld long enough."""
         same = text.digest == file.digest
-        if same and not expired and not (file.due is None and self._is_rewritten(file, text)):
-            if file.due is not None:
-                self._due[path] = file.due
-            else:
-                file.written_ns = text.mtime_ns
+        if same and not is_over and not (file.due is None and self._is_rewritten(file, text)):
+            if file.due is None:
+                file.written_ns = text.fingerprint[0]
             return
-        reading = self._recognise(path, text)
+        try:
+            reading = self._read_document(text.text, to_path(path))
+        except Exception as error:  # no content that an agent writes may hide the work of the others
+            raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
         is_nothing = reading is None and not isinstance(file.shown, str)
-        if same or is_nothing or (reading is not None and reading.complete):
-            self._settle(path, file, text.digest)
-            if reading is not None:
-                self._show(path, file, text, reading)
-            else:
-                self._hide(path, file)
+        # Half of a document, or something else where a document was: perhaps somebody is about to write the rest. A
+        # file first seen may have rested long before.
+        rest = self._settings.settle_seconds
+        if file.digest is None:
+            rest -= max(time.time() - max(text.fingerprint[:2]) / 1e9, 0.0)
+        if not (same or is_nothing or (reading is not None and reading.complete) or rest <= 0):
+            file.digest, file.due = text.digest, time.monotonic() + rest
+            self.withheld.add(path)
             return
-        # Half of a document, or something else where a document was: perhaps somebody is about to write the rest.
-        rest = self._rest(text, known=file.digest is not None)
-        file.digest = text.digest
-        file.due = self._due[path] = time.monotonic() + rest
-        if rest <= 0:
-            self._take(path, file, text, expired=True)
+        self._settle(path, file, text.digest)
+        if reading is not None:
+            self._show(path, file, text, reading)
+        else:
+            self._complain(path, file, None, time.time())
 
     def _is_rewritten(self, file: KnownFile, text: FileText) -> bool:
         """Whether a file was written since it was shown, and holds the same: perhaps a child has failed as before."""
-        since = self.dating.looked_ns if file.written_ns is None else file.written_ns
-        return file.shown == text.digest and since is not None and text.mtime_ns > since
-
-    def _recognise(self, path: str, text: FileText) -> Reading | None:
-        try:
-            return self._read_document(text.text, to_path(path))
-        except Exception as error:  # no content that an agent writes may hide the work of the others
-            raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
-
-    def _rest(self, text: FileText, *, known: bool) -> float:
-        """Seconds until what was read may be taken as it is. A file first seen may have rested long before."""
-        if known:
-            return self._settings.settle_seconds
-        age = time.time() - max(text.mtime_ns, text.changed_ns) / 1e9
-        return self._settings.settle_seconds - max(age, 0.0)
+        since = file.written_ns
+        if since is None and self.watched_until is not None:
+            since = int(self.watched_until * 1e9)
+        return file.shown == text.digest and since is not None and text.fingerprint[0] > since
 
     def _settle(self, path: str, file: KnownFile, digest: str | None) -> None:
-        file.digest = digest
-        file.due = None
-        self._due.pop(path, None)
+        file.digest, file.due = digest, None
+        self.withheld.discard(path)
 
     def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading) -> None:
         incomplete = not reading.complete
-        is_again = self._is_rewritten(file, text) and isinstance(reading.document, Return)
-        file.written_ns = text.mtime_ns
+        is_return = isinstance(reading.document, Return)
+        is_again = is_return and self._is_rewritten(file, text)
+        file.written_ns = text.fingerprint[0]
         if file.shown == text.digest and file.incomplete == incomplete and not is_again:
             return
-        if not reading.document.recognised and not isinstance(reading.document, Return):
+        written = text.fingerprint[0] / 1e9
+        if not reading.document.recognised and not is_return:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
-            self._complain(path, file, reading.findings[0], min(text.mtime_ns / 1e9, time.time()))
+            self._complain(path, file, reading.findings[0], min(written, time.time()))
             return
-        self._keep(text.digest, text.text, path)
-        # The very string that the observation carries: there is one for each document of the workspace.
+        self._places[text.digest] = path
+        if len(self._places) > _MOST_PLACES:
+            del self._places[next(iter(self._places))]
+        if text.digest not in self._texts:
+            self._texts[text.digest] = text.text
+            self._text_bytes += len(text.text)
+            while self._text_bytes > self.most_text_bytes and len(self._texts) > 1:
+                self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
+        # The very string that the event carries: there is one for each document of the workspace.
         file.shown = file.digest = text.digest
         file.incomplete = incomplete
-        at = self.dating.at(path, text.digest, text.mtime_ns / 1e9, reading.document, time.time(), is_again=is_again)
+        at = self._date(path, text.digest, written, reading.document, is_again=is_again)
         findings = reading.findings
         if all(finding.rule != "DOC003" for finding in findings):  # a contract's rule against the U+FFFD of SRC006
             findings = (*text.findings, *findings)
-        seen = Seen(self._next_seq(), at, to_path(path), text.digest, reading.document, findings, incomplete)
-        self._made.append(seen)
+        seen = Seen(next(self._seq), at, to_path(path), text.digest, reading.document, findings, incomplete)
+        self.events.append(seen)
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
-        """The file is not read. Said of those that look like ours, or were."""
+        """The file is not read. Told of those that look like ours, or were."""
         file.fingerprint = fingerprint(status) if status is not None and error.lasting else None
         file.racy = False
         self._settle(path, file, None)
@@ -211,16 +251,41 @@ class Documents:
             now = time.time()
             self._complain(path, file, error.finding, now if status is None else min(status.st_mtime, now))
 
-    def _complain(self, path: str, file: KnownFile, finding: Finding, at: float) -> None:
+    def _complain(self, path: str, file: KnownFile, finding: Finding | None, at: float) -> None:
+        """Tell why the file cannot be read; None: that it is gone."""
         if file.shown != finding:
-            file.shown = finding
-            self._made.append(Unreadable(self._next_seq(), at, to_path(path), finding))
+            file.shown, seq, path = finding, next(self._seq), to_path(path)
+            self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
-    def _hide(self, path: str, file: KnownFile) -> None:
-        if file.shown is not None:
-            file.shown = None
-            self._made.append(Gone(self._next_seq(), time.time(), to_path(path)))
+    def _date(self, name: str, digest: str, written: float, document: Document, *, is_again: bool) -> float:
+        """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
+        now = time.time()
+        written = min(written, now)
+        before, since, written_before = self._last.get(name, ("", 0.0, None))
+        if before == digest and not is_again:
+            known_at = since if self.is_watching or self.watched_until is None else max(since, self.watched_until)
+            if written <= known_at or written == written_before:
+                return since
+        first_name, at = self._first.get(digest, (name, 0.0))
+        if first_name == name or before == digest:
+            at = self._date_new(name, written, now, document)
+            if before != digest:
+                self._first[digest] = name, at
+        self._last[name] = digest, at, written
+        return at
 
-    def _next_seq(self) -> int:
-        self._seq += 1
-        return self._seq
+    def _date_new(self, name: str, written: float, now: float, document: Document) -> float:
+        if self.is_watching:
+            return written if now - written < _LATE_SECONDS else now
+        is_first_look = self.watched_until is None
+        if self.watched_until is not None and written < self.watched_until:
+            written = now
+        answer = document if isinstance(document, Return) else None
+        is_working = answer is not None and answer.outcome is Outcome.WORKING
+        if self._committed is None or not (is_first_look or is_working):
+            return written
+        stated = answer.stated_at if is_first_look and answer is not None else None
+        if stated is not None and _FIRST <= stated <= written:
+            return stated
+        committed = self._committed(name, written)
+        return written if committed is None else min(committed, written)

@@ -1,108 +1,66 @@
-"""The files source: what is in a workspace now, once or from now on, and the texts that were seen there."""
+"""The files source: the handoffs and returns in a workspace, read once or watched from now on."""
 
 from __future__ import annotations
 
-import math
+import errno
 import os
-import sys
+import stat
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from posixpath import basename, dirname
 from typing import Final
 
+from agentwatch.background import Pace, in_step
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.events import Event
 from agentwatch.errors import WorkspaceError
-from agentwatch.sources import Batch, Source, Stirred, health_of
-from agentwatch.sources.files.catalogue import Catalogue
-from agentwatch.sources.files.dating import Committed, Dating
-from agentwatch.sources.files.documents import Documents, KnownFile, Reader
-from agentwatch.sources.files.names import to_name, to_path
-from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.watch import OpenBackend, open_backend
-from agentwatch.sources.files.watcher import Emit, Watcher
+from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, Stirred, health_of
+from agentwatch.sources.files.documents import ONE_LOOK_BYTES, Committed, Documents, KnownFile, Reader
+from agentwatch.sources.files.walk import FilesSettings, is_candidate, join, pruning, to_path, walk
+from agentwatch.sources.files.watcher import Changes, Watcher
+from agentwatch.sources.worktrees import is_another
+from agentwatch.text import words_of
 
+_SLICE_SECONDS: Final = 0.02
+"""Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
+_RECHECK_SECONDS: Final = 0.1
+"""Between two reads of what is withheld."""
+_RESTART_SECONDS: Final = 2.0
 _JOIN_SECONDS: Final = 1.0
-_RECHECK_SECONDS: Final = 0.05
+_ROOT_SECONDS: Final = 1.0
+"""How often the root is looked at: no event tells of the loss of a directory above it."""
 
-MOST_TEXT_BYTES: Final = 1024 * 1024
-"""What a file does not hold any more is in the history, too: this is for what is looked at now."""
-ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
-"""For a process that looks once and ends: then each text is needed once more, for its evidence."""
-_MOST_PLACES: Final = 200_000
-_TEXT_OVERHEAD: Final = 280
-"""Bytes that a text costs beside itself: key and links of the dictionary."""
+_SWEEP_SECONDS: Final = 300.0
+"""Between two sweeps: the system says when it has lost events, and they find only what others write over a network."""
+_POLL_SECONDS: Final = (0.5, 30.0)
+_POLL_SHARE: Final = 0.02
+_LOSS_SHARE: Final = 0.05
+"""The same where there are no events, at least and at most, and the share of one core that they may take; and the share
+where events were lost."""
 
+_STORM_SHARE: Final = 0.18
+_STORM_CREDIT: Final = 1.5
+_STORM_REST_SECONDS: Final = 0.4
+"""The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
+of it that a burst has at once, and how long the rest between two turns is at most. A file that is written again
+meanwhile is read once, as it is then."""
 
-class ContentStore:
-    """Texts of the files below `root`, of at most `limit` bytes: the others are read again. Any thread may call it."""
+_MOST_PROBLEMS: Final = 100
+_NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
-    def __init__(self, root: str, limit: int = MOST_TEXT_BYTES, places: int = _MOST_PLACES) -> None:
-        self._root = root
-        self._limit = limit
-        self._limit_of_places = places
-        self._bytes = 0
-        self._texts: OrderedDict[str, str] = OrderedDict()
-        self._held: dict[str, str] = {}
-        """By path, the digest of what the file holds."""
-        self._places: dict[str, str] = {}
-        """By digest, a file that holds it."""
-        self._lock = threading.Lock()
-
-    def put(self, digest: str, text: str | None, path: str) -> None:
-        """Keep a text, by the digest of the bytes it was read from; `path` is the file's name relative to the root.
-        None: it was not read, and only its place is remembered."""
-        with self._lock:
-            if text is not None:
-                if digest in self._texts:
-                    self._drop(digest)
-                self._texts[digest] = text
-                self._bytes += sys.getsizeof(text) + _TEXT_OVERHEAD
-                while self._bytes > self._limit and len(self._texts) > 1:
-                    self._drop(next(iter(self._texts)))
-            self._place(digest, path)
-
-    def get(self, digest: str) -> str | None:
-        """The text of a digest, None where it is neither kept nor in its file any more. It may read that file."""
-        with self._lock:
-            kept = self._texts.get(digest)
-            if kept is not None:
-                self._texts.move_to_end(digest)
-            place = self._places.get(digest)
-        if kept is not None or place is None:
-            return kept
-        try:
-            read = read_file(self._root, place)
-        except (FileRefusedError, FileNotFoundError):
-            return None
-        return read.text if read.digest == digest else None
-
-    def _place(self, digest: str, path: str) -> None:
-        self._leave(path)
-        self._held[path] = digest
-        self._places[digest] = path
-        if len(self._held) > self._limit_of_places:
-            self._leave(next(iter(self._held)))
-
-    def _leave(self, path: str) -> None:
-        before = self._held.pop(path, None)
-        if before is not None and self._places.get(before) == path:
-            del self._places[before]
-
-    def _drop(self, digest: str) -> None:
-        dropped = self._texts.pop(digest, None)
-        if dropped is not None:
-            self._bytes -= sys.getsizeof(dropped) + _TEXT_OVERHEAD
+Emit = Callable[[Batch], None]
 
 
 class FilesSource(Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
-    `read_document` recognises a document in a text, given with its path; by default that of the contracts. `committed`
-    tells of what is there at first when it was committed. So much text is kept, in bytes.
+    Events say which directories and files to read again; a sweep compares everything with the disk. `read_document`
+    recognises a document in a text, given with its path; by default that of the contracts. `committed` tells of what is
+    there at first when it was committed. Paths inside are names of the system relative to the root, "" is the root.
     """
 
     def __init__(
@@ -111,40 +69,40 @@ class FilesSource(Source):
         settings: FilesSettings | None = None,
         *,
         read_document: Reader | None = None,
-        open_backend: OpenBackend = open_backend,
         committed: Committed | None = None,
-        text_bytes: int = MOST_TEXT_BYTES,
     ) -> None:
         self._root = os.path.realpath(root)
         self._settings = settings or FilesSettings()
-        self._open_backend = open_backend
-        self._contents = ContentStore(self._root, text_bytes)
-        recognise, self._dating = read_document or _recognise, Dating(committed)
-        self._documents = Documents(self._root, self._settings, recognise, self._contents.put, self._dating)
-        self._watcher: Watcher | None = None
+        self._is_pruned = pruning(self._settings.pruned)
+        self._is_another = partial(is_another, self._root)
+        self._documents = Documents(self._root, self._settings, read_document or _recognise, committed)
+        self._directories: set[str] = set()
+        self._queue: dict[str, bool] = {}
+        """Files to read, in this order, and whether they have stood back already."""
+        self._watcher: Watcher
         self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._emit: Emit = lambda _: None
         self._stirred: Stirred = lambda _: None
+        self._root_inode: int | None = None
+        """None: sweep as soon as there is a root."""
+        self._root_at = self._sweep_at = self._swept_at = self._sweep_cost = self._recheck_at = 0.0
+        self._spent = 0.0
+        self._is_starting = True
+        self._problem = ""
+        self._pace = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS)
+        self._emitted: Health | None = None
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
         is neither read nor observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds),
         None where it never was. Where no file is known, the first look is perhaps still going on.
         """
-        if looked_at is not None and files:
-            self._dating.looked(looked_at)
-        for path, file in files.items():
-            name, is_gone = to_name(path), bool(file.digest) and file.shown is None
-            if file.digest and file.at is not None:
-                self._dating.remember(name, file.digest, file.at, is_gone=is_gone)
-            if is_gone:
-                continue
-            self._documents.files[name] = file
-            if file.digest:
-                self._contents.put(file.digest, None, name)
+        self._documents.remember(files, looked_at)
 
     def known(self) -> dict[str, KnownFile]:
-        if self._watcher is not None and self._watcher.is_stuck:
-            # What it has looked at and not told must be looked at again.
+        if self._stopping.is_set() and self._thread is not None and self._thread.is_alive():
+            # What it has read and not told must be read again.
             return {}
         return {to_path(name): file for name, file in list(self._documents.files.items())}
 
@@ -154,13 +112,14 @@ class FilesSource(Source):
     def start(self, emit: Emit) -> None:
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
         Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
-        self._watcher = Watcher(self._root, self._settings, self._documents, emit=emit, open_backend=self._open_backend)
-        self._watcher.stirred = self._stirred
-        self._thread = threading.Thread(target=self._watcher.run, name="agentwatch-files", daemon=True)
+        self._emit = emit
+        self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.force_polling else "")
+        self._thread = threading.Thread(target=self._run, name="agentwatch-files", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        if self._watcher is not None and self._thread is not None:
+        if self._thread is not None:
+            self._stopping.set()
             self._watcher.wake()
             self._thread.join(_JOIN_SECONDS)
 
@@ -169,22 +128,234 @@ class FilesSource(Source):
         Raises WorkspaceError where there is no workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
-        documents = self._documents
-        catalogue = Catalogue(self._root, self._settings.pruned, documents, looks_once=True)
-        catalogue.scan()
-        events: list[Event] = documents.made()
-        while True:
-            while catalogue.waiting:
-                events += catalogue.drain(time.monotonic() + 1.0)
-            if documents.next_due == math.inf:
-                break
-            time.sleep(_RECHECK_SECONDS)
-            catalogue.mark_due(math.inf)
-        health = health_of("live", "Looked once", catalogue.problems, catalogue.directories, catalogue.files)
-        return Batch(tuple(events), health)
+        self._documents.most_text_bytes = ONE_LOOK_BYTES
+        self._watcher = Watcher(self._root, polling="Looked once")
+        self._watcher.close()
+        self._sweep({""})
+        while self._queue:
+            while self._queue:
+                self._read_next()
+            if self._documents.withheld:
+                time.sleep(_RECHECK_SECONDS)
+                self._queue = dict.fromkeys(self._documents.withheld, False)
+        health = health_of("live", "Looked once", self._problems(), len(self._directories), len(self._documents.files))
+        return Batch(self._take_events(), health)
 
     def content(self, digest: str) -> str | None:
-        return self._contents.get(digest)
+        return self._documents.text(digest)
+
+    # The thread
+
+    def _run(self) -> None:
+        """Watch until stopped. Whatever fails is told in the health, and watching begins again."""
+        while not self._stopping.is_set():
+            try:
+                self._turn()
+            except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
+                self._problem = f"Watching failed and is tried again ({words_of(error)})"
+                self._tell()
+                self._stopping.wait(_RESTART_SECONDS)
+                self._root_inode, self._root_at = None, 0.0
+        self._watcher.close()
+
+    def _turn(self) -> None:
+        """Wait for events, not longer than until something else is due, and do what there is to do."""
+        now = time.monotonic()
+        if now >= self._root_at:
+            self._check_root(now)
+        if now >= self._sweep_at and not self._queue and not self._problem:
+            self._sweep_all()
+        next_at = self._root_at if self._problem else min(self._root_at, self._sweep_at)
+        if self._documents.withheld:
+            next_at = min(next_at, self._recheck_at)
+        changes = self._watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
+        now, is_starting = time.monotonic(), self._is_starting
+        self._apply(changes)
+        if now >= self._recheck_at:
+            self._recheck_at = now + _RECHECK_SECONDS
+            self._queue = dict.fromkeys(self._documents.withheld, False) | self._queue
+        has_news = changes != Changes() or is_starting or bool(self._queue or self._watcher.polling)
+        while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
+            self._read_next()
+        if not self._queue and not self._problem and self._is_starting:
+            self._documents.is_watching, self._is_starting = True, False
+        self._tell()
+        if has_news:
+            # Behind all that: what was made in a new directory is there by now, or will be told.
+            self._stirred(not self._watcher.polling)
+        spent, self._spent = time.process_time() - self._spent, time.process_time()
+        if changes.paths and not is_starting:
+            # All that the process does counts: in other threads it is because of this.
+            self._pace.spend(spent)
+            self._stopping.wait(self._pace.rest)
+
+    def _apply(self, changes: Changes) -> None:
+        """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
+        changed. In a storm a return that is read before its handoff would be taken for an earlier one, so a file that
+        changed again stands back, though only once."""
+        if changes.lost:
+            self._sweep_at = min(self._sweep_at, self._swept_at + self._sweep_cost / _LOSS_SHARE)
+        if "" in changes.paths:
+            self._root_at = 0.0
+        directories, files = set[str](), list[tuple[int, str]]()
+        for path in changes.paths:
+            status, parent = self._status(path), dirname(path)
+            is_directory = status is not None and stat.S_ISDIR(status.st_mode)
+            is_known = path in self._directories or path in self._documents.files
+            if not is_known and (parent not in self._directories or (is_directory and self._is_pruned(basename(path)))):
+                continue
+            if not is_known and parent and self._is_another(self._absolute(parent)):
+                directories.add(parent)
+                continue
+            if is_directory or path in self._directories:
+                directories.add(path)
+            if not is_directory and is_candidate(path):
+                files.append((0 if status is None else status.st_mtime_ns, path))
+        if directories:
+            self._sweep(directories)
+        for _, path in sorted(files):
+            if not self._queue.get(path):
+                self._queue[path] = self._queue.pop(path, None) is not None
+
+    def _read_next(self) -> None:
+        path = next(iter(self._queue))
+        del self._queue[path]
+        (self._documents.read if dirname(path) in self._directories else self._documents.drop)(path)
+
+    # Comparing with the disk
+
+    def _check_root(self, now: float) -> None:
+        self._root_at = in_step(now, _ROOT_SECONDS)
+        self._problem, inode = "", None
+        try:
+            status = os.lstat(self._root)
+            inode = status.st_ino
+            if not stat.S_ISDIR(status.st_mode):
+                kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "a file"
+                self._problem = f"The workspace was replaced by {kind}: waiting for the directory to return"
+        except OSError as error:
+            self._problem = f"The workspace is gone ({os.strerror(error.errno or 0)}): waiting for it to return"
+        self._tell()
+        if self._problem:
+            self._root_inode, self._is_starting = None, True
+            self._queue.clear()
+            self._forget(*self._known_below({""}))
+            self._tell()
+        elif self._root_inode != inode or not self._directories:
+            self._sweep_all()
+            self._root_inode = inode
+
+    def _sweep_all(self) -> None:
+        began = time.thread_time()
+        self._sweep({""})
+        self._swept_at, self._sweep_cost = time.monotonic(), time.thread_time() - began
+        least, most = _POLL_SECONDS
+        pause = min(max(least, self._sweep_cost / _POLL_SHARE), most)
+        self._sweep_at = self._swept_at + (pause if self._watcher.polling else _SWEEP_SECONDS)
+        self._tell()
+
+    def _sweep(self, tops: set[str]) -> None:
+        """Walk from these directories on, and queue the files that may have changed since they were read, as they were
+        last written. What was known there and is there no longer is gone."""
+        old_directories, old_files = self._known_below(tops)
+        changed: list[tuple[int, str]] = []
+        for top in [top for top in tops if tops & _way_to(top) == {top}]:
+            self._watcher.watch(top)
+            for path, listing in walk(self._root, self._is_pruned, top, self._is_another):
+                if self._stopping.is_set():
+                    return
+                if not isinstance(listing, OSError):
+                    self._documents.unread.pop(path, None)
+                    files = [join(path, name) for name in listing[1]]
+                    # Before the walk lists them: what appears in them from now on is an event or is listed.
+                    for name in listing[0]:
+                        self._watcher.watch(join(path, name))
+                elif listing.errno in _NO_DIRECTORY:
+                    continue
+                else:
+                    self._documents.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
+                    # What was known in it may still be there: to read each file says whether it can be reached.
+                    files = [file for file in old_files if not path or file.startswith(f"{path}/")]
+                self._directories.add(path)
+                old_directories.discard(path)
+                old_files.difference_update(files)
+                for file in files:
+                    status, known = self._status(file), self._documents.files.get(file)
+                    if known is None or known.may_differ(status):
+                        changed.append((0 if status is None else status.st_mtime_ns, file))
+        self._forget(old_directories, old_files)
+        for _, file in sorted(changed):
+            self._documents.files.setdefault(file, KnownFile())
+            self._queue.setdefault(file, False)
+
+    def _known_below(self, tops: set[str]) -> tuple[set[str], set[str]]:
+        """The known directories from these on, and the known files in them."""
+        known = self._directories, self._documents.files.keys()
+        if "" not in tops and all(paths.isdisjoint(tops) for paths in known):
+            return set(), set()
+        directories, files = ({path for path in paths if not tops.isdisjoint(_way_to(path))} for paths in known)
+        return directories, files
+
+    def _forget(self, directories: set[str], files: set[str]) -> None:
+        for directory in directories:
+            self._directories.discard(directory)
+            self._documents.unread.pop(directory, None)
+            self._watcher.unwatch(directory)
+        for file in sorted(files):
+            self._documents.drop(file)
+
+    def _absolute(self, path: str) -> str:
+        # Not the root with a slash at its end: that would follow it where it is a link by now.
+        return f"{self._root.rstrip('/')}/{path}" if path else self._root
+
+    def _status(self, path: str) -> os.stat_result | None:
+        try:
+            return os.lstat(self._absolute(path))
+        except OSError:
+            return None
+
+    # Telling
+
+    def _tell(self) -> None:
+        """Emit the events since the last batch, and the health, unless there is nothing new."""
+        events, health = self._take_events(), self._health()
+        if not events and health == self._emitted:
+            return
+        # Also at the end: what was read counts as known.
+        self._emitted = health
+        try:
+            self._emit(Batch(events, health))
+        except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
+            self._stopping.set()
+
+    def _take_events(self) -> tuple[Event, ...]:
+        events, self._documents.events = tuple(self._documents.events), []
+        return events
+
+    def _health(self) -> Health:
+        mode: Mode = "polling" if self._watcher.polling else "live"
+        detail, problems = self._watcher.polling or "Changes are seen as they happen", self._problems()
+        if self._problem:
+            mode, detail, problems = "degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)]
+        elif self._is_starting:
+            mode, detail = "starting", "Looking through the workspace"
+        return health_of(mode, detail, problems, len(self._directories), len(self._documents.files))
+
+    def _problems(self) -> list[Problem]:
+        """What of the workspace cannot be seen, the first of it: there may be as much as there is workspace."""
+        unread = self._documents.unread
+        problems = [
+            Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
+            for path, why in islice(unread.items(), _MOST_PROBLEMS)
+        ]
+        if (more := len(unread) - len(problems)) > 0:
+            problems.append(Problem(FILES, self._root, f"{more:,} more files and directories"))
+        return problems
+
+
+def _way_to(path: str) -> set[str]:
+    """A path and every directory above it."""
+    return {"", *(path[:end] for end, character in enumerate(path + "/") if character == "/")}
 
 
 def _recognise(text: str, path: str) -> Reading | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
 
-from agentwatch.sources.files.watch import Backend, PollingBackend, WatchError
+from agentwatch.sources.files.watcher import Watcher
 from agentwatch.sources.sessions.following import Look, RunTranscript
 
 _REST: Final = 0.02
@@ -61,71 +60,35 @@ class _Following:
         self._transcript = transcript
         self._tell = tell
         self._before = before
-        self._lock = threading.Lock()
         self._has_ended = False
         self._wants_older = False
-        self._backend: Backend | None = None
+        watched = transcript.watched
+        directory, names = os.fspath(watched[0].parent) if watched else "", {path.name for path in watched}
+        self._watcher = Watcher(directory, names.__contains__, polling="" if watched else "Nothing to watch")
         self.thread: Final = threading.Thread(target=self._run, name="agentwatch-live", daemon=True)
         self.thread.start()
 
     def end(self) -> None:
         self._has_ended = True
-        self._wake()
+        self._watcher.wake()
 
     def ask_for_older(self) -> None:
-        with self._lock:
-            self._wants_older = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if (backend := self._backend) is not None:
-            backend.wake()
+        self._wants_older = True
+        self._watcher.wake()
 
     def _run(self) -> None:
-        if self._before is not None:
-            # A reader may give the same one again, which expects one thread.
-            self._before.join(_PATIENCE)
-            self._before = None
-        while not self._has_ended:
-            with self._lock:
-                self._backend = backend = _backend(self._transcript)
-            try:
-                self._follow(backend)
-            finally:
-                with self._lock:
-                    self._backend = None
-                backend.close()
-
-    def _follow(self, backend: Backend) -> None:
-        """Until it is over, or the backend was woken: from then on it waits no more."""
-        patience = _POLL if backend.polls else _CHECK
-        while not self._has_ended:
-            look = self._transcript.look()
-            with self._lock:
-                wants_older, self._wants_older = self._wants_older, False
-            if wants_older:
-                look = self._transcript.older()
-            if look is not None and not self._has_ended:
-                self._tell(self._transcript, look)
-                time.sleep(_REST)
-            if wants_older:
-                return
-            backend.wait(patience)
-
-
-def _backend(transcript: RunTranscript) -> Backend:
-    """What tells when one of the files changes."""
-    if sys.platform == "linux" and transcript.watched:
-        # Not everywhere, so it is loaded where it is.
-        from agentwatch.sources.files.inotify_backend import InotifyBackend
-
-        paths, inotify = transcript.watched, None
         try:
-            inotify = InotifyBackend(os.fspath(paths[0].parent), {path.name for path in paths}.__contains__)
-            inotify.watch("")
-        except WatchError:
-            if inotify is not None:
-                inotify.close()
-        else:
-            return inotify
-    return PollingBackend()
+            if self._before is not None:
+                # A reader may give the same one again, which expects one thread.
+                self._before.join(_PATIENCE)
+                self._before = None
+            self._watcher.watch("")
+            while not self._has_ended:
+                wants_older, self._wants_older = self._wants_older, False
+                look = self._transcript.older() if wants_older else self._transcript.look()
+                if look is not None and not self._has_ended:
+                    self._tell(self._transcript, look)
+                    time.sleep(_REST)
+                self._watcher.wait(_POLL if self._watcher.polling else _CHECK)
+        finally:
+            self._watcher.close()

@@ -1,0 +1,219 @@
+"""What reading a file again gives: it is shown, withheld, taken back, or refused."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from agentwatch.contracts.shapes import Finding, Reading, Severity
+from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.sources.files import documents as documents_module
+from agentwatch.sources.files.documents import Documents, Reader
+from agentwatch.sources.files.walk import FilesSettings
+from tests.unit.files.watching import HALF, OTHER, packet, read_document, write
+
+A, B = packet("a"), packet("b")
+LARGE = "x" * 10_001
+
+
+class Clock:
+    """Stands in for the module `time`; it moves only when it is told to."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        self._began = time.time()
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    def time(self) -> float:
+        return self._began + self.passed
+
+    def time_ns(self) -> int:
+        return int(self.time() * 1e9)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(documents_module, "time", clock)
+    return clock
+
+
+def documents_of(root: Path, reader: Reader = read_document) -> Documents:
+    return Documents(str(root), FilesSettings(max_bytes=10_000), reader)
+
+
+def brief(event: Event) -> str:
+    if isinstance(event, Seen):
+        return "half" if event.incomplete else "seen"
+    return event.finding.rule if isinstance(event, Unreadable) else type(event).__name__.lower()
+
+
+def read(documents: Documents, path: str) -> str:
+    documents.read(path)
+    return " ".join(map(brief, events_of(documents)))
+
+
+def events_of(documents: Documents) -> list[Event]:
+    events, documents.events = documents.events, []
+    return events
+
+
+Step = tuple[str | float | None, str]
+"""A text to write, seconds to wait, or None to delete the file; and the events that follow."""
+
+STEPS: dict[str, tuple[str, list[Step]]] = {
+    "written again as it was": ("a.json", [(A, "seen"), (A, ""), (B, "seen")]),
+    "half, then whole": ("a.json", [(HALF, ""), (A, "seen"), (10, "")]),
+    "half, and stays so": ("a.json", [(HALF, ""), (1.5, ""), (1, "half"), (10, "")]),
+    "half, and grows": ("a.json", [(HALF, ""), (1.5, ""), (HALF + "x", ""), (1.5, ""), (1, "half")]),
+    "known, rewritten in pieces": ("a.json", [(A, "seen"), ("", ""), (HALF, ""), (B, "seen"), (10, "")]),
+    "known, half, as before": ("a.json", [(A, "seen"), (HALF, ""), (A, ""), (10, "")]),
+    "becomes something else": ("a.json", [(A, "seen"), (OTHER, ""), (1.5, ""), (1, "gone"), (A, "seen")]),
+    "half, then deleted": ("a.json", [(HALF, ""), (None, ""), (10, "")]),
+    "deleted and made again": ("a.json", [(A, "seen"), (None, "gone"), (A, "seen")]),
+    "large, of any name": ("data.json", [(LARGE, ""), (None, "")]),
+    "large, then right": ("x.handoff.json", [(LARGE, "SRC004"), (LARGE, ""), (A, "seen")]),
+    "large, then not ours": ("returns/x.json", [(LARGE, "SRC004"), (OTHER, "gone")]),
+    "seen, then large": ("x.json", [(A, "seen"), (LARGE, "SRC004"), (None, "gone")]),
+    "breaks the reader": ("a.return.json", [("BREAK", "SRC008"), ("BREAK", ""), (A, "seen")]),
+    "not ours": ("package.json", [(OTHER, ""), (OTHER + " ", ""), (None, "")]),
+}
+
+
+@pytest.mark.parametrize(("name", "steps"), STEPS.values(), ids=STEPS)
+def test_what_is_told_of_a_file_after_each_step(tmp_path: Path, clock: Clock, name: str, steps: list[Step]) -> None:
+    documents, told = documents_of(tmp_path), []
+    for step, _ in steps:
+        if step is None:
+            (tmp_path / name).unlink()
+        elif isinstance(step, str):
+            write(tmp_path / name, step)
+        else:
+            clock.passed += step
+        told.append(read(documents, name))
+    assert told == [expected for _, expected in steps]
+    assert not documents.withheld
+
+
+def test_a_broken_file_that_has_rested_is_shown_at_once_and_one_written_just_before_is_not(
+    tmp_path: Path, clock: Clock
+) -> None:
+    write(tmp_path / "a.json", HALF)
+    os.utime(tmp_path / "a.json", (100, 100))
+    assert read(documents_of(tmp_path), "a.json") == ""
+    clock.passed = 100.0
+    assert read(documents_of(tmp_path), "a.json") == "half"
+
+
+def test_a_rewrite_of_the_same_size_that_restores_the_mtime_is_noticed_and_no_other_is_read(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = documents_of(tmp_path)
+    clock.passed = 1.0
+    for text in (A, B):
+        write(tmp_path / "a.json", text)
+        os.utime(tmp_path / "a.json", (100, 100))
+        assert read(documents, "a.json") == "seen"
+    monkeypatch.setattr(documents_module, "read_file", None)
+    assert read(documents, "a.json") == ""
+
+
+def test_a_change_within_the_tick_of_the_kernels_clock_is_noticed(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents_module, "fingerprint", lambda status: (0, 0, status.st_size, status.st_ino))
+    documents = documents_of(tmp_path)
+    for text in (A, B):
+        write(tmp_path / "a.json", text)
+        assert read(documents, "a.json") == "seen"
+
+
+def test_a_file_that_changes_during_every_read_is_told_after_a_while(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "return.json", A)
+    documents, real_read = documents_of(tmp_path), os.read
+
+    def growing_read(descriptor: int, length: int) -> bytes:
+        with (tmp_path / "return.json").open("a") as file:
+            file.write(" ")
+        return real_read(descriptor, length)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(os, "read", growing_read)
+        assert read(documents, "return.json") == ""
+        assert documents.withheld == {"return.json"}
+        clock.passed = 2.1
+        assert read(documents, "return.json") == "SRC007"
+    assert read(documents, "return.json") == "seen"
+
+
+@pytest.mark.parametrize("call", ["lstat", "open"])
+def test_a_file_that_cannot_be_reached_for_a_moment_is_told_and_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    write(tmp_path / "x.return.json", A)
+    documents, real = documents_of(tmp_path), getattr(os, call)
+    assert read(documents, "x.return.json") == "seen"
+    write(tmp_path / "x.return.json", B)
+
+    def refusing(path: str, *arguments: int, **options: int) -> object:
+        if path.endswith("x.return.json"):
+            raise OSError(24, "Too many open files")
+        return real(path, *arguments, **options)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, call, refusing)
+        assert read(documents, "x.return.json") == "SRC005"
+        assert documents.unread
+    assert read(documents, "x.return.json") == "seen"
+    assert not documents.unread
+
+
+def test_bytes_that_are_not_utf8_are_a_finding_of_the_document(tmp_path: Path) -> None:
+    def reader(text: str, path: str) -> Reading | None:
+        reading = read_document(A, path)
+        assert reading is not None
+        own = Finding("DOC003", Severity.WARNING, "told by the contract") if path == "json.json" else None
+        return Reading(reading.document, (own,) if own else ())
+
+    documents = documents_of(tmp_path, reader)
+    for name, rule in (("plain.md", "SRC006"), ("json.json", "DOC003")):
+        (tmp_path / name).write_bytes(b"\xff")
+        documents.read(name)
+        (seen,) = events_of(documents)
+        assert isinstance(seen, Seen)
+        assert [finding.rule for finding in seen.findings] == [rule]
+
+
+@pytest.mark.parametrize("name", [b"line\nbreak.json", b"\x1b[31m.json", b"caf\xe9.json", "bidi\u202e.json".encode()])
+def test_any_file_name_is_told_as_a_path_that_can_be_encoded(tmp_path: Path, name: bytes) -> None:
+    (tmp_path / os.fsdecode(name)).write_text(A)
+    documents = documents_of(tmp_path)
+    documents.read(os.fsdecode(name))
+    documents.drop(os.fsdecode(name))
+    seen, gone = events_of(documents)
+    assert isinstance(seen, Seen)
+    assert isinstance(gone, Gone)
+    assert seen.path.encode() == gone.path.encode()
+
+
+def test_the_text_of_a_version_is_kept_for_a_while_or_read_from_its_file(tmp_path: Path) -> None:
+    documents, digests = documents_of(tmp_path), []
+    documents.most_text_bytes = 3 * len(A)
+    for name, text in [("a.json", A), ("b.json", B), *(("c.json", packet(str(number))) for number in range(5))]:
+        write(tmp_path / name, text)
+        documents.read(name)
+        (seen,) = events_of(documents)
+        assert isinstance(seen, Seen)
+        digests.append(seen.digest)
+    write(tmp_path / "b.json", OTHER)
+    kept = [documents.text(digest) for digest in digests]
+    assert kept == [A, None, None, None, packet("2"), packet("3"), packet("4")]
+    (tmp_path / "a.json").unlink()
+    assert documents.text(digests[0]) is None

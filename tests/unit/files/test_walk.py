@@ -1,0 +1,109 @@
+"""Which files of a workspace are found, and how names that are no text are written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.sources.files.walk import (
+    DEFAULT_PRUNED,
+    looks_like_ours,
+    pruning,
+    to_name,
+    to_path,
+    walk,
+)
+from tests.unit.files.watching import candidates, descriptors, write
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ("a.json b/c.md b/.hidden/d.JSON .claude/e.markdown target/g.json x.json/y.json", "all"),
+        ("f.py json a.json.tmp a.jsonl README md a.json~", "none"),
+    ],
+)
+def test_documents_are_found_in_every_directory_by_their_names(tmp_path: Path, files: str, found: str) -> None:
+    write(tmp_path / ".gitignore", "*\n")
+    for name in files.split():
+        write(tmp_path / name, "")
+    assert set(candidates(tmp_path)) == (set(files.split()) if found == "all" else set())
+
+
+@pytest.mark.parametrize(
+    ("paths", "are_ours"),
+    [
+        ("a/x.handoff.json HANDOFF.md .return-meta.json x.todos.md x.report.json todos.md handoffs/a.json", True),
+        ("package.json a/handoffs/readme.txt handoff.py returns/a/b.json my-todos.json report.json", False),
+    ],
+)
+def test_names_of_handoffs_returns_and_todos_look_like_ours(paths: str, are_ours: bool) -> None:
+    assert [looks_like_ours(path) for path in paths.split()] == [are_ours] * len(paths.split())
+
+
+def test_pruned_directories_and_links_are_not_entered(tmp_path: Path) -> None:
+    for name in DEFAULT_PRUNED:
+        write(tmp_path / "a" / name / "x.json", "")
+    write(tmp_path / "a" / "y.json", "")
+    (tmp_path / "everything").symlink_to("/")
+    (tmp_path / "myself").symlink_to(".")
+    assert list(candidates(tmp_path)) == ["a/y.json"]
+    ((_, refused),) = walk(f"{tmp_path}/everything", pruning(frozenset()))
+    assert isinstance(refused, OSError)
+
+
+def test_directories_are_pruned_by_name_and_by_pattern() -> None:
+    names = ("node_modules", "build-x", "cache1", "build", "node_modules2", "cachex")
+    is_pruned = pruning(frozenset({"node_modules", "build-*", "cache[0-9]"}))
+    assert [name for name in names if is_pruned(name)] == ["node_modules", "build-x", "cache1"]
+
+
+def test_a_directory_that_cannot_be_listed_is_told_and_the_others_are_walked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "shut" / "x.json", "")
+    write(tmp_path / "open" / "y.json", "")
+    real_open = os.open
+
+    def refusing_open(path: str, *arguments: int) -> int:
+        if path.endswith("/shut"):
+            raise PermissionError(13, "Permission denied")
+        return real_open(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refusing_open)
+    walked = dict(walk(str(tmp_path), pruning(frozenset())))
+    assert isinstance(walked["shut"], PermissionError)
+    assert walked["open"] == ([], ["y.json"])
+
+
+def test_a_tree_deeper_than_python_can_recurse_is_walked_and_descriptors_are_given_back(tmp_path: Path) -> None:
+    depth, before = sys.getrecursionlimit() + 100, descriptors()
+    write(tmp_path / "d" / "x.json", "")
+    for _ in range(depth - 1):
+        (tmp_path / "above").mkdir()
+        (tmp_path / "d").rename(tmp_path / "above" / "d")
+        (tmp_path / "above").rename(tmp_path / "d")
+    assert [found.count("d/") for found in candidates(tmp_path)] == [depth]
+    assert descriptors() == before
+    # Whoever cleans up after the tests cannot recurse so deep either.
+    for _ in range(depth - 1):
+        (tmp_path / "d" / "d").rename(tmp_path / "above")
+        (tmp_path / "d").rmdir()
+        (tmp_path / "above").rename(tmp_path / "d")
+
+
+def test_a_name_that_is_no_utf8_shows_its_bytes_and_stays_apart_from_one_that_looks_like_it() -> None:
+    assert to_path(os.fsdecode(b"caf\xe9/\xff.json")) == r"caf\xe9/\xff.json"
+    assert to_path(r"\xff.json") != to_path(os.fsdecode(b"\xff.json"))
+
+
+@given(st.binary(max_size=20).filter(lambda name: b"\0" not in name) | st.text("\\xf0e", max_size=12).map(str.encode))
+def test_a_path_can_be_encoded_and_leads_back_to_the_name(name: bytes) -> None:
+    path = to_path(os.fsdecode(name))
+    path.encode()
+    assert os.fsencode(to_name(path)) == name

@@ -1,0 +1,254 @@
+"""Waiting for events of the system: which are told, and what happens where there are none."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentwatch.sources.files import watcher as watcher_module
+from agentwatch.sources.files.watcher import Changes, SharedWatcher, Watcher
+from tests.unit.files.watching import PATIENCE, descriptors, write
+
+if sys.platform == "linux":
+    from inotify_simple import INotify
+else:
+    pytest.skip("only Linux has inotify", allow_module_level=True)
+
+
+@pytest.fixture
+def watcher(tmp_path: Path) -> Iterator[Watcher]:
+    watcher = Watcher(str(tmp_path))
+    watcher.watch("")
+    yield watcher
+    watcher.close()
+
+
+def told(watcher: Watcher) -> set[str]:
+    """What is told until nothing more is."""
+    paths: set[str] = set()
+    while (changes := watcher.wait(0.05)) != Changes():
+        paths |= changes.paths
+    return paths
+
+
+def replace(path: Path, text: str) -> None:
+    path.with_suffix(".tmp").write_text(text)
+    path.with_suffix(".tmp").rename(path)
+
+
+ACTS: list[tuple[Callable[[Path], object], set[str]]] = [
+    (lambda root: (root / "a.json").write_text("one"), {"a.json"}),
+    (lambda root: replace(root / "a.json", "two"), {"a.json"}),
+    (lambda root: (root / "a.json").chmod(0o600), {"a.json"}),
+    (lambda root: (root / "a.json").read_text(), set()),
+    (lambda root: list(root.iterdir()), set()),
+    (lambda root: (root / "build.log").write_text("noise"), set()),
+    (lambda root: (root / "a.json").unlink(), {"a.json"}),
+    (lambda root: (root / os.fsdecode(b"\xff.json")).touch(), {"\udcff.json"}),
+    (lambda root: (root / "d").mkdir(), {"d"}),
+    (lambda root: (root / "d" / "unwatched.json").touch(), set()),
+    (lambda root: (root / "d").rename(root / "e"), {"d", "e"}),
+    (lambda root: shutil.rmtree(root / "e"), {"e"}),
+]
+
+
+def test_what_changes_right_in_a_directory_is_told_and_nothing_else(watcher: Watcher, tmp_path: Path) -> None:
+    for act, expected in ACTS:
+        act(tmp_path)
+        assert told(watcher) == expected
+
+
+def test_a_directory_that_is_made_again_moved_or_exchanged_is_told_under_its_name(
+    watcher: Watcher, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    aside = tmp_path_factory.mktemp("aside")
+    for turn, change in enumerate(("make", "again", "move", "exchange")):
+        name = "b" if change == "move" else "a"
+        if change == "again":
+            shutil.rmtree(tmp_path / "a")
+        if change == "move":
+            (tmp_path / "a").rename(tmp_path / "b")
+        else:
+            if change == "exchange":
+                (tmp_path / "b").rename(aside / "b")
+            (tmp_path / "a").mkdir()
+        watcher.watch(name)
+        # The kernel gives the same watch for the same directory.
+        watcher.unwatch("a" if change == "move" else "b")
+        watcher.watch("not there")
+        told(watcher)
+        write(tmp_path / name / f"{turn}.json", "")
+        assert told(watcher) == {f"{name}/{turn}.json"}
+    (aside / "b" / "x.json").touch()
+    assert told(watcher) == set()
+
+
+def test_a_root_that_is_a_link_by_now_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    watcher = Watcher(str(tmp_path / "link"))
+    watcher.watch("")
+    (tmp_path / "real" / "a.json").touch()
+    assert told(watcher) == set()
+    watcher.close()
+
+
+def test_waking_ends_a_wait_at_once(watcher: Watcher) -> None:
+    began = time.monotonic()
+    assert watcher.wait(0.0) == watcher.wait(0.01) == Changes()
+    watcher.wake()
+    thread = threading.Timer(0.05, watcher.wake)
+    thread.start()
+    assert watcher.wait(10 * PATIENCE) == watcher.wait(10 * PATIENCE) == Changes()
+    assert time.monotonic() - began < PATIENCE
+    thread.join()
+
+
+def test_closing_gives_back_every_descriptor_and_waking_afterwards_is_harmless(tmp_path: Path) -> None:
+    before = descriptors()
+    watcher = Watcher(str(tmp_path))
+    watcher.watch("")
+    watcher.close()
+    watcher.close()
+    watcher.wake()
+    assert descriptors() == before
+
+
+def test_it_is_told_when_the_queue_of_the_kernel_ran_over(watcher: Watcher, tmp_path: Path) -> None:
+    limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if limit > 100_000:
+        pytest.skip(f"the queue of this machine holds {limit} events: filling it takes too long")
+    # Two events a file and round that cannot be merged, because the name is always another.
+    for number in range(limit // 2 + 200):
+        name = tmp_path / f"{number % 100}.json"
+        os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
+        os.unlink(name)  # noqa: PTH108  twice as fast, and there are many
+    assert watcher.wait(0.0).lost
+
+
+@pytest.mark.parametrize(("call", "limit"), [("add_watch", "max_user_watches"), ("__init__", "max_user_instances")])
+def test_at_a_limit_of_the_system_it_says_so_and_that_events_were_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, limit: str
+) -> None:
+    def full(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(INotify, call, full)
+    watcher = Watcher(str(tmp_path))
+    watcher.watch("")
+    assert watcher.polling.startswith("Polling, because the system gives no more file watches (No space left")
+    assert limit in watcher.polling
+    assert watcher.wait(PATIENCE) == Changes(lost=True)
+    watcher.watch("")
+    assert watcher.wait(0.0) == Changes()
+    watcher.close()
+
+
+@pytest.fixture
+def shared() -> Iterator[SharedWatcher]:
+    shared = SharedWatcher()
+    yield shared
+    deadline = time.monotonic() + PATIENCE
+    while any(thread.name == "agentwatch-watcher" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class Calls:
+    def __init__(self) -> None:
+        self._calls = threading.Semaphore(0)
+
+    def __call__(self) -> None:
+        self._calls.release()
+
+    def come(self) -> bool:
+        return self._calls.acquire(timeout=PATIENCE)
+
+    def come_and_end(self) -> bool:
+        has_come = self.come()
+        while self._calls.acquire(timeout=0.1):
+            pass
+        return has_come
+
+
+def test_whoever_waits_is_called_for_a_directory_also_for_one_that_is_not_there_yet(
+    shared: SharedWatcher, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        there, later = Calls(), Calls()
+        with shared.watch([tmp_path], there), shared.watch([tmp_path / "a" / "b"], later):
+            assert there.come()
+            assert later.come_and_end()
+            (tmp_path / "a" / "b").mkdir(parents=True)
+            assert later.come_and_end()
+            (tmp_path / "a" / "b" / "x.json").write_text("{}")
+            assert later.come_and_end()
+            there.come_and_end()
+            for name in ("history.db-wal", "watched.lock", ".writing-x"):
+                (tmp_path / name).write_text("locks and the history are nobody's news")
+            (tmp_path / "a" / "b" / "x.json").write_text("[]")
+            assert later.come()
+            assert not there._calls.acquire(blocking=False)
+        shutil.rmtree(tmp_path / "a")
+
+
+def test_everybody_is_called_when_something_was_lost(
+    shared: SharedWatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, wait = threading.Event(), Watcher.wait
+    monkeypatch.setattr(
+        Watcher, "wait", lambda self, timeout: wait(self, min(timeout, 0.01))._replace(lost=lost.is_set())
+    )
+    calls = Calls()
+    with shared.watch([tmp_path / "later"], calls):
+        assert calls.come_and_end()
+        lost.set()
+        assert calls.come()
+        lost.clear()
+
+
+def test_where_the_system_tells_nothing_everybody_is_called_to_look(
+    shared: SharedWatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(INotify, "__init__", full)
+    calls = Calls()
+    with shared.watch([tmp_path], calls):
+        assert calls.come()
+        deadline = time.monotonic() + PATIENCE
+        while shared.works:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_without_inotify_changes_in_watched_directories_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher_module, "HAS_INOTIFY", False)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "pruned").mkdir()
+    watcher = Watcher(str(tmp_path))
+    for directory in ("", "in"):
+        watcher.watch(directory)
+    paths, end = set[str](), time.monotonic() + PATIENCE
+    while "in/a.return.md" not in paths and time.monotonic() < end:
+        write(tmp_path / "pruned/b.return.md", "x")
+        write(tmp_path / "in/a.return.md", "x")
+        paths |= watcher.wait(0.2).paths
+    assert "in/a.return.md" in paths
+    assert "pruned/b.return.md" not in paths
+    (tmp_path / "new").mkdir()
+    while "new" not in paths and time.monotonic() < end:
+        paths |= watcher.wait(0.2).paths
+    assert "new" in paths
+    watcher.close()

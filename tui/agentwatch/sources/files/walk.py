@@ -1,0 +1,142 @@
+"""Which files of a workspace are read, by their names, and the walk that finds them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from os import fsdecode
+from posixpath import basename, dirname
+from typing import Final, NamedTuple
+
+MAX_BYTES: Final = 1024 * 1024
+"""Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator."""
+
+_PRUNED: Final = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
+__pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
+"""Version stores, installed packages, environments, Lean's build products, caches, which their tools write all the
+time; and our own mirror: a decision is never taken for a handoff."""
+DEFAULT_PRUNED: Final = frozenset(_PRUNED.split())
+"""Directories that are never entered, by name. Words that people give to directories of their own (`build`, `target`,
+`dist`, `out`, `vendor`, `env`) are not in it, nor other dot directories, nor what git ignores: agents write there."""
+
+
+class FilesSettings(NamedTuple):
+    """`pruned`: directories that are not entered, by name or by a pattern such as `build-*`. `max_bytes`: larger
+    files are refused. `settle_seconds`: how long a half-written file must rest before it is shown as broken.
+    `force_polling`: never rely on events of the file system.
+    """
+
+    pruned: frozenset[str] = DEFAULT_PRUNED
+    max_bytes: int = MAX_BYTES
+    settle_seconds: float = 2.0
+    force_polling: bool = False
+
+
+_SUFFIXES: Final = (".json", ".md", ".markdown")
+
+_HANDOFF_LIKE: Final = re.compile(
+    r"(?:handoff|return).*\.(?:json|md|markdown)$|\.report\.json$|todos\.md$", re.IGNORECASE | re.DOTALL
+)
+_FOLDERS: Final = frozenset({"handoffs", "returns"})
+
+_UNDECODED: Final = re.compile("[\udc80-\udcff]")
+_ESCAPED: Final = re.compile(r"\\(?:\\|x([89a-f][0-9a-f]))")
+
+
+def is_candidate(name: str) -> bool:
+    """The file is worth reading, judged by its name alone. `name` may be a whole path."""
+    return name.lower().endswith(_SUFFIXES)
+
+
+def looks_like_ours(path: str) -> bool:
+    """The name says handoff, return, report or todos: the operator must hear of it when it cannot be read."""
+    is_in_folder = is_candidate(path) and basename(dirname(path)) in _FOLDERS
+    return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
+
+
+def pruning(names: frozenset[str]) -> Callable[[str], bool]:
+    """A test for directory names: equal to one of `names`, or matched by one that is a pattern (`*`, `?`, `[`)."""
+    patterns = [name for name in names if not {*name}.isdisjoint("*?[")]
+    return lambda name: name in names or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def to_path(name: str) -> str:
+    r"""The path of an observation for a file name of the operating system.
+
+    Nearly always the name itself. A name that is not UTF-8 holds lone surrogates here, which can be neither hashed
+    nor encoded: its bytes are written as `\xff`, and a backslash as `\\` so that no two names become one path.
+
+    >>> to_path("a.json"), to_path("a\udcff.json")
+    ('a.json', 'a\\xff.json')
+    """
+    if "\\" not in name and (name.isascii() or not _UNDECODED.search(name)):
+        return name
+    return _UNDECODED.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name.replace("\\", "\\\\"))
+
+
+def to_name(path: str) -> str:
+    """The file name of the operating system for the path of an observation: `to_path` undone."""
+    if "\\" not in path:
+        return path
+    return _ESCAPED.sub(lambda match: fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
+
+
+_OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Fingerprint = tuple[int, int, int, int]
+"""mtime and ctime in nanoseconds, size and inode, each of 64 bits with its sign, as databases hold them."""
+
+
+def fingerprint(status: os.stat_result) -> Fingerprint:
+    """A fingerprint that changes with the file, without reading it. Nobody can set the ctime, so a rewrite of the same
+    size that restores the mtime is noticed."""
+    inode = status.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, inode - (inode >> 63 << 64)
+
+
+Listing = tuple[list[str], list[str]]
+"""The names in one directory: the directories to enter, and the files worth reading (links and pipes, too)."""
+
+
+def join(directory: str, name: str) -> str:
+    """The path of a name in a directory, both relative to the root."""
+    return f"{directory}/{name}" if directory else name
+
+
+def walk(
+    root: str, is_pruned: Callable[[str], bool], below: str = "", is_another: Callable[[str], bool] | None = None
+) -> Iterator[tuple[str, Listing | OSError]]:
+    """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it.
+
+    One that cannot be listed comes with its error; a symbolic link is NotADirectoryError. One that has a `.git` file,
+    but for the root, is empty where `is_another` says of its absolute path that it is another workspace.
+    """
+    pending = [below]
+    while pending:
+        path = pending.pop()
+        # Not the root with a slash at its end: that would follow it where it is a link by now.
+        directory, has_mark = f"{root.rstrip('/')}/{path}" if path else root, False
+        directories, candidates = list[str](), list[str]()
+        try:
+            descriptor = os.open(directory, _OPEN_DIRECTORY)
+            try:
+                with os.scandir(descriptor) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            if not is_pruned(entry.name):
+                                directories.append(entry.name)
+                        elif is_candidate(entry.name):
+                            candidates.append(entry.name)
+                        elif entry.name == ".git":
+                            has_mark = True
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            yield path, error
+            continue
+        if has_mark and path and is_another is not None and is_another(directory):
+            directories, candidates = [], []
+        yield path, (directories, candidates)
+        pending.extend(join(path, name) for name in directories)
