@@ -92,6 +92,7 @@ class AgentwatchApp(TaskCommands):
     ) -> None:
         self._guard = TerminalGuard()
         super().__init__(driver_class=Terminal)
+        self.animation_level = "none"
         self.settings = monitor.settings
         self._own_keys = keymap(monitor.settings.keys)
         self.commands = with_views(self._own_keys.commands, len(monitor.settings.views))

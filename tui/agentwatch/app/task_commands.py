@@ -49,7 +49,7 @@ class TaskCommands(App[None]):
 
     def _show_call(self, event: Inspect, call: Call) -> None:
         """Show what was done, as it stands in the transcript."""
-        from agentwatch.app.screens.step import reading_of  # it needs what the details need
+        from agentwatch.app.screens.inspect import reading_of  # it needs what the details need
 
         wanted = reading_of(self.monitor, event, call)
         if wanted is None:
@@ -59,7 +59,7 @@ class TaskCommands(App[None]):
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:
-        from agentwatch.app.screens.step import StepScreen  # it needs what the details need
+        from agentwatch.app.screens.inspect import StepScreen  # it needs what the details need
 
         self.push_screen(StepScreen(self.monitor, self.clock, event, getattr(self.screen, "task_id", None)))
 

@@ -12,7 +12,8 @@ from typing import Final
 from agentwatch.cli.shared import refuse_placeholder
 from agentwatch.decisions.amend import AmendError
 from agentwatch.decisions.errors import NoAnswerError
-from agentwatch.decisions.proposal import cautions, final_report, goes_to_fitter, handoff_check, next_handoff
+from agentwatch.decisions.form import DecisionForm
+from agentwatch.decisions.proposal import cautions, goes_to_fitter, handoff_check
 from agentwatch.decisions.record import Answer, Mitigation, Params, Record, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
@@ -86,41 +87,32 @@ def params_of(
     `text_of` gives the text of a version, `failed` are the tasks below that have failed. Raises AmendError if no
     sound handoff can be made, UsageError where one was given that is not sound.
     """
-    plain = plain_params(wish, task)
-    if wish.action is Action.ABORT:
-        return Params(report=final_report(task, failed, note=wish.note, operator=operator))
-    if wish.action not in (Action.RETRY, Action.ESCALATE):
-        return plain
-    text, said = _handoff(wish, task, subject, text_of)
-    if beware is not None:
-        beware += said
-    return Params(plain.mitigation, text, plain.mode)
-
-
-def _handoff(
-    wish: Wish, task: Task, subject: Subject, text_of: Callable[[Version], str | None]
-) -> tuple[str | None, list[str]]:
-    """The text, None if no handoff of the task was ever seen and none was given, and what is to be known of it."""
-    mode = wish.mode if wish.action is Action.ESCALATE else None
-    proposal, trouble = None, None
+    form = DecisionForm(task, subject, wish.action)
+    form.choose(mitigation=wish.mitigation, mode=wish.mode)
+    if not form.face.document:
+        return plain_params(wish, task)
+    trouble, proposal = None, None
     try:
-        proposal = next_handoff(task, subject, text_of, note=wish.note, hint=task.retry.hint, mode=mode)
+        proposal = form.propose(text_of, wish.note, failed, operator)
     except (AmendError, NoAnswerError) as error:
         trouble = error
     if wish.handoff is not None:
         text, name = wish.handoff
-        if problems := handoff_check(task, subject, name, mode=mode)(text):
+        if problems := handoff_check(task, subject, name, mode=form.mode)(text):
             raise UsageError(f"{name} cannot be handed on:{_shown(problems)}")
-        is_plain = proposal is not None and proposal.is_plain(text, name)
-        return text, list(cautions(mended=(), is_plain=is_plain, mitigation=wish.mitigation))
-    if proposal is None:
+    elif proposal is None:
         raise AmendError(f"{trouble}, and give --handoff FILE") from trouble
-    if problems := proposal.problems(proposal.text):
-        raise AmendError(
-            f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{_shown(problems)}"
-        )
-    is_plain = proposal.is_plain(proposal.text)
-    return proposal.text or None, list(cautions(mended=proposal.mended, is_plain=is_plain, mitigation=wish.mitigation))
+    else:
+        text, name = proposal.text, proposal.name
+        if wish.action is not Action.ABORT and (problems := proposal.problems(text)):
+            raise AmendError(
+                f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{_shown(problems)}"
+            )
+    if beware is not None and wish.action is not Action.ABORT:
+        mended = proposal.mended if proposal is not None and wish.handoff is None else ()
+        is_plain = proposal is not None and proposal.is_plain(text, name)
+        beware += cautions(mended=mended, is_plain=is_plain, mitigation=wish.mitigation)
+    return form.recorded(text)
 
 
 def _shown(problems: list[str]) -> str:

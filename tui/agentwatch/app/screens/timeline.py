@@ -15,8 +15,7 @@ from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.task_tree import TaskTree
-from agentwatch.app.widgets.timeline.captions import Reading, Ruler
-from agentwatch.app.widgets.timeline.chart import TimelineChart
+from agentwatch.app.widgets.timeline import Reading, Ruler, TimelineChart
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
