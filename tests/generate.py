@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agentwatch.app.actions import COMMANDS, Group
-from agentwatch.commands.rules import every_rule
+from agentwatch.cli.rules import every_rule
 from agentwatch.config import SETTINGS, Kind, Settings
-from agentwatch.contracts.rules import CONTRACTS_IN_JSON, module_of
 from tests.schemas import SCHEMAS
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
@@ -100,10 +99,6 @@ def schema() -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def contract_schema(contract: str) -> str:
-    return json.dumps(module_of(contract).TABLES[contract].schema(), indent=2, ensure_ascii=False) + "\n"
-
-
 def document_schema(name: str) -> str:
     return json.dumps(SCHEMAS[name], indent=2) + "\n"
 
@@ -179,7 +174,6 @@ PAGES = {
     "settings.md": settings,
     "settings.schema.json": schema,
     **{f"{name}.schema.json": partial(document_schema, name) for name in SCHEMAS},
-    **{f"{name}.schema.json": partial(contract_schema, name) for name in CONTRACTS_IN_JSON},
 }
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from tests.app.stage import Stage
 from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.dialogs.decision import DecisionScreen
+from agentwatch.app.dialogs.cases import AttemptCase
+from agentwatch.app.dialogs.dialog import DecisionScreen
 from agentwatch.app.typeahead import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.chain import ChainEntry
@@ -92,6 +93,12 @@ class Office(Stage):
     @property
     def in_dialog(self) -> bool:
         return isinstance(self.app.screen, DecisionScreen)
+
+    @property
+    def case(self) -> AttemptCase:
+        case = self.dialog.case
+        assert isinstance(case, AttemptCase)
+        return case
 
     @property
     def toasts(self) -> str:

@@ -10,7 +10,6 @@ from textual.pilot import Pilot
 
 from agentwatch.app.theming import variable_defaults
 from agentwatch.app.widgets.details import DetailsPane
-from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import (
     Contract,
     Document,
@@ -144,11 +143,13 @@ class Case:
     tree: Tree = field(default_factory=Tree)
     now: float = NOW
 
+    checks = False
+
     def content(self, version: Version) -> str | None:
         return self.texts.get(version.digest)
 
-    def __iter__(self):
-        return iter((self.task, self.tree, self.content, self.now))
+    def transcript(self, run: object) -> None:
+        return None
 
 
 def version(path: str, text: str, document: Document, findings: tuple[Finding, ...] = (), seq: int = 1) -> Version:
@@ -314,17 +315,12 @@ class DetailsApp(App[None]):
         self.show(self.first)
 
     def show(self, one: Case) -> None:
-        self.details.show(*one)
+        self.details.show(one.task, one.tree, one, one.now)
 
 
 def shown_text(pane: DetailsPane) -> str:
     """The text of the tab in front, as it is laid out now."""
-    return "\n".join(pane.query_one(Page).lines)
-
-
-def is_pending(pane: DetailsPane) -> bool:
-    """Whether the tab in front is still to be written, or waits for what a thread reads."""
-    return pane._scheduled or pane._reads.is_waiting
+    return "\n".join(pane.page.lines)
 
 
 async def shown(pilot: Pilot[None], tab_id: str | None = None) -> str:
@@ -333,7 +329,7 @@ async def shown(pilot: Pilot[None], tab_id: str | None = None) -> str:
     pane.activate(tab_id or pane.active)
     for _ in range(1_000):
         await pilot.pause()
-        if shown_text(pane) and not is_pending(pane):
+        if shown_text(pane) and "reading…" not in shown_text(pane):
             return shown_text(pane)
         await pilot.pause(0.01)
     raise AssertionError(f"nothing came: {shown_text(pane)}")

@@ -15,8 +15,8 @@ from tests.app.deciding import FAILED, Office, handoff, office, returned
 from textual.widgets import Input, TextArea
 
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.dialogs import dialog as dialog_module
 from agentwatch.app.dialogs import document as document_module
-from agentwatch.app.dialogs import frame
 from agentwatch.app.dialogs.document import Document
 from agentwatch.config import Settings
 from agentwatch.decisions.errors import NoAnswerError
@@ -53,7 +53,7 @@ async def test_a_retry_is_recorded_with_the_amended_handoff(tmp_path: Path) -> N
 def later(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Awaitable[None]]]:
     """What the dialogs do a while after a decision was recorded."""
     those: list[Callable[[], Awaitable[None]]] = []
-    monkeypatch.setattr(frame, "once", lambda _app, _seconds, callback: those.append(callback))
+    monkeypatch.setattr(dialog_module, "once", lambda _app, _seconds, callback: those.append(callback))
     return those
 
 
@@ -100,7 +100,7 @@ async def test_where_agents_are_told_of_agentwatch_no_remedy_is_named(
 async def test_the_frame_says_what_is_decided_and_where_it_is_written(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("r")
-        subject = s.dialog.case.subject
+        subject = s.case.subject
         assert "“shop.api”  attempt 1 ✗ failed → attempt 2" in s.line("task ")
         assert (subject.return_sha256 or "?")[:12] in s.line("return ")
         assert "unchanged" in s.line("return ")

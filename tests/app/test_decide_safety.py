@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.app.deciding import FAILED, Office, handoff, office, returned
 
-from agentwatch.app.dialogs.decision import DecisionScreen
+from agentwatch.app.dialogs.dialog import DecisionScreen
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.typeahead import ARMING_SECONDS
 from agentwatch.config import Settings
@@ -145,7 +145,7 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) 
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
-        subject = s.dialog.case.subject
+        subject = s.case.subject
         s.another_desk().decide(
             subject,
             Action.ABORT,

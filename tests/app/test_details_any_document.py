@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import lay_out
-from agentwatch.app.widgets.details.pane import _WRITERS
-from agentwatch.app.widgets.details.view import Reads, T, View
+from agentwatch.app.widgets.details.tabs import TABS
+from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract
 
 DOCUMENTS = {
@@ -53,21 +53,18 @@ def changed(draw: st.DrawFn, document: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-class AtOnce(Reads):
+class AtOnce(View):
     """Reads at once, without a thread."""
 
-    def __init__(self) -> None:
-        pass
-
-    def later(self, key: Hashable, make: Callable[[], T]) -> T | None:
+    def later(self, key: Hashable, make: Callable[[], object]) -> object:
         return make()
 
 
 def written(contract: Contract, returned: str, packet: str, width: int) -> None:
     one = case(contract, text=returned, packet_text=packet)
-    view = View(one.task, one.tree, one.content, NOW, AtOnce())
-    for write in _WRITERS.values():
-        lines = lay_out(write(view), width)
+    view = AtOnce(one.task, one.tree, one, NOW)
+    for tab in TABS.values():
+        lines = lay_out(tab.write(view), width)
         assert lines
         assert all(line.content.cell_length <= width for line in lines)
         assert all("\n" not in line.content.plain and "\x1b" not in line.content.plain for line in lines)

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.details import listing
+from agentwatch.app.widgets.details import source
 from agentwatch.app.widgets.details.blocks import lay_out
-from agentwatch.app.widgets.details.highlighting import Language
-from agentwatch.app.widgets.details.listing import Difference, compare, read_git
+from agentwatch.app.widgets.details.source import JSON, MARKDOWN, PLAIN, Difference, compare, read_git
 
 
 def told(difference: Difference) -> list[str]:
@@ -31,7 +30,7 @@ def test_a_change_stands_between_three_lines_of_what_stayed() -> None:
         " 12 line 11", " 13 line 12", " 14 line 13", "",
         " 26 line 25", " 27 line 26", " 28 line 27", "-28 line 28", " 29 line 29",
     ]  # fmt: skip
-    assert (difference.added, difference.removed) == (2, 2)
+    assert difference.counts == "+2 −2"
 
 
 def test_every_changed_line_has_its_sign_and_its_number() -> None:
@@ -69,7 +68,7 @@ def test_the_worst_text_is_compared_in_a_bounded_number_of_steps(monkeypatch: py
             steps += sum(len(self.b2j.get(line, ())) for line in self.a[alo:ahi])
             return super().find_longest_match(alo, ahi, blo, bhi)
 
-    monkeypatch.setattr(listing, "SequenceMatcher", Counted)
+    monkeypatch.setattr(source, "SequenceMatcher", Counted)
     before = "".join(f"{number * number % 101}\n" for number in range(3_000))
     after = "".join(f"{number * 7 % 101}\n" for number in range(3_000))
     compare(before, after)
@@ -113,7 +112,7 @@ index 111..222 100644
 
 
 def test_what_git_tells_is_read() -> None:
-    assert told(read_git(GIT, Language.DASHED)) == [
+    assert told(read_git(GIT, "--")) == [
         " 1 SELECT 1;", "-2 -- a comment goes", "+2 ++ one comes", " 3 SELECT 2;", " CREATE TABLE t (",
         "-20 a", "+20 a", "+21 b", " no line break at the end",
     ]  # fmt: skip
@@ -121,21 +120,21 @@ def test_what_git_tells_is_read() -> None:
 
 def test_several_files_are_named() -> None:
     one = "diff --git a/{0} b/{0}\nnew file mode 100644\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+x\n"
-    rows = told(read_git(one.format("p") + one.format("q"), Language.PLAIN))
+    rows = told(read_git(one.format("p") + one.format("q"), PLAIN))
     assert rows == [" a/p b/p", "", "+1 x", " a/q b/q", "", "+1 x"]
 
 
 def test_a_binary_file_is_said_to_be_one() -> None:
     text = "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n"
-    assert told(read_git(text, Language.PLAIN)) == [" Binary files a/x and b/x differ"]
+    assert told(read_git(text, PLAIN)) == [" Binary files a/x and b/x differ"]
 
 
 @pytest.mark.parametrize("text", ["", "@@ nonsense", "@@ -1,9 +1,9 @@\n", "+++", "\\"])
 def test_what_breaks_off_is_no_error(text: str) -> None:
-    read_git(text, Language.MARKDOWN)
+    read_git(text, MARKDOWN)
 
 
 @given(st.text(alphabet="+- @\\,01x\n", max_size=80))
 def test_nothing_that_looks_like_a_difference_is_an_error(text: str) -> None:
-    laid(read_git(text, Language.PLAIN))
-    laid(read_git("@@ -1,3 +1,3 @@\n" + text, Language.JSON))
+    laid(read_git(text, PLAIN))
+    laid(read_git("@@ -1,3 +1,3 @@\n" + text, JSON))

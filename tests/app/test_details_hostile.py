@@ -20,11 +20,10 @@ from details_tasks import (
     shown_text,
 )
 from rich.cells import cell_len
+from textual.widgets import Static
 
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.details.blocks import MAX_LINES
-from agentwatch.app.widgets.details.head import Head
-from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
 from agentwatch.delegation.task import PlacedFinding
 
@@ -61,8 +60,8 @@ def control_characters(text: str) -> set[str]:
 
 def drawn(pane: DetailsPane) -> str:
     """What the pane draws, line by line. An action behind it would be `@click` in its metadata."""
-    said = [pane.query_one(Head).render().plain]
-    page = pane.query_one(Page)
+    said = [str(pane.query_one("#head", Static).content)]
+    page = pane.page
     for y in range(page.size.height):
         for segment in page.render_line(y):
             assert segment.style is not None
@@ -79,12 +78,10 @@ async def assert_safe(cases: Mapping[str, Case]) -> None:
         pane = pilot.app.query_one(DetailsPane)
         for name, one in cases.items():
             pilot.app.show(one)
-            for tab_id, _ in TABS:
+            for tab_id in TABS:
                 pane.activate(tab_id)
-                pane._write()
-                while pane._reads.is_waiting:  # noqa: ASYNC110 - it has no event of its own
+                while not shown_text(pane) or "reading…" in shown_text(pane):  # noqa: ASYNC110 - it has no event
                     await asyncio.sleep(0.0002)
-                assert shown_text(pane), (name, tab_id)
                 assert control_characters(shown_text(pane) + drawn(pane)) == set(), (name, tab_id)
         await pilot.pause()
         assert control_characters(screen_text(pilot.app)) == set()
@@ -210,7 +207,7 @@ async def test_poisoned_documents_are_shown_safely(contract: Contract) -> None:
 async def test_hostile_text_fits_any_width(width: int) -> None:
     one = poisoned(Contract.SUBAGENT_RETURN, "".join(PAYLOADS.values()))
     async with DetailsApp(one).run_test(size=(width, 24)) as pilot:
-        for tab_id, _ in TABS:
+        for tab_id in TABS:
             await shown(pilot, tab_id)
             lines = screen_text(pilot.app).split("\n")
             assert control_characters("\n".join(lines)) == set(), tab_id
@@ -234,9 +231,9 @@ async def test_huge_texts_are_cut_and_say_so(text: str) -> None:
     one = case(Contract.SUBAGENT_RETURN, text=text, packet_text=text)
     async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
         pane = pilot.app.query_one(DetailsPane)
-        for tab_id, _ in TABS:
+        for tab_id in TABS:
             await shown(pilot, tab_id)
-            assert len(pilot.app.query_one(Page).lines) <= MAX_LINES + 1
+            assert len(pane.page.lines) <= MAX_LINES + 1
         assert "truncated" in shown_text(pane)
 
 

@@ -22,7 +22,6 @@ from details_tasks import (
 )
 
 from agentwatch.app.widgets.details import TABS
-from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Severity
 from agentwatch.delegation.task import Basis, Below, Counted, PlacedFinding, State
 
@@ -232,7 +231,7 @@ async def test_subagent_return_is_shown_in_its_parts() -> None:
         "Artifacts 2",
         "implementation src/a.py Phase 1",
         "Errors 1",
-        "✗ timeout recoverable",
+        "✗ timeout\nrecoverable",
         "Timed out after 7200s",
         "→ Resume at phase 3",
         "Next steps\nRun /implement 246 to resume",
@@ -252,7 +251,7 @@ async def test_return_meta_is_shown_in_its_parts() -> None:
         "status in_progress",
         "summary Working on phase 2.",
         "phases 1 of 3 ██░░░░",
-        "- specs/001_a/plan.md -",
+        "path\nspecs/001_a/plan.md",
         "Finish phase 2",
         "agent implementer",
         "More that it says 1",
@@ -413,7 +412,7 @@ async def test_raw_shows_return_and_handoff_with_line_numbers() -> None:
 async def test_raw_marks_the_lines_of_findings_in_the_gutter() -> None:
     async with DetailsApp(case(findings=BROKEN)).run_test(size=WIDE) as pilot:
         await shown(pilot, "raw")
-        lines = list(pilot.app.query_one(Page).lines)
+        lines = list(pilot.app.details.page.lines)
     at = lines.index("✗  2 │ state: ERROR")
     assert lines[at + 1].strip() == "╰ RET004  Say retry_recommended: yes or no when state is ERROR"
     assert any(line.startswith("!  8 │ ") for line in lines)
@@ -429,7 +428,7 @@ async def test_raw_says_what_it_cut() -> None:
 async def test_raw_wraps_long_lines_behind_the_gutter() -> None:
     async with DetailsApp(case(text="word " * 40)).run_test(size=(60, 40)) as pilot:
         await shown(pilot, "raw")
-        lines = pilot.app.query_one(Page).lines
+        lines = pilot.app.details.page.lines
     assert lines[1].startswith("  1 │ word word")
     assert lines[2].startswith("    │ word word")
 
@@ -438,7 +437,7 @@ async def test_raw_colours_json_and_not_what_is_too_large() -> None:
     for text, colored in ((SUBAGENT_RETURN, True), (SUBAGENT_RETURN + " " * 70_000, False)):
         async with DetailsApp(case(Contract.SUBAGENT_RETURN, text=text)).run_test(size=WIDE) as pilot:
             await shown(pilot, "raw")
-            page = pilot.app.query_one(Page)
+            page = pilot.app.details.page
             row = next(number for number, line in enumerate(page.lines) if '"status": "partial"' in line)
             segments = [segment for segment in page.render_line(row) if segment.text.strip()]
             colors = {segment.style.color for segment in segments if segment.style}
@@ -448,9 +447,9 @@ async def test_raw_colours_json_and_not_what_is_too_large() -> None:
 @pytest.mark.parametrize("contract", RETURNS)
 async def test_every_tab_fits_a_narrow_pane(contract: Contract) -> None:
     async with DetailsApp(case(contract, findings=BROKEN)).run_test(size=(38, 24)) as pilot:
-        page = pilot.app.query_one(Page)
-        for tab_id, _ in TABS:
+        for tab_id in TABS:
             await shown(pilot, tab_id)
+            page = pilot.app.details.page
             assert page.lines, tab_id
             widest = max(line.content.cell_length for line in page._lines)
             assert widest <= page.scrollable_content_region.width, tab_id

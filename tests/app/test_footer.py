@@ -12,7 +12,7 @@ from agentwatch.app.messages import Inspect
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
-from agentwatch.app.widgets.details.attestation import Entry
+from agentwatch.app.widgets.details.tabs import Entry
 from agentwatch.decisions.clerk import Clerk
 
 SIZES = [(40, 12), (60, 20), (80, 24), (140, 40)]

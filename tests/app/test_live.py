@@ -16,14 +16,14 @@ from textual.app import App
 from textual.content import Content
 
 from agentwatch.app import pager
-from agentwatch.app.screens.step import StepScreen
+from agentwatch.app.screens.inspect import StepScreen
 from agentwatch.app.screens.task import TaskScreen
-from agentwatch.app.widgets.details.live_log import LiveLog, Pose, _call, line_of
+from agentwatch.app.widgets.details.live import LiveLog, Pose, _call, line_of
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.sessions.doing import EntryKind
+from agentwatch.sources.sessions.fields import digest_of
 from agentwatch.sources.sessions.following import LinesTranscript
-from agentwatch.sources.sessions.reader import digest_of
 from agentwatch.sources.sessions.steps import Outcome, Step
 
 ROOT = "session"
@@ -65,7 +65,7 @@ class Live:
 
     @property
     def log(self) -> LiveLog:
-        return self.details.live_tab.lines
+        return self.details.live_tab.page
 
     @property
     def details(self) -> object:
@@ -208,7 +208,7 @@ async def test_a_search_shows_what_matches_and_esc_all_again(tmp_path: Path) -> 
         await one.s.press("enter", "k")
         chosen = one.log.chosen
         assert chosen is not None
-        assert chosen.about == "word 28"
+        assert one.log.current(chosen).about == "word 28"
         await one.s.press("escape")
         await one.until_shown("word 13")
         assert one.log.chosen == chosen

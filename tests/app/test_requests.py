@@ -11,8 +11,8 @@ import pytest
 from tests.app.deciding import FAILED, Office, box_of, handoff, office, returned
 from tests.unit.requests import asked
 
-from agentwatch.app.dialogs.decision import DecisionScreen
-from agentwatch.app.dialogs.request import RequestScreen
+from agentwatch.app.dialogs.cases import AttemptCase, RequestCase
+from agentwatch.app.dialogs.dialog import DecisionScreen
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.record import Answer
 from agentwatch.delegation.decision import Action
@@ -53,11 +53,17 @@ async def asking(
             yield s, offers
 
 
-def opened(s: Office) -> RequestScreen | None:
-    return s.app.screen if isinstance(s.app.screen, RequestScreen) else None
+def opened(s: Office) -> DecisionScreen | None:
+    screen = s.app.screen
+    return screen if isinstance(screen, DecisionScreen) and isinstance(screen.case, RequestCase) else None
 
 
-async def open_it(s: Office, key: str = "a") -> RequestScreen:
+def decides(s: Office) -> bool:
+    screen = s.app.screen
+    return isinstance(screen, DecisionScreen) and isinstance(screen.case, AttemptCase)
+
+
+async def open_it(s: Office, key: str = "a") -> DecisionScreen:
     await s.press(key)
     await s.until(lambda: opened(s) is not None)
     await s.until(lambda: any(words in s.words for words in ("not yet:", "◌ read it first", "◆ ctrl+s", "✗ ")))
@@ -243,7 +249,7 @@ async def test_a_review_goes_through_requests_and_failed_tasks_one_by_one(tmp_pa
         await s.until(lambda: opened(s) is not None and "2 of 3" in s.text())
         await s.until(lambda: "touch 2" in s.text())
         await s.press("ctrl+n")
-        await s.until(lambda: isinstance(s.app.screen, DecisionScreen) and "3 of 3" in s.text())
+        await s.until(lambda: decides(s) and "3 of 3" in s.text())
 
 
 async def test_marks_say_yes_to_no_request(tmp_path: Path) -> None:
@@ -253,7 +259,7 @@ async def test_marks_say_yes_to_no_request(tmp_path: Path) -> None:
             s.tree.select(task_id)
             await s.press("m")
         await s.press("R")
-        await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
+        await s.until(lambda: decides(s))
         await s.until(lambda: "1 request left out" in s.toasts)
         assert "1 of 2" not in s.text()
         await s.press("escape")
@@ -324,7 +330,7 @@ async def test_the_call_is_in_sight_beside_its_answers_in_a_low_terminal(tmp_pat
 async def test_to_answer_instead_of_another_action_is_to_answer_the_request(tmp_path: Path) -> None:
     async with asking(tmp_path, permission(tmp_path)) as (s, _):
         await s.press("x")
-        await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
+        await s.until(lambda: decides(s))
         await s.press("f5")
         await s.until(lambda: opened(s) is not None)
 
@@ -334,7 +340,7 @@ async def test_a_blocked_task_without_a_request_is_answered_as_before(tmp_path: 
     async with office(tmp_path, {**WORKING, "api.return.md": blocked}) as s:
         await s.until(lambda: s.app.monitor.tree.totals.needs_operator)
         await s.press("a")
-        await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
+        await s.until(lambda: decides(s))
 
 
 @pytest.mark.parametrize("size", [(40, 12), (140, 40)])

@@ -11,33 +11,11 @@ from tests.app.scenes import NOW, Scene
 from tests.app.stage import stage
 from tests.app.test_requests import WORKING, asking, open_it, opened, permission, question, record
 from tests.unit.delegation import asking as programs
-from textual._compositor import ChopsUpdate
 
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.delegation.request import Option, Query, RequestKind
 
 SMALL, WIDE = (80, 24), (140, 40)
-
-
-async def test_a_running_clock_paints_its_own_line_and_no_other(tmp_path: Path) -> None:
-    soon = permission(tmp_path, until=time.time() + 50, prompt_hidden=True)
-    async with asking(tmp_path, soon, size=SMALL) as (s, _):
-        await open_it(s)
-        (number,) = (n for n, line in enumerate(s.text().splitlines()) if "its prompt appears in its terminal" in line)
-        before, painted = s.line("its prompt appears"), set[object]()
-        display = s.app._display
-
-        def watched(screen: object, update: object) -> None:
-            painted.update({y for y, *_ in update.spans} if isinstance(update, ChopsUpdate) else {"all of it"})
-            display(screen, update)  # type: ignore[arg-type]
-
-        s.app._display = watched  # type: ignore[method-assign, assignment]
-        await s.until(lambda: s.line("its prompt appears") != before)
-        # What goes on below the dialog is painted when it is in sight again.
-        s.main.header.refresh()
-        before = s.line("its prompt appears")
-        await s.until(lambda: s.line("its prompt appears") != before)
-        assert painted == {number}
 
 
 async def test_a_request_says_how_long_it_can_be_answered_where_it_stands(tmp_path: Path) -> None:

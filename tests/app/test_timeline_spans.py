@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.app.scenes import NOW, Scene
 from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
-from agentwatch.app.widgets.timeline.activity import IDLE, Activity
+from agentwatch.app.widgets.timeline import IDLE, activity_of
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Ran, Tick
-from agentwatch.delegation.run import Asker, Run, RunState
+from agentwatch.delegation.run import Run, RunState, StartedBy
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.spans import Span, spans_of
 from agentwatch.view.times import ended_at
@@ -184,7 +182,7 @@ def test_idle_time_is_where_nobody_gave_a_sign() -> None:
     scene.handoff("b", ago=8_000 - IDLE)
     scene.returned("b", ago=7_000)
     scene.handoff("c", ago=100)
-    activity = Activity(tree_of(scene.take()))
+    activity = activity_of(tree_of(scene.take()))
     assert activity.stretches == [(NOW - 9_000, NOW - 7_000), (NOW - 100, NOW - 100)]
 
 
@@ -194,7 +192,7 @@ def test_a_task_that_waits_for_those_below_it_does_not_make_their_idle_time_busy
     scene.handoff("a.b", ago=8_900)
     scene.returned("a.b", Outcome.BLOCKED, ago=8_500, blockers=("?",))
     scene.returned("a", ago=100)
-    activity = Activity(tree_of(scene.take()))
+    activity = activity_of(tree_of(scene.take()))
     assert activity.stretches == [(NOW - 9_000, NOW - 8_500), (NOW - 100, NOW - 100)]
 
 
@@ -202,57 +200,21 @@ def test_an_attempt_of_months_is_two_signs() -> None:
     scene = Scene()
     scene.handoff("a", ago=9_000_000)
     scene.returned("a", ago=100)
-    activity = Activity(tree_of(scene.take()))
+    activity = activity_of(tree_of(scene.take()))
     assert [start for start, _ in activity.stretches] == [NOW - 9_000_000, NOW - 100]
 
 
-_IDS = ("a", "b", "a.x", "a.y", "a.x.1", "a.x.2", "b.z")
-_STEPS = st.lists(
-    st.tuples(st.sampled_from(_IDS), st.sampled_from(("handoff", "returned", "gone")), st.integers(0, 20_000)),
-    max_size=40,
-)
-
-
-@given(_STEPS)
-@settings(deadline=None)
-def test_kept_up_change_by_change_it_is_what_it_would_be_made_anew(steps: list[tuple[str, str, int]]) -> None:
-    tree, scene = Tree(), Scene()
-    activity = Activity(tree)
-    for task_id, what, ago in steps:
-        if what == "handoff":
-            scene.handoff(task_id, ago=ago, objective=f"Do it {ago}", parent="b" if ago % 3 else None)
-        elif what == "returned":
-            scene.returned(task_id, ago=ago)
-        else:
-            scene.gone(f"{'handoffs' if ago % 2 else 'returns'}/{task_id}.{'handoff' if ago % 2 else 'return'}.md")
-        changed: set[str] = set()
-        for event in scene.take():
-            changed |= tree.apply(event)
-        activity.take(changed)
-    activity.tidy()
-    fresh = Activity(tree)
-    assert activity.stretches == fresh.stretches
-    assert {task_id: activity.first_sign(task_id) for task_id in _IDS} == {
-        task_id: fresh.first_sign(task_id) for task_id in _IDS
-    }
-
-
-def test_what_is_not_tidied_covers_at_least_what_it_should() -> None:
+def test_a_task_begins_with_the_first_sign_of_what_is_below_it() -> None:
     scene = Scene()
-    scene.handoff("a", ago=9_000)
-    scene.handoff("b", ago=100)
-    tree = tree_of(scene.take())
-    activity = Activity(tree)
-    scene.gone("handoffs/a.handoff.md")
-    for event in scene.take():
-        activity.take(tree.apply(event))
-    assert len(activity.stretches) == 2
-    assert activity.tidy()
-    assert activity.stretches == [(NOW - 100, NOW - 100)]
-    assert not activity.tidy()
+    scene.handoff("a", ago=50)
+    scene.handoff("a.b", ago=80)
+    scene.handoff("a.b.c", ago=60)
+    first = activity_of(tree_of(scene.take())).first
+    assert (first["a"], first["a.b"], first["a.b.c"]) == (NOW - 80, NOW - 80, NOW - 60)
 
 
 def test_a_retry_in_the_same_session_is_a_span_of_its_own() -> None:
-    task = tree_of([*ran(child((Asker.PARENT, FAILED), (Asker.HOOK, DONE))), decision(FAILED, 117.0)]).tasks["a"]
+    told = ran(child((StartedBy.PARENT, FAILED), (StartedBy.HOOK, DONE)))
+    task = tree_of([*told, decision(FAILED, 117.0)]).tasks["a"]
     told = [(span.number, span.kind.name, span.start, span.end) for span in spans_of(task)]
     assert told == [(1, "WORK", 110.0, 115.0), (1, "WAIT", 115.0, 120.0), (2, "WORK", 120.0, 125.0)]

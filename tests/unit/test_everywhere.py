@@ -13,7 +13,7 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.alive import Alive, AliveSessions, workspaces_in
-from agentwatch.sources.sessions.projects import holds
+from agentwatch.sources.sessions.store import holds
 from agentwatch.workspaces import Everywhere
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.conformance import Store
@@ -180,8 +180,8 @@ async def test_where_nothing_was_alive_that_is_said(home: Path) -> None:
 
 
 def test_all_goes_with_no_path(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from agentwatch.cli import watch_commands
+    from agentwatch.cli import watch
 
-    monkeypatch.setattr(watch_commands, "_require_terminal", lambda: None)
+    monkeypatch.setattr(watch, "require_terminal", lambda: None)
     assert run(["--all", str(home)]) == 2
     assert "either workspaces or --all" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentwatch.delegation.run import Run
 from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
-from agentwatch.sources.sessions.projects import slug
+from agentwatch.sources.sessions.store import slug
 
 BEGIN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SESSION = "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -128,37 +127,3 @@ def test_every_prefix_of_a_store_can_be_read(tmp_path: Path) -> None:
     expected: dict[str, Run] = {}
     drain(store.reader(), expected)
     assert runs == expected
-
-
-def test_what_is_deleted_is_withdrawn(tmp_path: Path) -> None:
-    store = a_bit_of_everything(tmp_path)
-    store.save()
-    reader, runs = store.reader(), dict[str, Run]()
-    drain(reader, runs)
-    for path in sorted(store.home.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    drain(reader, runs)
-    assert runs == {}
-    assert reader.trouble is None
-    store.save()
-    drain(reader, runs)
-    assert len(runs) == 7
-
-
-def test_the_newest_session_is_told_first_and_time_is_kept(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    for number in range(3):
-        log = store.session(f"session-{number}")
-        log.asked("Go.")
-        log.asked("x" * 3_000_000)
-        log.said("Done.")
-    store.save()
-    for number in range(3):
-        os.utime(store.project / f"session-{number}.jsonl", (1e9 + number, 1e9 + number))
-    reader, order = store.reader(), []
-    assert reader.progress.done == reader.progress.total == 0
-    while not order or reader.progress.done < reader.progress.total:
-        order += [change.key for change in reader.read(0.0)]
-        assert reader.progress.total >= 9_000_000
-    order += [change.key for change in reader.read(0.0)]
-    assert order == ["session-2", "session-1", "session-0"]

@@ -83,22 +83,6 @@ def test_a_file_of_another_kind_says_nothing(tmp_path: Path, content: str) -> No
     assert look(tmp_path) is None
 
 
-def test_a_working_run_of_a_process_that_is_gone_says_so(tmp_path: Path, gone_pid: int) -> None:
-    store = Store(tmp_path)
-    log = store.session()
-    log.asked("Go.")
-    store.save()
-    register(store.home, gone_pid)
-    reader = store.reader()
-    (change,) = reader.read(60.0)
-    assert change.run is not None
-    assert change.run.process_gone is None, "it was written to a moment ago"
-    os.utime(log.path, (1e9, 1e9))
-    (change,) = reader.read(60.0)
-    assert change.run is not None
-    assert change.run.process_gone is True
-
-
 def test_the_domain_of_linux_names_machine_and_namespace(
     tmp_path: Path, gone_pid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

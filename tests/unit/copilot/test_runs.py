@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.sources.sessions import locks, processes
+from agentwatch.sources.copilot import copilot_reader as locks
+from agentwatch.sources.sessions import processes
 from tests.unit.copilot.building import SESSION, Store
 
 

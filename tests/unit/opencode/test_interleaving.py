@@ -154,10 +154,10 @@ class History:
 
 
 @contextmanager
-def _place(random: Random, *, drawn_steps: bool, journal: str) -> Iterator[tuple[Path, Path, Program]]:
+def _place(random: Random, *, journal: str) -> Iterator[tuple[Path, Path, Program]]:
     with tempfile.TemporaryDirectory() as directory:
         database, workspace = Path(directory, "opencode.db"), Path(directory, "ws")
-        program = Program(database, workspace, drawn_steps=drawn_steps, journal=journal)
+        program = Program(database, workspace, journal=journal)
         try:
             yield workspace, database, program
         finally:
@@ -176,9 +176,9 @@ def _settled(watched: Reading) -> dict[str, Run]:
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(st.randoms(use_true_random=False), st.booleans(), st.sampled_from(["wal", "delete"]), st.integers(1, 60))
-def test_runs_do_not_depend_on_when_they_were_read(random: Random, drawn_steps: bool, journal: str, steps: int) -> None:
-    with _place(random, drawn_steps=drawn_steps, journal=journal) as (workspace, database, program):
+@given(st.randoms(use_true_random=False), st.sampled_from(["wal", "delete"]), st.integers(1, 60))
+def test_runs_do_not_depend_on_when_they_were_read(random: Random, journal: str, steps: int) -> None:
+    with _place(random, journal=journal) as (workspace, database, program):
         history = History(program, random)
         watched = reading(workspace, database, _clock)
         for _ in range(steps):

@@ -186,29 +186,3 @@ def test_a_killed_program_is_known_to_be_gone_unless_another_machine_may_run_it(
         watched.read()
         assert {watched.runs[key].process_gone for key in working} == {None}
     watched.reader.close()
-
-
-def test_a_program_in_this_very_process_is_not_gone(program: Program, database: Path, workspace: Path) -> None:
-    root = program.session()
-    watched = reading(workspace, database)
-    for _ in range(3):
-        program.begin(root)
-        assert watched.read()[root].process_gone is None
-    watched.reader.close()
-
-
-def test_a_database_behind_a_link_is_read_with_the_log_that_lies_beside_it(
-    program: Program, database: Path, workspace: Path, tmp_path: Path
-) -> None:
-    """People move what is large to another disk: a link in their own data directory is followed, as SQLite does."""
-    link = tmp_path / "linked.db"
-    link.symlink_to(database)
-    before = sorted(path.name for path in database.parent.iterdir())
-    watched = reading(workspace, link)
-    root = program.session()
-    assert watched.read()[root].state is RunState.SUBMITTED
-    program.answer(root, "Done.")
-    assert (watched.read()[root].state, watched.said(root)) == (RunState.ENDED, "Done.")
-    watched.reader.close()
-    assert sorted(path.name for path in database.parent.iterdir()) == before
-    assert not list(tmp_path.glob("linked.db-*"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentwatch.delegation.run import Run
 from agentwatch.sources.qwen.qwen_reader import QwenReader
-from agentwatch.sources.sessions.projects import slug
+from agentwatch.sources.sessions.store import slug
 
 BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 SESSION = "2f144a86-06ea-466c-a574-e89c0da985d2"

@@ -8,7 +8,7 @@ import pytest
 
 from agentwatch.contracts.shapes import Handoff, Return
 from agentwatch.delegation.run import RunState
-from tests.unit.roo.storage import PACKET, RETURN, Storage, ask, call, request, say
+from tests.unit.roo.storage import PACKET, RETURN, Storage, call, request, say
 
 
 @pytest.fixture
@@ -77,22 +77,6 @@ def test_an_escaped_file_name_in_the_call_is_the_child_s_all_the_same(storage: S
     storage.messages("c", say("text", r"Read \@/README.md", 2))
     storage.read()
     assert storage.runs["c"].parent_session == "p"
-
-
-@pytest.mark.parametrize("status", [None, "active"])
-def test_a_task_whose_request_a_human_broke_off_is_canceled_until_it_goes_on(
-    storage: Storage, status: str | None
-) -> None:
-    storage.item("c", **({} if status is None else {"status": status}))
-    asked = [say("text", PACKET), say("completion_result", RETURN, 1), say("user_feedback", "No.", 2)]
-    broken_off = request(3, cancelReason="user_cancelled")
-    storage.messages("c", *asked, broken_off, ask("resume_task", "", 4))
-    storage.read()
-    run = storage.runs["c"]
-    assert (run.state, run.reason, run.said) == (RunState.CANCELED, "user_cancelled", None)
-    storage.messages("c", *asked, broken_off, ask("resume_task", "", 4), request(5))
-    storage.read()
-    assert storage.runs["c"].state is RunState.WORKING
 
 
 def test_a_history_item_that_names_the_parent_changes_no_key(storage: Storage) -> None:

@@ -13,7 +13,7 @@ from agentwatch.sources.copilot.copilot_reader import entries as copilot
 from agentwatch.sources.gemini.gemini_reader import entries as gemini
 from agentwatch.sources.opencode.entries import entries as opencode
 from agentwatch.sources.qwen.entries import entries as qwen
-from agentwatch.sources.roo.entries import entries as roo
+from agentwatch.sources.roo.task import entries as roo
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.steps import Outcome, Step, Steps, one_line, written
 

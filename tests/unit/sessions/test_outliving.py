@@ -46,15 +46,15 @@ class Screen:
         self.runs: dict[str, Run] = {}
         self._outliving = Outliving()
 
-    def take(self, key: str, run: Run | None, reader: str = "reader") -> None:
-        for shown, one in self._outliving.take(reader, key, run):
+    def update(self, key: str, run: Run | None, reader: str = "reader") -> None:
+        for shown, one in self._outliving.update(reader, key, run):
             self.runs.pop(shown, None)
             if one is not None:
                 self.runs[shown] = one
 
     def look(self, reader: SessionReader) -> None:
         for change in reader.read(60.0):
-            self.take(change.key, change.run, reader.name)
+            self.update(change.key, change.run, reader.name)
 
     def known(self) -> dict[str, tuple[RunState, str]]:
         """Of the runs that were asked for: how they stand, and which transcript is theirs."""
@@ -106,8 +106,8 @@ def a_run(path: Path, *, parent_session: str | None, updated_at: float = 10.0) -
 @pytest.fixture
 def screen(parent: Run, child: Run) -> Screen:
     one = Screen()
-    one.take("parent", parent)
-    one.take("child", child)
+    one.update("parent", parent)
+    one.update("child", child)
     return one
 
 
@@ -123,7 +123,7 @@ def test_a_child_whose_transcript_is_lost_is_not_as_little_as_its_parent_knows(
     screen: Screen, parent: Run, child: Run, lose: Callable[[Path], None]
 ) -> None:
     lose(Path(child.place))
-    screen.take("child", told_by(parent, child))
+    screen.update("child", told_by(parent, child))
     assert screen.runs["child"] == child
 
 
@@ -131,11 +131,11 @@ def test_what_its_parent_hears_of_a_child_whose_transcript_is_lost_is_news(
     screen: Screen, parent: Run, child: Run
 ) -> None:
     Path(child.place).unlink()
-    screen.take("child", replace(told_by(parent, child), process_gone=True))
+    screen.update("child", replace(told_by(parent, child), process_gone=True))
     assert screen.runs["child"] == replace(child, process_gone=True)
-    screen.take("child", told_by(parent, child, RunState.ENDED, 120.0))
+    screen.update("child", told_by(parent, child, RunState.ENDED, 120.0))
     assert screen.runs["child"] == replace(child, state=RunState.ENDED, updated_at=120.0)
-    screen.take("child", None)
+    screen.update("child", None)
     assert screen.runs["child"].state is RunState.ENDED
 
 
@@ -143,13 +143,13 @@ def test_a_transcript_that_is_back_or_was_moved_tells_of_its_run_again(
     screen: Screen, parent: Run, child: Run, tmp_path: Path
 ) -> None:
     Path(child.place).unlink()
-    screen.take("child", told_by(parent, child))
+    screen.update("child", told_by(parent, child))
     again = replace(child, state=RunState.SUBMITTED, updated_at=50.0)
     Path(child.place).write_text('{"type":"user"}\n')
-    screen.take("child", again)
+    screen.update("child", again)
     assert screen.runs["child"] == again
     moved = replace(again, place=str(Path(child.place).rename(tmp_path / "moved.jsonl")))
-    screen.take("child", moved)
+    screen.update("child", moved)
     assert screen.runs["child"] == moved
 
 
@@ -157,31 +157,31 @@ def test_a_child_that_had_ended_by_what_its_parent_heard_has_ended_when_that_is_
     screen: Screen, parent: Run, child: Run
 ) -> None:
     ended = replace(child, state=RunState.CANCELED, updated_at=110.0)
-    screen.take("child", ended)
+    screen.update("child", ended)
     Path(parent.place).unlink()
-    screen.take("parent", None)
-    screen.take("child", child)
+    screen.update("parent", None)
+    screen.update("child", child)
     assert screen.runs["child"] == ended
     goes_on = replace(child, updated_at=130.0)
-    screen.take("child", goes_on)
+    screen.update("child", goes_on)
     assert screen.runs["child"] == goes_on
 
 
 def test_a_call_is_not_shown_beside_the_run_that_came_of_it(screen: Screen, parent: Run, child: Run) -> None:
     asked = replace(child, prompt=Message(10.0, "0" * 64, "Look."))
-    screen.take("child", asked)
+    screen.update("child", asked)
     Path(child.place).unlink()
-    screen.take("child", None)
-    screen.take("call", replace(told_by(parent, asked), session_id="call"))
+    screen.update("child", None)
+    screen.update("call", replace(told_by(parent, asked), session_id="call"))
     assert screen.runs == {"parent": parent, "child": asked}
 
 
 def test_a_key_that_became_that_of_another_session_is_not_withdrawn(screen: Screen, child: Run, tmp_path: Path) -> None:
     Path(child.place).unlink()
-    screen.take("child", None)
+    screen.update("child", None)
     other = a_run(tmp_path / "other.jsonl", parent_session=None)
-    screen.take("child", other)
-    screen.take("moved", child)
+    screen.update("child", other)
+    screen.update("moved", child)
     assert screen.runs["child"] == other
-    screen.take("child", None)
+    screen.update("child", None)
     assert screen.runs.keys() == {"parent", "moved"}

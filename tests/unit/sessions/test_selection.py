@@ -27,7 +27,7 @@ def shown(selection: Selection, *taken: Ran) -> set[str]:
     """What is there after everything that was told."""
     there: dict[str, bool] = {}
     for one in taken:
-        there.update({told.path: told.run is not None for told in selection.take(one)})
+        there.update({told.path: told.run is not None for told in selection.choose([one])})
     return {path.removeprefix("agents:") for path, is_there in there.items() if is_there}
 
 
@@ -64,5 +64,5 @@ def test_one_session_is_chosen_by_the_beginning_of_its_id() -> None:
 def test_a_run_that_the_store_no_longer_has_is_told_only_if_it_was_shown() -> None:
     selection = Selection(since=150.0)
     shown(selection, ran("new", updated_at=200.0), ran("old", updated_at=1.0))
-    assert [told.path for told in selection.take(Ran(2, 0.0, "agents:new", None))] == ["agents:new"]
-    assert selection.take(Ran(3, 0.0, "agents:old", None)) == []
+    assert [told.path for told in selection.choose([Ran(2, 0.0, "agents:new", None)])] == ["agents:new"]
+    assert selection.choose([Ran(3, 0.0, "agents:old", None)]) == []

@@ -17,10 +17,9 @@ from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources import Batch, CombinedSource
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.at_work import AtWork
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress
 from agentwatch.sources.sessions.registry import Registry
-from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.sources.sessions.source import LiveFiles, SessionsSource
 from tests.unit.history.recorded import packet
 
 NOW = 1_000.0
@@ -165,7 +164,6 @@ def test_files_and_sessions_are_one_source(tmp_path: Path) -> None:
     batch = combined.scan()
     assert [event.path for event in batch.events] == ["a.handoff.json", "one:s"]
     assert batch.health.mode == "live"
-    assert set(combined.known()) == {"a.handoff.json"}
     assert combined.content("one") == "one has it"
 
 
@@ -212,27 +210,25 @@ def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
 
 
 def test_only_files_of_sessions_that_work_are_watched(tmp_path: Path) -> None:
-    at_work, place = AtWork(), tmp_path / "s.jsonl"
-    database, team = tmp_path / "s.db", tmp_path / "role"
-    team.mkdir()
-    for path in (place, tmp_path / "s.db-wal", team / "progress.md"):
+    live, place = LiveFiles(), tmp_path / "s.jsonl"
+    database = tmp_path / "s.db"
+    for path in (place, tmp_path / "s.db-wal"):
         path.write_text("1")
-    runs = [replace(run(path.stem, NOW), place=str(path)) for path in (place, database, team)]
+    runs = [replace(run(path.stem, NOW), place=str(path)) for path in (place, database)]
     for number, one in enumerate(runs):
-        at_work.take(f"reader {number}", "key", one, NOW)
-    assert at_work.glance() == set()
-    assert at_work.glance() == set()
+        live.update(f"reader {number}", "key", one, NOW)
+    assert live.look() == set()
+    assert live.look() == set()
     place.write_text("12")
-    assert at_work.glance() == {"reader 0"}
+    assert live.look() == {"reader 0"}
     (tmp_path / "s.db-wal").write_text("12")
-    (team / "progress.md").write_text("12")
-    assert at_work.glance() == {"reader 1", "reader 2"}
+    assert live.look() == {"reader 1"}
     for more in ({"state": RunState.ENDED}, {"process_gone": True}, {"updated_at": 0.0}):
-        at_work.take("reader 0", "key", replace(runs[0], **more), NOW)  # type: ignore[arg-type]
+        live.update("reader 0", "key", replace(runs[0], **more), NOW)  # type: ignore[arg-type]
         place.write_text(place.read_text() + "3")
-        assert at_work.glance() == set()
-        at_work.take("reader 0", "key", runs[0], NOW)
-        assert at_work.glance() == set()
+        assert live.look() == set()
+        live.update("reader 0", "key", runs[0], NOW)
+        assert live.look() == set()
 
 
 class Watching:

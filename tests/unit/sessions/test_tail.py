@@ -130,15 +130,6 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
         assert line_at(tmp_path / name, 0) is None
 
 
-def test_a_file_that_has_not_changed_is_not_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"one\n")
-    tail = Tail(path)
-    tail.read(BUDGET)
-    monkeypatch.setattr(os, "open", lambda *_: pytest.fail("opened"))
-    assert lines_of(tail) == []
-
-
 @pytest.mark.parametrize("line", [b"", b"[1]", b"{", b'{"a": ' + b"[" * 100_000, b"\x00" * 8, b"9" * 5000])
 def test_a_line_that_is_no_json_object_is_no_record(line: bytes) -> None:
     assert record(line) is None

@@ -104,6 +104,7 @@ class AgentwatchApp(App[None]):
     ) -> None:
         self._guard = TerminalGuard()
         super().__init__(driver_class=Terminal)
+        self.animation_level = "none"
         self.settings = monitor.settings
         self._own_keys = keymap(monitor.settings.keys)
         self.commands = with_views(self._own_keys.commands, len(monitor.settings.views))
@@ -312,7 +313,7 @@ class AgentwatchApp(App[None]):
     @work(exit_on_error=False)
     async def _load_screens(self) -> None:
         """Have every screen at hand when its key is pressed: reading their code takes a moment."""
-        names = [f"screens.{name}" for name in ("task", "timeline", "inspect", "step", "pages")]
+        names = [f"screens.{name}" for name in ("task", "timeline", "inspect", "pages")]
         for name in (*names, "dialogs.opening") if self.monitor.clerk else names:
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
 
@@ -400,7 +401,7 @@ class AgentwatchApp(App[None]):
 
     def _show_call(self, event: Inspect, call: Call) -> None:
         """Show what was done, as it stands in the transcript."""
-        from agentwatch.app.screens.step import reading_of  # it needs what the details need
+        from agentwatch.app.screens.inspect import reading_of  # it needs what the details need
 
         wanted = reading_of(self.monitor, event, call)
         if wanted is None:
@@ -410,7 +411,7 @@ class AgentwatchApp(App[None]):
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:
-        from agentwatch.app.screens.step import StepScreen  # it needs what the details need
+        from agentwatch.app.screens.inspect import StepScreen  # it needs what the details need
 
         self.push_screen(StepScreen(self.monitor, self.clock, event, getattr(self.screen, "task_id", None)))
 

@@ -1,10 +1,8 @@
 """Foreign Markdown made into paragraphs that are safe to show: a small set of it, in linear time, and never markup.
 
-Why not markdown-it-py, which Textual brings along: hostile input of 16 KiB took it 0.8 s and 198,000 tokens, and it
-takes 40 ms to import. Textual's own widget mounts one for every block. Agents write short notes, so a scanner that
-looks at each character a bounded number of times is enough: headings, emphasis, inline code, lists, quotations, rules,
-fences and tables (as text). A link or an image is shown as its text and its address and cannot be clicked. All else is
-shown as it was written, HTML and line breaks too.
+Not markdown-it-py: hostile input of 16 KiB took it 0.8 s, and it takes 40 ms to import. A scanner looks at each
+character a bounded number of times. A link or an image is shown as its text and its address and cannot be clicked; all
+else that it does not know is shown as it was written, HTML too.
 
 Every line passes `agentwatch.text` first, so that nothing here sees a control character.
 """
@@ -12,7 +10,7 @@ Every line passes `agentwatch.text` first, so that nothing here sees a control c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -47,8 +45,21 @@ _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\(([^()\s]*)\)")
 _DELIMITERS: Final = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
 
 
-class Paragraph(NamedTuple):
-    """One paragraph and how it wraps: `first` stands before its first line, `rest` before the others.
+class Line(NamedTuple):
+    """One line on screen. The first `margin` characters are ours (indent, gutter): they are not copied.
+
+    Lines with the same `choice` are one entry that the cursor can stand on; they begin with a blank for its mark.
+    `tint` is the style of the whole row, to its end.
+    """
+
+    content: Content
+    margin: int = 0
+    choice: Hashable = None
+    tint: str = ""
+
+
+class Text(NamedTuple):
+    """A paragraph: `first` stands before its first line, `rest` before the others.
 
     `wrap` is False for code: such a line is folded at the edge instead of between words.
     """
@@ -57,56 +68,68 @@ class Paragraph(NamedTuple):
     first: Content = NOTHING
     rest: str = ""
     wrap: bool = True
+    choice: Hashable = None
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """Its lines, none wider than `width` cells."""
+        first, rest = self.first, Content(self.rest)
+        if first.cell_length > max(width // 2, rest.cell_length):
+            # A long key would leave no room beside it: what it stands for goes below.
+            yield from (Line(part, choice=self.choice) for part in first.rstrip().wrap(width))
+            first = rest
+        room = max(width - max(first.cell_length, rest.cell_length), 8)
+        for part in self.content.wrap(room) if self.wrap else self.content.fold(room):
+            yield Line(first + part if first else part, len(first), self.choice)
+            first = rest
 
 
-def markdown(text: str) -> Iterator[Paragraph]:
-    """The paragraphs of a foreign Markdown string, one a line. A cut is said in the last one."""
+def markdown(text: str, first: Content = NOTHING, rest: str = "") -> Iterator[Text]:
+    """Paragraphs of a foreign Markdown string, one a line, behind `first` and `rest`. The last tells of a cut."""
+    for part in _paragraphs(text):
+        yield part._replace(first=first + part.first, rest=rest + part.rest)
+        first = Content(rest)
+
+
+def _paragraphs(text: str) -> Iterator[Text]:
     lines, note = clean_lines(text.strip("\r\n"), MAX_LINES, MAX_CHARACTERS)
-    fence = ""
-    hanging = ""
+    fence = hanging = ""
     for raw in lines:
         line = raw.strip()
         if fence:
             if line.startswith(fence) and not line.strip(fence[0]):
                 fence = ""
             else:
-                yield Paragraph(Content.styled(raw, CODE), Content("  "), "  ", wrap=False)
-        elif opening := _opens_fence(line):
-            fence = opening
+                yield Text(Content.styled(raw, CODE), Content("  "), "  ", wrap=False)
+        elif (opening := _FENCE.match(line)) and "`" not in line[opening.end() :]:
+            fence = opening[0]
         elif item := _ITEM.match(line):
             indent = " " * min(len(raw) - len(raw.lstrip()), MAX_INDENT)
             marker = _CHECKED[item[2]] if item[2] else "• " if item[1] in "-*+" else f"{item[1]} "
             hanging = indent + " " * len(marker)
-            yield Paragraph(inline(line[item.end() :]), Content.assemble(indent, (marker, FAINT)), hanging)
+            yield Text(inline(line[item.end() :]), Content.assemble(indent, (marker, FAINT)), hanging)
         elif line and raw.startswith(" ") and hanging:
-            yield Paragraph(inline(line), Content(hanging), hanging)
+            yield Text(inline(line), Content(hanging), hanging)
         else:
             hanging = ""
             yield from _line(line)
     if note:
-        yield Paragraph(Content.styled(note, FAINT))
+        yield Text(Content.styled(note, FAINT))
 
 
-def _opens_fence(line: str) -> str:
-    fence = _FENCE.match(line)
-    # ```code``` on one line is inline code.
-    return fence[0] if fence and "`" not in line[fence.end() :] else ""
-
-
-def _line(line: str) -> Iterator[Paragraph]:
+def _line(line: str) -> Iterator[Text]:
     """A line outside of lists and fences; none for the line between a table's head and body."""
     if heading := _HEADING.match(line):
-        yield Paragraph(inline(line[heading.end() :].rstrip("# ")).stylize_before("bold"))
+        yield Text(inline(line[heading.end() :].rstrip("# ")).stylize_before("bold"))
     elif len(line) >= 3 and line[0] in "-*_" and not line.strip(line[0] + " "):
-        yield Paragraph(Content.styled("─" * 8, FAINT))
+        yield Text(Content.styled("─" * 8, FAINT))
     elif line.startswith("|"):
         if not _TABLE_RULE.fullmatch(line):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            yield Paragraph(inline(" │ ".join(cells)), rest="  ")
+            yield Text(inline(" │ ".join(cells)), rest="  ")
     elif line.startswith(">"):
-        yield Paragraph(inline(line.lstrip("> ")).stylize_before(FAINT), Content.styled("▏ ", FAINT), "▏ ")
+        yield Text(inline(line.lstrip("> ")).stylize_before(FAINT), Content.styled("▏ ", FAINT), "▏ ")
     else:
-        yield Paragraph(inline(line))
+        yield Text(inline(line))
 
 
 def inline(text: str) -> Content:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from agentwatch.app.widgets.details.attestation import Entry
+    from agentwatch.app.widgets.details.tabs import Entry
     from agentwatch.delegation.claims import Claim
     from agentwatch.sources.sessions.following import RunTranscript
     from agentwatch.sources.sessions.steps import Step

@@ -1,4 +1,4 @@
-"""Text to handoff or return, with findings. Pure: nothing here reads a file or the clock.
+"""Text to handoff or return, with findings; nothing here reads a file or the clock, and `rules.txt` loads as code does.
 
 `shapes` is what the whole program passes around and imports nothing heavy. `reading` is the way in and imports
 pydantic, so import it where you use it.

@@ -1,33 +1,26 @@
-"""Returns in JSON: the subagent-return, its dialect return-meta, and the report-contract.
-
-The authors of return-meta left the document of subagent-return on purpose: stage words as status, an early
-`in_progress`, optional errors. Only a status that says nothing breaks it; the rest are warnings where a reader loses
-something.
-"""
+"""Returns in JSON: the subagent-return, its dialect return-meta, and the report-contract."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from sys import intern
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
 
-from agentwatch.contracts.fields import Amount, Count, Model, Required, Table, Text, Whole, Word
+from agentwatch.contracts.fields import Amount, Count, Model, Required, Text, Whole, Word, read_fields
 from agentwatch.contracts.reading import METADATA_KEYS, OUTSIDE_THE_ENUM, STAGE_WORDS
 from agentwatch.contracts.rules import (
     MAX_ENTRIES,
     MAX_TOKENS,
     Findings,
     Location,
-    brief,
-    briefs,
     is_blank,
     judge_paths,
+    outline,
     sentences,
-    shared,
+    shorten,
     shown,
     tokens,
     why_not_relative,
@@ -35,10 +28,8 @@ from agentwatch.contracts.rules import (
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.text import folded
 
-LOW_CONFIDENCE: Final = 0.5
-"""A confidence below this is flagged for a human."""
-_FAR_TOO_LONG: Final = 500
-"""Characters of a summary above which no count of tokens makes it short enough."""
+LOW_CONFIDENCE: Final = 0.5  # a confidence below this is flagged for a human
+_FAR_TOO_LONG: Final = 500  # characters of a summary above which no count of tokens makes it short enough
 _NO_REASON: Final = "The return asks for a review without saying why."
 _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
 _POINTER: Final = re.compile(
@@ -169,10 +160,7 @@ class MetaMetadata(Progress):
 
 
 class ReturnMeta(Progress):
-    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined.
-
-    What has no row may be written in several ways, or be of any type: it is left out where it is of another.
-    """
+    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
 
     status: Required[str] = None
     summary: str | None = None
@@ -221,115 +209,11 @@ class Report(Model):
     blockers: list[str] | None = None
 
 
-_SUBAGENT_RETURN: Final = Table(
-    Contract.SUBAGENT_RETURN,
-    SubagentReturn,
-    r"""
-# status (required)
-status | missing SUB001, type SUB002, value SUB003, case SUB004 | "partial" | The status decides what the orchestrator
-  does next. | not finished
-# summary (required)
-summary | missing empty SUB005, type SUB006 | "Built the API. All tests pass." | The summary is all that the
-  orchestrator reads of the work. | needs a string of 2 to 5 sentences
-# artifacts (required)
-artifacts | missing SUB010, type SUB011, entry SUB013 | - | The orchestrator checks that what was promised exists; it
-  must know what was promised.
-artifacts[].type | missing SUB014, type SUB015, value SUB016, case SUB017 | "plan" | The type tells the orchestrator
-  where the file belongs. | not code
-artifacts[].path | missing empty SUB018, type SUB019 | "plans/api.md" | An artifact without a path cannot be found.
-artifacts[].summary | missing empty SUB021, type SUB022 | "The plan." | The summary says what the file holds without
-  opening it.
-# metadata (required)
-metadata | missing SUB030, type SUB031 | - | The orchestrator routes, correlates and resumes by the metadata.
-metadata.session_id | missing empty SUB032, type SUB033 | "sess_1735460684_a1b2c3" | The session id must match the one
-  of the delegation; it ties the return to the call.
-metadata.agent_type | missing empty SUB034, type SUB035 | "planner" | The orchestrator routes, correlates and resumes by
-  the metadata.
-metadata.delegation_depth | missing SUB036, type SUB037, range SUB038 | 1 | The orchestrator routes, correlates and
-  resumes by the metadata. | warns range
-metadata.delegation_path | missing SUB039, type SUB040, entry blank SUB041 | ["orchestrator", "plan", "planner"] | The
-  path from the orchestrator to this agent places the return in the tree.
-metadata.duration_seconds | type range SUB043 | 245 | The number says how large the work was. | warns type
-metadata.phase_count | type range SUB044 | 3 | The number says how large the work was. | warns type
-metadata.estimated_hours | type range SUB045 | 8 | The number says how large the work was. | warns type
-metadata.findings_count | type range SUB046 | 4 | The number says how large the work was. | warns type
-# errors (optional)
-errors | type SUB051, entry SUB052 | - | Errors are what a retry is decided by.
-errors[].type | missing empty SUB053, type SUB054 | "timeout" | The type routes the error.
-errors[].message | missing empty SUB055, type SUB056 | "The tool timed out." | The message is what the operator reads.
-errors[].recoverable | missing SUB057, type SUB058 | true | It says whether a retry can help.
-errors[].recommendation | missing empty SUB059, type SUB060 | "Raise the time-out." | It is the hint that a retry starts
-  from.
-# next_steps (optional)
-next_steps | type SUB070 | "Run /implement 244" | The next steps are what the operator may start.
-""",
-)
-_RETURN_META: Final = Table(
-    Contract.RETURN_META,
-    ReturnMeta,
-    r"""
-# return-meta dialect
-phases_completed | type range MET033 | 1 | Progress is counted in phases.
-phases_total | type range MET033 | 2 | Progress is counted in phases.
-status | missing MET001, type MET002 | "researched" | The status is how the orchestrator knows whether the stage has
-  ended, and how. | needs a stage word such as `in_progress`, `researched` or `partial`
-summary | type MET010 | "Read the sources." | The summary is what the orchestrator reads. | warns type
-artifacts | type MET013, entry MET015 | - | What a stage created can only be checked if it is listed. | warns type entry
-artifacts[].type | type MET019 | "report" | The type says where the file belongs.
-artifacts[].path | missing empty MET016, type MET019 | "plan.md" | An artifact without a path cannot be found. | warns
-  missing
-artifacts[].summary | type MET019 | "The plan." | The summary says what the file holds.
-metadata | missing MET020, type MET021 | - | Without metadata the return is placed by what stands at top level, or by
-  its directory alone. | needs an object with `session_id`, `agent_type` and `delegation_path` | warns missing type
-metadata.phases_completed | type range MET033 | 1 | Progress is counted in phases.
-metadata.phases_total | type range MET033 | 2 | Progress is counted in phases.
-metadata.session_id | type MET026 | "sess_1735460684_a1b2c3" | Attempts are told apart by their session.
-metadata.agent_type | type MET026 | "planner" | The task is known by its directory and its agent.
-metadata.delegation_depth | type MET026 | 1 | It is the length of the path, less two.
-metadata.delegation_path | type entry MET025 | ["orchestrator", "plan", "planner"] | It places the return in the tree.
-errors | type entry MET030 | - | The recommendation of an error is the hint that a retry starts from.
-errors[].type | type MET031 | "timeout" | The recommendation of an error is the hint that a retry starts from.
-errors[].message | type MET031 | "The tool timed out." | The recommendation of an error is the hint that a retry starts
-  from.
-errors[].recoverable | type MET031 | true | The recommendation of an error is the hint that a retry starts from.
-errors[].recommendation | type MET031 | "Raise the time-out." | The recommendation of an error is the hint that a retry
-  starts from.
-next_steps | type MET032 | "Plan it." | They are what comes next. | warns type
-""",
-)
-_REPORT: Final = Table(
-    Contract.REPORT_CONTRACT,
-    Report,
-    r"""
-# 4.1. report_metadata (Required)
-report_metadata | missing REP001, type REP002 | - | The metadata is what the orchestrator tracks and manages the task
-  by.
-report_metadata.agent_name | missing REP003, type REP004, empty REP005 | "investigator" | The orchestrator must know who
-  reports. | needs the name of the agent
-report_metadata.task_id | missing REP006, type REP007, empty REP008 | "sprint-1-auth" | The task id correlates the
-  report with the request. | needs the id of the briefing
-report_metadata.status | missing REP009, type REP010, value REP011, case REP012 | "failed" | The status decides what the
-  orchestrator does next. | not partial
-# 3. Verbosity Levels
-report_metadata.verbosity_level | missing REP013, type REP014, value REP015, case REP016 | "detailed" | Without it
-  `detailed`, the default, is assumed. | not full | warns missing
-# 4.1. report_metadata (Required)
-report_metadata.confidence_level | missing REP017, type REP018, range REP019 | 0.9 | The orchestrator flags low
-  confidence for review by a human.
-report_metadata.token_usage | type REP021, range REP025 | 4250 | The number says what the work cost.
-report_metadata.execution_time_seconds | type REP022, range REP025 | 45 | The number says what the work cost.
-report_metadata.error_message | type REP023 | "It broke." | The message is what a retry is decided by.
-# 4.2. findings (Required)
-findings | missing REP030, type REP031 | {"cause": "The key has expired."} | The findings are the result of the work.
-# 4.3. recommendations (Optional, Recommended)
-recommendations | type REP040, entry REP041 | ["Add tests."] | By them the orchestrator knows the next step.
-# 4.4. identified_gaps (Optional)
-identified_gaps | type REP042, entry REP043 | [] | They are what a task that succeeds leaves open.
-# 4.5. blockers (Optional, Required if status is 'blocked')
-blockers | type REP044, entry REP045 | [] | They are what somebody must remove first.
-""",
-)
-TABLES: Final = {table.contract: table for table in (_SUBAGENT_RETURN, _RETURN_META, _REPORT)}
+MODELS: Final = {
+    Contract.SUBAGENT_RETURN: SubagentReturn,
+    Contract.RETURN_META: ReturnMeta,
+    Contract.REPORT_CONTRACT: Report,
+}
 
 
 def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str) -> tuple[Model, Return]:
@@ -342,7 +226,7 @@ def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str
 
 
 def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[SubagentReturn, Return]:
-    returned = _SUBAGENT_RETURN.read(SubagentReturn, top, findings)
+    returned = read_fields(Contract.SUBAGENT_RETURN, SubagentReturn, top, findings)
     status, summary = returned.status, returned.summary or ""
     if not is_blank(summary):
         count = sentences(summary)
@@ -368,7 +252,7 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
     outcome = Outcome(status) if status else None
     fields = _fields_of(Contract.SUBAGENT_RETURN, returned, top, outcome, attempt=_attempt_of(top, "SUB062", findings))
     if outcome is Outcome.BLOCKED:
-        fields = replace(fields, blockers=fields.errors or briefs(_blockers(top, Findings())))
+        fields = replace(fields, blockers=fields.errors or shorten(_blockers(top, Findings()) or []))
     return returned, fields
 
 
@@ -383,11 +267,11 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
         and not any(key.endswith("_path") for key in top)
     ):
         how = "is empty" if "artifacts" in top else "is missing"
-        findings.add("MET012", (), how=how, status=brief(str(top["status"])))
+        findings.add("MET012", (), how=how, status=shorten(str(top["status"])))
     # An orchestrator's handoff never has metadata: its directory says whose it is.
     if raw.get("metadata") is None and _HANDOFF_LIKE.search(name):
         raw["metadata"] = {}
-    returned = _RETURN_META.read(ReturnMeta, raw, findings)
+    returned = read_fields(Contract.RETURN_META, ReturnMeta, raw, findings)
     changed: dict[str, Any] = {"metadata": _metadata(top, returned, findings)}
 
     summary = returned.summary or ""
@@ -420,11 +304,9 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
         top,
         outcome,
         attempt=_attempt_of(top, "MET037", findings),
-        blockers=briefs(returned.blockers),
-        review_reason=(brief(returned.review_reason) or _NO_REASON) if returned.requires_user_review else None,
+        blockers=returned.blockers or (),
+        review_reason=(returned.review_reason or _NO_REASON) if returned.requires_user_review else None,
         progress=(min(done, total), total) if done is not None and total else None,
-        files_created=briefs(returned.files_created),
-        files_modified=briefs(returned.files_modified),
     )
     if outcome is Outcome.BLOCKED and not fields.blockers:
         fields = replace(fields, blockers=fields.errors)
@@ -433,7 +315,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
 
 def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Return]:
     raw = {key: value for key, value in top.items() if key != "context_map"}
-    report = _REPORT.read(Report, raw, findings)
+    report = read_fields(Contract.REPORT_CONTRACT, Report, raw, findings)
     metadata = report.report_metadata or ReportMetadata()
     confidence, status = metadata.confidence_level, metadata.status
     if confidence is not None and confidence < LOW_CONFIDENCE:
@@ -459,54 +341,51 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
     context_map = _context_map((report.findings or {}).get("context_map"), findings)
     report = report.model_copy(update={"context_map": context_map})
     raw_metadata = top.get("report_metadata")
-    return report, Return(
+    fields = outline(
+        Return,
+        metadata,
         contract=Contract.REPORT_CONTRACT,
         reported_state=_reported(raw_metadata if isinstance(raw_metadata, dict) else {}),
         outcome=(outcome := Outcome(status) if status else None),
-        task_id=metadata.task_id or None,
         attempt=_attempt_of(top, "REP051", findings),
-        agent=shared(metadata.agent_name),
-        error_message=brief(metadata.error_message),
-        blockers=briefs(report.blockers or _blockers(top, Findings())),
-        next_steps=brief("\n".join(report.recommendations or ())),
+        agent=metadata.agent_name,
+        blockers=report.blockers or _blockers(top, Findings()) or (),
+        next_steps="\n".join(report.recommendations or ()),
         confidence=confidence,
         stated_at=_stated_at(top, outcome),
     )
+    return report, fields
 
 
 def _fields_of(
     contract: Contract, returned: SubagentReturn | ReturnMeta, top: dict[str, Any], outcome: Outcome | None, **more: Any
 ) -> Return:
     """The fields that the delegation tree needs; `more` are others."""
-    metadata = returned.metadata or ReturnMetadata()
-    errors = returned.errors or []
-    first = errors[0] if errors else ReturnError()
-    path = tuple(map(intern, metadata.delegation_path or ()))
+    metadata, errors = returned.metadata or ReturnMetadata(), returned.errors or [ReturnError()]
+    path = tuple(metadata.delegation_path or ())
     recoverable = [error.recoverable for error in errors if error.recoverable is not None]
-    return Return(
-        contract=contract,
-        reported_state=_reported(top),
-        outcome=outcome,
-        session_id=metadata.session_id or None,
-        agent=shared(metadata.agent_type) or (path[-1] if path else None),
-        delegation_path=path,
-        summary=brief(returned.summary),
-        error_code=brief(first.type),
-        error_message=brief(first.message),
-        errors=briefs(error.message for error in errors),
+    facts: dict[str, Any] = {
+        "contract": contract,
+        "reported_state": _reported(top),
+        "outcome": outcome,
+        "agent": metadata.agent_type or (path[-1] if path else None),
+        # An empty one is a level, too.
+        "delegation_path": path,
+        "error_code": errors[0].type,
+        "error_message": errors[0].message,
+        "errors": [error.message for error in errors],
         # All that say so must be recoverable.
-        retry_recommended=all(recoverable) if recoverable else None,
-        retry_hint=brief(first.recommendation),
-        next_steps=brief(returned.next_steps),
-        artifacts=briefs(artifact.path for artifact in returned.artifacts or ()),
-        stated_at=_stated_at(top, outcome),
-        **more,
-    )
+        "retry_recommended": all(recoverable) if recoverable else None,
+        "retry_hint": errors[0].recommendation,
+        "artifacts": [artifact.path for artifact in returned.artifacts or ()],
+        "stated_at": _stated_at(top, outcome),
+    }
+    return outline(Return, metadata, returned, **facts, **more)
 
 
 def _reported(holder: dict[str, Any]) -> str | None:
     status = holder.get("status")
-    return shared(brief(status)) if isinstance(status, str) else None
+    return status if isinstance(status, str) else None
 
 
 def _judge_depth(rule: str, place: Location, depth: int | None, path: object, findings: Findings) -> None:
@@ -545,7 +424,7 @@ def _metadata(top: dict[str, Any], returned: ReturnMeta, findings: Findings) -> 
     above: dict[str, Any] = {key: top[key] for key in METADATA_KEYS if key in top and key not in inside}
     metadata = returned.metadata or MetaMetadata()
     if above:
-        at_top = _RETURN_META.read(MetaMetadata, above, findings, "metadata")
+        at_top = read_fields(Contract.RETURN_META, MetaMetadata, above, findings, "metadata")
         metadata = at_top.model_copy(update=metadata.model_dump(exclude_none=True))
     if told and inside.get("session_id") is None and top.get("session_id") is None:
         findings.add("MET022", ("metadata",))
@@ -666,10 +545,7 @@ def _holders(top: dict[str, Any]) -> list[tuple[Location, dict[str, Any]]]:
 
 
 def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
-    """The latest time in the keys that say when it ended, in seconds since the epoch; None where there is none.
-
-    While it works, when it began is its last sign of life.
-    """
+    """The latest time that it says it ended, or while it works began, in seconds since the epoch."""
     keys = _ENDED if outcome is not Outcome.WORKING else (*_ENDED, *_BEGAN)
     moments = []
     for text in [holder[key] for _, holder in _holders(top) for key in keys if isinstance(holder.get(key), str)]:

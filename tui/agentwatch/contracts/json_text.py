@@ -1,8 +1,4 @@
-"""JSON text to value, with the line of each place, and whatever can be had of a text that breaks off.
-
-The C parser says neither where a key stands nor what came before an error. A node decodes what it is asked for, and a
-text that breaks off is closed behind its last whole value; both run only for a finding.
-"""
+"""JSON text to value; the lines of places, and what can be had of a text that breaks off, only for a finding."""
 
 from __future__ import annotations
 
@@ -12,17 +8,14 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
-from sys import maxsize
 from typing import Any, Final, NamedTuple, NoReturn
 
 from agentwatch.contracts.rules import Findings, Location
 from agentwatch.text import quoted
 
 REPLACEMENT: Final = "\ufffd"
-MAX_DEPTH: Final = 100
-"""Arrays and objects inside each other; the contracts need five. Far below any recursion limit."""
-MAX_PARTS: Final = 20_000
-"""Parts of one object or array in which places are looked for, about 30 ms."""
+MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
+MAX_PARTS: Final = 20_000  # parts of one object or array in which places are looked for, about 30 ms
 
 _REPLACED: Final = re.compile(r"\ufffd|\\ufffd")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -38,8 +31,7 @@ _WORD: Final = re.compile(r"(?:true|false|null|NaN|-?Infinity|-?(?:0|[1-9][0-9]*
 _CUT: Final = re.compile(
     r"(?:t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?|n(?:u(?:ll?)?)?|N(?:aN?)?|-?(?:0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?)?)\Z"
 )
-_ESCAPE: Final = 6
-"""Characters of the longest escape: so near to the end a bad one may only be cut."""
+_ESCAPE: Final = 6  # characters of the longest escape: so near to the end a bad one may only be cut
 _MISSING: Final = {
     "value": "a value is missing",
     "key": "a key in double quotes is missing",
@@ -86,16 +78,10 @@ _decode: Final = json.JSONDecoder(  # type: ignore[attr-defined]
 
 
 class Node:
-    """A value of a sound JSON text: what it is, from `start` to `end`, and what is in it.
+    """A sound JSON value from `start` to `end`; a part, with its `step`, `begins` at its key. May raise ValueError."""
 
-    As a part of another it begins with its `step`, a key or an index: a member `begins` at its key, an entry at itself.
-    `most` is how many parts of one object or array are looked at. Raises ValueError where no sound value starts.
-    """
-
-    def __init__(
-        self, text: str, start: int, most: int = maxsize, step: str | int = "", begins: int | None = None
-    ) -> None:
-        self._text, self.start, self._most = text, start, most
+    def __init__(self, text: str, start: int, step: str | int = "", begins: int | None = None) -> None:
+        self._text, self.start = text, start
         self.step, self.begins = step, start if begins is None else begins
         try:
             self.value, self.end = _decode(text, start)
@@ -107,10 +93,10 @@ class Node:
         """The members of an object, or the entries of an array."""
         found: list[Node] = []
         at = self.start + 1 if self.value and self._text[self.start] in "{[" else self.end
-        while at < self.end and len(found) < self._most and (match := _PART.match(self._text, at)) is not None:
+        while at < self.end and len(found) < MAX_PARTS and (match := _PART.match(self._text, at)) is not None:
             key = match[2]
             step = len(found) if key is None else json.loads(key, strict=False) if "\\" in key else key[1:-1]
-            found.append(Node(self._text, match.end(), self._most, step, match.end(1)))
+            found.append(Node(self._text, match.end(), step, match.end(1)))
             at = found[-1].end
         return found
 
@@ -186,19 +172,14 @@ def _close(text: str) -> tuple[str, Break | None]:
 
 
 class JsonSource:
-    """One JSON text. `value` is what was read of it, possibly only a part.
-
-    `complete` is False where the text does not parse or ends in the middle. `whole` is False where `value` is not
-    everything the text says, so that nothing can be said of what is missing. `first_line` is the number of the text's
-    first line in the file it stands in.
-    """
+    """One JSON text; `complete` unless it breaks off, and `whole` where `value` is all that it says."""
 
     def __init__(self, text: str, first_line: int = 1) -> None:
         if "\\ud" in text or "\\uD" in text:
             # The same length as before, so that offsets stay true.
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
         self._text = self._sound = text
-        self._counted = self._first = (0, first_line)
+        self._first_line = first_line
         self._odd = False
         self.value: Any = None
         broken = text.count("{") + text.count("[") > MAX_DEPTH and (
@@ -257,11 +238,7 @@ class JsonSource:
 
     @cached_property
     def _node(self) -> Node:
-        return Node(self._sound, behind_space(self._sound), MAX_PARTS)
+        return Node(self._sound, behind_space(self._sound))
 
     def _line(self, offset: int) -> int:
-        # Most questions come in the order of the text: counting on from the last one keeps many of them linear.
-        start, line = self._counted if offset >= self._counted[0] else self._first
-        line += self._text.count("\n", start, offset)
-        self._counted = (offset, line)
-        return line
+        return self._first_line + self._text.count("\n", 0, offset)

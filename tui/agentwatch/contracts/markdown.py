@@ -1,17 +1,12 @@
-"""Markdown by lines: its blocks and keys, the sections of a return-format text, and checklists.
-
-A contract uses so little of Markdown that a line scan reads it a hundred times faster than a parser, and keeps the
-line numbers.
-"""
+"""Markdown by lines: its blocks and keys, the sections of a return-format text, and checklists."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from agentwatch.contracts.rules import MAX_ENTRIES, Findings, brief
+from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
 from agentwatch.contracts.shapes import Todo, TodoStatus
 from agentwatch.text import folded
 
@@ -28,10 +23,8 @@ _RULE: Final = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")
 _COMMENT: Final = "<!--"
 # A whole comment, or a code span: what is quoted there opens none.
 _CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
-_LONGEST: Final = 2_000
-"""Characters of a line in which comments are looked for."""
-_LOOK_AHEAD: Final = 50
-"""Lines that a comment behind words may run on."""
+_LONGEST: Final = 2_000  # characters of a line in which comments are looked for
+_LOOK_AHEAD: Final = 50  # lines that a comment behind words may run on
 
 Spans = list[tuple[int, int]]
 """Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
@@ -88,16 +81,13 @@ def blocks(lines: list[str], start: int = 0) -> tuple[list[Section], list[Fence]
     fence, opening, language = "", 0, ""
     for index in range(start, len(lines)):
         line = lines[index]
-        mark = line[:1]
-        mark = line.lstrip(" ")[:1] if mark == " " else mark
-        if mark == "#" and not fence and (made := heading(line)):
+        before, fence = fence, after_fence(line, fence)
+        if fence and not before:
+            opening, language = index + 1, re.sub(r"[`~\s]*([^`\s]*).*", r"\1", line).lower()
+        elif before and not fence:
+            fences.append(Fence(opening, index, language, closed=True))
+        elif not fence and (made := heading(line)):
             headings.append((index, *made))
-        elif mark in ("`", "~"):
-            before, fence = fence, after_fence(line, fence)
-            if fence and not before and (match := _FENCE.match(line)):
-                opening, language = index + 1, match[2].lower()
-            elif before and not fence:
-                fences.append(Fence(opening, index, language, closed=True))
     if fence:
         fences.append(Fence(opening, len(lines), language, closed=False))
     ends = (*(line for line, _, _ in headings[1:]), len(lines))
@@ -127,14 +117,6 @@ def after_fence(line: str, fence: str) -> str:
 
 def entry(line: str) -> KeyLine | None:
     """The `key: value` that a line holds, or None."""
-    if ":" not in line and "=" not in line:
-        return None
-    # Nearly all returns have the same short lines; a long one is not kept.
-    return _entry(line) if len(line) <= 40 else _entry.__wrapped__(line)
-
-
-@lru_cache(500)
-def _entry(line: str) -> KeyLine | None:
     match = _KEY.match(line)
     if match is None:
         return None
@@ -149,9 +131,6 @@ def _entry(line: str) -> KeyLine | None:
 
 def bullet(line: str) -> Bullet | None:
     """The bullet that a line is, or None."""
-    if line[:2] == "- ":
-        # As the contracts write it: the pattern would say the same.
-        return Bullet(line[2:].strip(), "-", 0)
     match = _BULLET.match(line)
     return Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4))) if match else None
 
@@ -162,24 +141,16 @@ def is_rule(line: str) -> bool:
 
 
 def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
-    """(indices of the lines outside of fences, those and the lines inside), both without the marks of fences.
-
-    Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
-    """
-    both = [index for first, end in spans for index in range(first, end)]
-    text = "".join([lines[index] for index in both])
-    if "```" not in text and "~~~" not in text:
-        return both, both
+    """(lines outside of fences, those and the lines inside), without the marks of fences, however indented."""
     outside: list[int] = []
-    both = []
+    both: list[int] = []
     for first, end in spans:
         fence = ""
         for index in range(first, end):
-            after = after_fence(lines[index].lstrip(), fence)
-            if after == fence:
+            before, fence = fence, after_fence(lines[index].lstrip(), fence)
+            if before == fence:
                 both.append(index)
                 outside += [] if fence else [index]
-            fence = after
     return outside, both
 
 
@@ -215,8 +186,7 @@ DELIVERABLES: Final = "Deliverables"
 EVIDENCE: Final = "Evidence"
 ATTESTATION: Final = "Runtime Attestation"
 HEADERS: Final = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
-LEVEL: Final = 2
-"""How many `#` each of the headers has."""
+LEVEL: Final = 2  # how many `#` each of the headers has
 STATES: Final = ("SUCCESS", "ERROR", "PARTIAL")
 STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
 TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
@@ -254,8 +224,7 @@ class Section(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """The sections of a text, in their order. `start` is the index of the first line of the return; `repeated` are
-    further ones. `preamble`: text or other headings stand before the first."""
+    """The sections of a text from line `start` on; `preamble`: other text or headings stand before the first."""
 
     start: int
     by_header: dict[str, Section]
@@ -275,26 +244,11 @@ class Sections(NamedTuple):
 
 def header_of(text: str) -> str | None:
     """Which of the four headers a heading means, however it is spelled; None for any other heading."""
-    if text in HEADERS or len(text) > _MAX_HEADING or "`" in text:
-        return text if text in HEADERS else None
-    return _MEANT.get(re.sub(r"[^a-z]", "", folded(text)))
-
-
-def may_be_return(text: str) -> bool:
-    """A cheap look that turns away nearly every other Markdown text: its first heading is none of the four."""
-    if "#" not in text:
-        return False
-    if "runtime_" in text or "RUNTIME_" in text:
-        return True
-    found, _ = blocks(lines_of(text))
-    return next((each.header for each in found if each.level > 1 or each.header), None) is not None
+    return None if len(text) > _MAX_HEADING or "`" in text else _MEANT.get(re.sub(r"[^a-z]", "", folded(text)))
 
 
 def open_returns(lines: list[str]) -> list[int]:
-    """Indices of the lines where the returns of a text begin: each at its `## Status`, told by the `state` below it.
-
-    One that begins with another section, or tells no state, begins with the text. Nothing where there is no section.
-    """
+    """Lines where the returns of a text begin: each `## Status` with a `state`; the first may begin with the text."""
     headed = [each for each in blocks(lines, after_front_matter(lines))[0] if each.header]
     if not headed:
         return []
@@ -311,11 +265,10 @@ def tail_of(lines: list[str], first: int, end: int) -> int:
 def find_sections(
     lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False
 ) -> Sections | None:
-    """The sections of a return, None where the text is none.
+    """The sections of a return, None where the text is none: a file must begin with them, and not be about the format.
 
-    A file must begin with them; in the text that a subagent returned (`embedded`), or in a file that is `named` as a
-    return is, anything may stand before. In any other a state that stands for all is that of a document about the
-    format. `by_name`: one section is enough, for the name says that the file is a return.
+    In the text of a subagent (`embedded`), or a file `named` as a return, anything may stand before. `by_name`: one
+    section is enough.
     """
     start = after_front_matter(lines)
     headed, _ = blocks(lines, start)
@@ -377,15 +330,9 @@ def _end_of_last(lines: list[str], last: Section) -> int:
 
 
 def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
-    """The lines without what a program puts around a return: tags before a header, and, where it may be `indented`, an
-    indentation of all of it.
-
-    Behind an indented return nothing is left. Line numbers stay.
-    """
-    text = "".join(lines)
-    if "<" in text:
-        lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
-    for index, line in enumerate(lines if indented and " #" in text else ()):
+    """The lines without tags before a header and, where it may be `indented`, the indentation of a whole return."""
+    lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" else line for line in lines]
+    for index, line in enumerate(lines if indented else ()):
         if line[:1] == "#":
             break
         found = heading(line) if line[:1] == " " else None
@@ -453,10 +400,7 @@ _STATUSES: Final = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": T
 
 
 def first_item(lines: list[str], *, alone: bool = False) -> int | None:
-    """Index of the first line that is a checklist item, or is meant as one; None where there is none.
-
-    `alone`: the file is called a checklist, so that a list that it begins with is meant as one.
-    """
+    """Index of the first item, or of what is meant as one, such as any bullet of a list `alone` in its file."""
     for index, line in enumerate(lines):
         if ("[" in line and (_ITEM.match(line) or _NEARLY.match(line))) or (alone and _BULLET.match(line)):
             return index
@@ -472,11 +416,9 @@ def opened(lines: list[str]) -> list[str]:
 
 
 def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> tuple[Todo, ...]:
-    """The items of a checklist.
+    """The items of a checklist, which ends at a heading or text behind an empty line; `alone`, every line is judged.
 
-    `alone`: the file is nothing but the checklist, so that every line is judged; headings structure it and are left
-    aside. Otherwise the list ends at a heading, or at text behind an empty line. What continues an item and other words
-    are notes, and so are the bullets behind them.
+    What continues an item and other words are notes, and so are the bullets behind them.
     """
     found: list[Todo] = []
     pending_before = out_of_order = noted = after_blank = False
@@ -528,4 +470,4 @@ def _item(match: re.Match[str], index: int, findings: Findings) -> Todo:
     phase = _PHASE.match(text)
     text = text[phase.end() :] if phase else text
     status = _STATUSES.get(mark, TodoStatus.PENDING)
-    return Todo(brief(text) or "", status, phase[1] if phase else None, findings.first_line + index)
+    return Todo(shorten(text) or "", status, phase[1] if phase else None, findings.first_line + index)

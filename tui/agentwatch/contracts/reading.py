@@ -1,9 +1,4 @@
-"""The way in: recognises which contract a text follows, reads it and judges it.
-
-In a text that was handed over or back the contract may stand open, in a fence, or as an object among prose. Nearly
-every text that is met is none of ours, and the models of a contract take longer to load than most sessions to be read:
-none that is not met is loaded.
-"""
+"""The way in: recognises which contract a text follows, reads and judges it; only the models of that one are loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +17,6 @@ from agentwatch.contracts.markdown import (
     find_sections,
     first_item,
     lines_of,
-    may_be_return,
     open_returns,
     opened,
     read_checklist,
@@ -34,14 +28,10 @@ from agentwatch.contracts.rules import Findings, module_of
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
 from agentwatch.text import folded
 
-MAX_LINES: Final = 5_000
-"""Lines of a return or a checklist that are read: about 30 ms. A long one has a hundred."""
-_ATTEMPTS: Final = 20
-"""Places in a text where an object seems to begin, and none can be read, that are tried."""
-_OBJECTS: Final = 5_000
-"""Objects of a text that are looked at."""
-_FENCES: Final = 200
-"""Fenced blocks of a text that are looked at."""
+MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
+_ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and none can be read, that are tried
+_OBJECTS: Final = 5_000  # objects of a text that are looked at
+_FENCES: Final = 200  # fenced blocks of a text that are looked at
 _DECODER: Final = json.JSONDecoder()
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
 # Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
@@ -50,23 +40,25 @@ _RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE | 
 _LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
 # The first block is a fence: the text begins with one, with front matter or with a title in front of it.
 _MAY_LEAD_WITH_PACKET: Final = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
+# A return has one of these keys.
+_MAY_BE_RETURN: Final = re.compile(r"state|runtime_", re.IGNORECASE)
 _GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
 _OBJECT: Final = re.compile(r'\{(?=\s*")')
 
 # Which contract a JSON object follows, by its keys and by the name of its file.
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _count(top: dict[str, Any], keys: str) -> int:
+    """How many of these keys an object has."""
+    return sum(key in top for key in keys.split())
 
 
 WRAPPER: Final = "handoff_packet"
 METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
-_EVERYDAY: Final = _words("in_progress planned implemented revised assembled")
+_EVERYDAY: Final = frozenset(("in_progress", "planned", "implemented", "revised", "assembled"))
 """Stage words that any program may use."""
-STAGE_WORDS: Final = _EVERYDAY | _words(
-    "researched tasks_created report_written plan_created plan_written summary_written synthesized"
-)
+_OF_STAGES: Final = "researched tasks_created report_written plan_created plan_written summary_written synthesized"
+STAGE_WORDS: Final = _EVERYDAY.union(_OF_STAGES.split())
 """Words that only the dialect uses: one of them as a status tells it from a subagent-return."""
 OUTSIDE_THE_ENUM: Final = ("done", "success")
 """Words that many programs use: they tell it only from a subagent-return, whose enum they are not in."""
@@ -88,28 +80,23 @@ _META_FILE: Final = re.compile(
     r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
-_TOLD_BY: Final = _words(r'"task_id" "status" "metadata" "report_metadata" "findings" "objective" "handoff_schema" \u')
+_TOLD_BY: Final = re.compile(r'"(?:task_id|status|metadata|report_metadata|findings|objective|handoff_schema)"|\\u')
 """One of these stands in every text of a contract whose file's name does not say it; a key may stand in escapes."""
-_IDENTIFYING: Final = _words("task_id objective")
-_PACKET_KEYS: Final = _words("task_id objective evidence success_criteria risks")
-_LEADING_KEYS: Final = _words("objective evidence success_criteria risks constraints deliverables")
+_IDENTIFYING: Final = "task_id objective"
+_PACKET_KEYS: Final = "task_id objective evidence success_criteria risks"
 # The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.
-_STATE_KEYS: Final = _words(
+_STATE_KEYS: Final = (
     "next_project_number project_number project_name project_numbering active_projects completed_projects"
     " archived_projects pending_tasks repository_health state_references"
 )
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
-_DIALECT_KEYS: Final = _words("started_at partial_progress completion_data verification")
-_FAMILY_KEYS: Final = _DIALECT_KEYS.union(METADATA_KEYS, ("status", "metadata", "artifacts", "summary", "errors"))
-# A stage word alone is an everyday word: something else of a return must be there.
-_TELLING: Final = _words("delegation_path partial_progress completion_data")
-_SUPPORTING: Final = _words("artifacts session_id agent_type")
-_REPORT_KEYS: Final = _words("agent_name task_id status verbosity_level confidence_level execution_time_seconds")
+_DIALECT_KEYS: Final = "started_at partial_progress completion_data verification"
+_FAMILY_KEYS: Final = f"{_DIALECT_KEYS} {' '.join(METADATA_KEYS)} status metadata artifacts summary errors"
 _LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
 _OF_NAMED: Final = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
-    Contract.SUBAGENT_RETURN: _words("status summary artifacts metadata errors"),
-    Contract.REPORT_CONTRACT: _words("report_metadata findings"),
+    Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
+    Contract.REPORT_CONTRACT: "report_metadata findings",
 }
 """Keys of which one is enough where the name of the file says which contract it follows."""
 
@@ -126,7 +113,7 @@ def contract_by_name(name: str) -> Contract | None:
 
 def _may_follow(text: str, name: str) -> bool:
     """A cheap look that turns away nearly every other JSON text: it has no key by which it could be told."""
-    return any(key in text for key in _TOLD_BY) or contract_by_name(name) is not None
+    return _TOLD_BY.search(text) is not None or contract_by_name(name) is not None
 
 
 def _last_part(name: str) -> str:
@@ -136,23 +123,20 @@ def _last_part(name: str) -> str:
 def unwrapped(top: dict[str, Any]) -> dict[str, Any]:
     """The packet inside `{"handoff_packet": {…}}`, any other object itself."""
     inner = top.get(WRAPPER)
-    return inner if isinstance(inner, dict) and _PACKET_KEYS.isdisjoint(top) else top
+    return inner if isinstance(inner, dict) and not _count(top, _PACKET_KEYS) else top
 
 
 def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
     """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
     contract = contract_of(top, name, embedded=True)
     top = unwrapped(top)
-    if contract is None and "task_id" in top and not _LEADING_KEYS.isdisjoint(top):
+    if contract is None and "task_id" in top and _count(top, f"{_PACKET_KEYS} constraints deliverables") > 1:
         return Contract.HANDOFF_PACKET
     return contract
 
 
 def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | None:
-    """The contract whose signature a JSON object has, None for an object of any other kind.
-
-    `embedded`: it stands in what a subagent returned, where less tells a return than in a file among others.
-    """
+    """The contract whose signature an object has, else None; `embedded` in an answer, less tells a return."""
     if not isinstance(top, dict):
         return None
     last, packet = _last_part(name), unwrapped(top)
@@ -161,7 +145,7 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     if named in _OF_NAMED:
         if named is Contract.SUBAGENT_RETURN and "report_metadata" in top:
             return Contract.REPORT_CONTRACT
-        if not _OF_NAMED[named].isdisjoint(packet if named is Contract.HANDOFF_PACKET else top):
+        if _count(packet if named is Contract.HANDOFF_PACKET else top, _OF_NAMED[named]):
             return named
         # Programs of all kinds call their reports so: without a key of one, what is in it decides.
         if named is not Contract.REPORT_CONTRACT:
@@ -178,29 +162,22 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     version = packet.get("handoff_schema")
     if isinstance(version, str) and version.startswith("composability.handoff_packet"):
         return Contract.HANDOFF_PACKET
-    if not is_meta and (last == "state.json" or not _STATE_KEYS.isdisjoint(top)):
+    if not is_meta and (last == "state.json" or _count(top, _STATE_KEYS)):
         return None
     status = top.get("status")
     word = folded(status) if isinstance(status, str) else ""
     is_return = _is_subagent_return(top, word)
-    if not _FAMILY_KEYS.isdisjoint(top) if is_meta else _is_return_meta(top, word, is_return=is_return):
+    if _count(top, _FAMILY_KEYS) if is_meta else _is_return_meta(top, word, is_return=is_return):
         return Contract.RETURN_META
     # Structured output of any program has a status and a summary: three keys of a return, as it must have them.
     is_rest = word in _RETURN_STATUSES and sum(isinstance(top.get(key), kind) for key, kind in _KINDS.items()) >= 2
     if is_return or (embedded and is_rest):
         return Contract.SUBAGENT_RETURN
-    if _is_packet(packet, name):
+    # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
+    needed = 2 if _HANDOFF_FILE.search(name) else 4 if "task_id" not in packet and last.endswith(".json") else 3
+    if _count(packet, _IDENTIFYING) and _count(packet, _PACKET_KEYS) >= needed:
         return Contract.HANDOFF_PACKET
     return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
-
-
-def _is_packet(top: dict[str, Any], name: str) -> bool:
-    if _IDENTIFYING.isdisjoint(top):
-        return False
-    count = len(_PACKET_KEYS.intersection(top))
-    # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
-    needed = 4 if "task_id" not in top and _last_part(name).endswith(".json") else 3
-    return count >= needed or (count >= 2 and _HANDOFF_FILE.search(name) is not None)
 
 
 def _is_subagent_return(top: dict[str, Any], word: str) -> bool:
@@ -220,10 +197,10 @@ def _is_subagent_return(top: dict[str, Any], word: str) -> bool:
 def _is_return_meta(top: dict[str, Any], word: str, *, is_return: bool) -> bool:
     """Whether an object is of the dialect. `is_return`: else it would be a subagent-return."""
     if is_return:
-        return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or not _DIALECT_KEYS.isdisjoint(top)
-    if word not in STAGE_WORDS:
-        return False
-    return not _TELLING.isdisjoint(top) or len(_SUPPORTING.intersection(top)) >= 1 + (word in _EVERYDAY)
+        return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or _count(top, _DIALECT_KEYS) > 0
+    # A stage word alone is an everyday word: something else of a return must be there.
+    telling = 2 * _count(top, "delegation_path partial_progress completion_data")
+    return word in STAGE_WORDS and telling + _count(top, "artifacts session_id agent_type") > (word in _EVERYDAY)
 
 
 def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
@@ -231,7 +208,7 @@ def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
     metadata = top["report_metadata"]
     if not isinstance(metadata, dict):
         return "findings" in top
-    known = len(_REPORT_KEYS.intersection(metadata))
+    known = _count(metadata, "agent_name task_id status verbosity_level confidence_level execution_time_seconds")
     if embedded:
         return known > 0 or "findings" in top
     return known > 0 and known + sum(key in top for key in ("findings", *_LISTS_OF_REPORT)) >= 2
@@ -246,22 +223,17 @@ def _is_report_without_metadata(top: dict[str, Any]) -> bool:
 
 
 def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
-    """Recognise a text and read it; None where it follows none of the contracts.
+    """Recognise a text and read it; None where it follows none of the contracts. Never raises.
 
-    `name` is the path relative to the workspace, with `/`: some files are known by it. `embedded` is for the text that
-    a subagent returned in a transcript, where prose or a fence may stand around the contract: its last return counts.
-    `handed_over` is for one that a subagent was asked: its first packet counts, and nothing else. Never raises.
+    `name` is the path in the workspace, with `/`. `embedded`: a subagent returned it, and its last return counts, prose
+    around it. `handed_over`: a subagent was asked it, and its first packet counts, nothing else.
     """
     found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
     return None if found is None else found.reading
 
 
 def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Opened | None:
-    """The same with the full typed model: what broke a rule is left out of it.
-
-    A `HandoffPacket`, `ReturnFormat`, `SubagentReturn`, `ReturnMeta` or `Report`; a checklist in a file of its own is
-    a `HandoffPacket` that has only `todos`.
-    """
+    """The same with the full typed model, without what broke a rule; a checklist is a packet that has only `todos`."""
     text = text.removeprefix("\ufeff")
     try:
         text.isascii() or text.encode()
@@ -292,10 +264,7 @@ def _read_file(text: str, name: str) -> Opened | None:
 def _read_json(
     text: str, name: str, first_line: int = 1, *, embedded: bool = False, named: Contract | None = None
 ) -> Opened | None:
-    """Read a text as JSON; None where it is none of ours. `first_line` is its place in its file.
-
-    `embedded`: it stands in what a subagent returned. `named`: the contract that the name of its file says.
-    """
+    """Read a text from line `first_line` of its file as JSON; `named`: the contract that the name of its file says."""
     if not named and not _may_follow(text, name):
         return None
     source = JsonSource(text, first_line)
@@ -332,11 +301,12 @@ def _read_markdown(text: str, name: str) -> Opened | None:
     """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
-        packet = _read_leading_packet(lines_of(text), name)
-        if packet is not None:
+        lines = lines_of(text)
+        fences = [fence for fence in blocks(lines)[1][:1] if _leads(lines, fence)]
+        if fences and (packet := _read_fenced_packet(lines, fences[0], name)) is not None:
             return packet
     named = _RETURN_FILE.search(name) is not None
-    found = _read_return(lines_of(text), named=named) if named or may_be_return(text) else None
+    found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
     if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
         returns = _returns(lines_of(text), name)
@@ -352,24 +322,21 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> Opened:
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
         return part._replace(document=replace(part.document, recognised=False))
-    findings, said = Findings(), str(contract)
+    findings = Findings()
     document: Document = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
-        document = Handoff(None, None, recognised=False)
-        if name.lower().endswith("todos.md"):
-            document, said = TodoList((), recognised=False), "checklist"
+        is_list = name.lower().endswith("todos.md")
+        document = TodoList((), recognised=False) if is_list else Handoff(None, None, recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
-    findings.add("DOC012" if isinstance(document, Return) else "DOC013", 1, contract=said)
-    return Opened(document, findings.made(), complete=False, model=module_of(contract).TABLES[contract].model())
+    rule = "DOC012" if isinstance(document, Return) else "DOC013"
+    findings.add(rule, 1, contract="checklist" if isinstance(document, TodoList) else contract)
+    return Opened(document, findings.made(), complete=False, model=module_of(contract).MODELS[contract]())
 
 
 def _read_return(
     lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False, first_line: int = 1
 ) -> Opened | None:
-    """Read the lines of a return-format text. `first_line` is the number of `lines[0]` in its file.
-
-    `named`: it is called a return. `by_name`: and by nothing but that, and one of its headers, it is known as one.
-    """
+    """Read lines as return-format: `named`, the file is called a return; `by_name`, it need have but one header."""
     findings = Findings(first_line)
     lines = unframed(uncommented(_bounded(lines, findings)), indented=embedded or named)
     sections = find_sections(lines, embedded=embedded, named=named, by_name=by_name)
@@ -377,7 +344,6 @@ def _read_return(
         return None
     from agentwatch.contracts import return_format
 
-    _judge_characters(lines, findings)
     return return_format.judge(lines, sections, findings, embedded=embedded)
 
 
@@ -390,7 +356,6 @@ def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
 
     findings = Findings(1 + start)
     lines = _bounded(lines, findings)
-    _judge_characters(lines, findings)
     items = read_checklist(lines, findings, alone=True)
     return Opened(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
 
@@ -398,72 +363,56 @@ def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
     if len(lines) > MAX_LINES:
         findings.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
-    return lines[:MAX_LINES]
-
-
-def _judge_characters(lines: list[str], findings: Findings) -> None:
     if REPLACEMENT in "".join(lines):
         findings.add_in("DOC003", next(index for index, line in enumerate(lines) if REPLACEMENT in line))
+    return lines[:MAX_LINES]
 
 
 # Packets
 
 
-def _read_leading_packet(lines: list[str], name: str, *, embedded: bool = False) -> Opened | None:
-    """Read the packet of a text whose first block, behind front matter and one title, is a fenced JSON object.
-
-    `embedded`: the text is no file but what a child was asked.
-    """
-    filled = [index for index in range(after_front_matter(lines), len(lines)) if lines[index].strip()][:2]
-    if filled and lines[filled[0]].strip().startswith("#"):
-        filled = filled[1:]
-    if not filled or lines[filled[0]].lstrip()[:3] not in ("```", "~~~"):
-        return None
-    _, found = blocks(lines, filled[0])
-    is_first = found and found[0].first == filled[0] + 1
-    return _read_fenced_packet(lines, found[0], name, leading=embedded) if is_first else None
+def _leads(lines: list[str], fence: Fence) -> bool:
+    """Whether a fence is the first block of a text, behind front matter and one title."""
+    above = [line for line in lines[after_front_matter(lines) : fence.first - 1] if line.strip()]
+    return not above or (len(above) == 1 and above[0].lstrip().startswith("#"))
 
 
-def _read_fenced_packet(lines: list[str], fence: Fence, name: str, *, leading: bool = False) -> Opened | None:
-    """Read a fenced packet and the checklist behind it; None where it is something else."""
-    text = "\n".join(lines[fence.first : fence.end])
-    if fence.language not in ("", "json", "jsonc", "json5") or not text.lstrip().startswith("{"):
-        return None
-    source = JsonSource(text, fence.first + 1)
+def _read_fenced_packet(
+    lines: list[str], fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
+) -> Opened | None:
+    """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
+    source = JsonSource("\n".join(lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
-    if not isinstance(source.value, dict) or signature(source.value, name) is not Contract.HANDOFF_PACKET:
+    is_json = fence.language in ("", "json", "jsonc", "json5") and isinstance(source.value, dict)
+    if not is_json or signature(source.value, name) is not Contract.HANDOFF_PACKET:
         return None
-    findings = Findings()
+    from agentwatch.contracts import handoff
+
+    findings = Findings(fence.end + 1 + fenced)
+    if not fenced:
+        findings.add("HOF060", source.line_of(()) or 1)
     if source.complete and not fence.closed:
         findings.add("DOC002", len(lines))
-    return _with_todos(source, lines[fence.end + 1 :], fence.end + 2, findings, closed=fence.closed)
+    source.judge(findings)
+    judged = findings if source.whole else Findings()
+    model, document = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged, "")
+    after = opened(lines[fence.end + 1 :])
+    item = first_item(after)
+    if item is not None:
+        findings.first_line += item
+        todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
+        model, document = model.model_copy(update={"todos": todos}), replace(document, todos=todos)
+    return Opened(document, findings.made(source.line_of), source.complete and fence.closed, model)
 
 
 def _read_unfenced_packet(text: str, name: str) -> Opened | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
-    end, part = _object_at(text, text.index("{"))
-    if end is None or not text[end:].strip() or contract_of(part, name) is not Contract.HANDOFF_PACKET:
+    end, _ = _object_at(text, text.index("{"))
+    if end is None or not text[end:].strip():
         return None
-    source = JsonSource(text[:end])
-    findings = Findings()
-    findings.add("HOF060", source.line_of(()) or 1)
-    return _with_todos(source, lines_of(text[end:]), 1 + text.count("\n", 0, end), findings, closed=True)
-
-
-def _with_todos(source: JsonSource, after: list[str], first_line: int, findings: Findings, *, closed: bool) -> Opened:
-    """A packet and the checklist in the lines behind it, the first of which has the number `first_line`."""
-    from agentwatch.contracts import handoff
-
-    source.judge(findings)
-    judged = findings if source.whole else Findings()
-    model, document = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged, "")
-    after = opened(after)
-    item = first_item(after)
-    if item is not None:
-        findings.first_line = first_line + item
-        todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
-        model, document = model.model_copy(update={"todos": todos}), replace(document, todos=todos)
-    return Opened(document, findings.made(source.line_of), source.complete and closed, model)
+    inside = lines_of(text[:end])
+    lines = [*inside, *lines_of(text[end:])]
+    return _read_fenced_packet(lines, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
 def _read_packet(lines: list[str], name: str) -> Opened | None:
@@ -474,10 +423,9 @@ def _read_packet(lines: list[str], name: str) -> Opened | None:
         end, part = _object_at(text, start)
         if isinstance(part, dict) and leading_contract_of(part, name) is Contract.HANDOFF_PACKET:
             return _judge(JsonSource(text[start:end], 1 + text.count("\n", 0, start)), Contract.HANDOFF_PACKET, name)
-    elif (found := _read_leading_packet(lines, name, embedded=True)) is not None:
-        return found
-    for fence in blocks(lines)[1][:_FENCES]:
-        if (found := _read_fenced_packet(lines, fence, name)) is not None:
+    for index, fence in enumerate(blocks(lines)[1][:_FENCES]):
+        found = _read_fenced_packet(lines, fence, name, leading=index == 0 and _leads(lines, fence))
+        if found is not None:
             return found
     return next((made for _, made in _objects(text, name) if isinstance(made.document, Handoff)), None)
 
@@ -486,10 +434,7 @@ def _read_packet(lines: list[str], name: str) -> Opened | None:
 
 
 class _Placed(NamedTuple):
-    """A return in a text: its lines are `first` up to, not including, `end`.
-
-    `tail` is where the last section of an open one begins, behind which another may stand; None where it is not open.
-    """
+    """A return in the lines `first` to `end`; an open one has a `tail`, behind which another may stand."""
 
     first: int
     end: int
@@ -520,10 +465,7 @@ def _noted(read: Opened, rule_id: str, line: int, **facts: object) -> Opened:
 
 
 def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
-    """Read a Markdown file whose name says its contract and that holds it in a fence, a wrapper or behind other words.
-
-    None where it holds none.
-    """
+    """Read what a Markdown file holds in a fence, a wrapper or behind other words, if it is what it is named."""
     lines = lines_of(text)
     if contract is Contract.RETURN_FORMAT:
         returns = _returns(lines, name)
@@ -537,8 +479,8 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
 def _returns(lines: list[str], name: str) -> list[_Placed]:
     """The returns in a text, in their order.
 
-    What stands inside one, such as quoted output, is no other; but at the left margin of its tail one that is whole and
-    tells another state, and no success, corrects it.
+    What is quoted inside one is no other; but at the left margin of its tail a whole one that tells another state, and
+    no success, corrects it.
     """
     seen = unframed(uncommented(lines))
     # Those that are neither fenced nor JSON go on until the next one, or the end.

@@ -1,17 +1,15 @@
-"""The return-format: four Markdown sections with `key: value` lines and bullet lists, and its error keys.
-
-Whatever else Markdown allows may stand between the lines, and is left aside. A fence is read only where what its
-section must have stands in it.
-"""
+"""The return-format: four Markdown sections with `key: value` lines and bullet lists; the rest is left aside."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from agentwatch.contracts.fields import Model, Required, Table, Text
+from pydantic import BeforeValidator
+
+from agentwatch.contracts.fields import Model, Required, Text, read_fields
 from agentwatch.contracts.markdown import (
     ATTESTATION,
     DELIVERABLES,
@@ -38,18 +36,21 @@ from agentwatch.contracts.rules import (
     MAX_ENTRIES,
     Findings,
     Location,
-    brief,
-    briefs,
+    outline,
     sentences,
-    shared,
-    tells_a_next_step,
     why_not_relative,
 )
 from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_INTEGER: Final = re.compile(r"[1-9][0-9]{0,5}\Z")
+_ATTESTED: Final = TEXT_KEYS + LIST_KEYS
+_NEXT_STEP: Final = re.compile(
+    r"\b(?:after|again|ask|before|complete|continue|defer\w*|finish|follow\w*|later|left|must|need\w*|next|once|open"
+    r"|outstanding|pending|please|postpone\w*|remain\w*|resume|retry|run|should|still|then|todo|to be|until|wait\w*"
+    r"|when|will)\b",
+    re.IGNORECASE,
+)
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
 _WORD_KEYS: Final = ("state", "retry_recommended")
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
@@ -76,6 +77,7 @@ _BARE_PATH: Final = re.compile(
     r"\s*`?(?!</?\w|\w+://)[^\s`>|]*(?:[/\\]|\.[A-Za-z0-9])[^\s`]*`?(?:\s+(?:\u2014|\u2013|--?|\u2192|=>)\s|\s*\Z)"
 )
 _MORE_THAN_A_PATH: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|[:,;]\s|\s\([^()]{0,200}\)\Z")
+Number = Annotated[int, BeforeValidator(lambda text: int(text) if re.fullmatch("[1-9][0-9]{0,5}", text) else text)]
 
 
 class StatusSection(Model):
@@ -87,7 +89,7 @@ class StatusSection(Model):
     retry_recommended: Literal["yes", "no"] | None = None
     retry_hint: str | None = None
     task_id: str | None = None
-    attempt: int | None = None
+    attempt: Number | None = None
 
 
 class Deliverable(Model):
@@ -116,27 +118,7 @@ class ReturnFormat(Model):
     attestation: AttestationSection | None = None
 
 
-_ROWS: Final = r"""
-# ## Status
-status.state | missing RET010, value RET011, case RET012 | "SUCCESS" | The state decides what the parent does next. |
-  not DONE
-status.summary | missing RET013, empty RET014 | "Built the API." | The summary is what the parent and the operator read
-  first. | needs one sentence
-# Error Return Format (MVP)
-status.retry_recommended | value ERR002, case ERR003 | "yes" | The parent decides retry, abort or escalate by it. | not
-  maybe
-# ## Runtime Attestation
-attestation.runtime_model_reported | missing RET050, empty RET051 | "openai/gpt-5.2" | The parent must know which model
-  did the work. | needs the model's name
-attestation.runtime_mode_reported | missing RET052, empty RET053 | "architect" | The parent must know in which mode the
-  work was done. | needs the mode's name
-attestation.files_created | missing RET054 | ["src/api.py"] | The list is what the claims of the return are checked by.
-  | needs a list key with one `- path` a line, or `- (none)`
-attestation.files_modified | missing RET055 | ["(none)"] | The list is what the claims of the return are checked by. |
-  needs a list key with one `- path` a line, or `- (none)`
-"""
-_TABLE: Final = Table(Contract.RETURN_FORMAT, ReturnFormat, _ROWS, lines=True)
-TABLES: Final = {Contract.RETURN_FORMAT: _TABLE}
+MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
 
 
 @dataclass(slots=True)
@@ -169,63 +151,54 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
 
     spans = sections.spans(STATUS) or [(sections.start, sections.first)]
     swallowed = STATUS in found and DELIVERABLES not in found
-    keys = _read_status(lines, spans, judged(STATUS), swallowed=swallowed)
+    keys = Keys()
+    _read_status(lines, spans, keys, judged(STATUS), swallowed=swallowed)
     cited, attestation = sections.spans(EVIDENCE), sections.spans(ATTESTATION)
     if cited and not attestation:
         # The keys of an attestation whose header is missing end the evidence.
         first, end = cited[0]
         cut = next((index for index in range(first, end) if is_attestation_key(lines[index])), end)
         cited, attestation = [(first, cut)], [(cut, end)]
-    attested = _read_attestation(lines, attestation, judged(ATTESTATION))
-    attempt = keys.values.get("attempt")
-    number = int(attempt) if attempt is not None and _INTEGER.match(attempt) else None
-    if attempt is not None and number is None:
-        findings.add_in("RET022", keys.lines["attempt"], value=attempt)
+    _read_attestation(lines, attestation, keys, judged(ATTESTATION))
     deliverables = evidence = None
     if DELIVERABLES in found:
         spans = sections.spans(DELIVERABLES)
         deliverables = _read_deliverables(lines, spans, findings, swallowed=EVIDENCE not in found)
     if EVIDENCE in found:
         evidence = _read_evidence(lines, cited, findings)
-    attesting = _TABLE.read(AttestationSection, attested.values | attested.lists, judged(ATTESTATION), "attestation")
-    status = _TABLE.read(StatusSection, {**keys.values, "attempt": number}, judged(STATUS), "status")
+    contract, given = Contract.RETURN_FORMAT, keys.values | keys.lists
+    attesting = read_fields(contract, AttestationSection, given, judged(ATTESTATION), "attestation")
+    status = read_fields(contract, StatusSection, given, judged(STATUS), "status")
     if STATUS in found:
         _judge_status(status, keys.values, findings)
     if status.state == "PARTIAL" and STATUS in found and ATTESTATION in found:
-        limitations = attested.lists.get("limitations")
+        limitations = keys.lists.get("limitations")
         findings.at = (ATTESTATION,)
         if not limitations:
             findings.add("RET063", ())
-        elif not status.retry_hint and not tells_a_next_step(" ".join((status.summary or "", *limitations))):
+        elif not status.retry_hint and not _NEXT_STEP.search(" ".join((status.summary or "", *limitations))[:1_000]):
             findings.add("RET064", ("limitations",))
 
     def line_of(place: Location) -> int:
-        return findings.first_line + (keys if place[0] == STATUS else attested).lines.get(
-            place[-1], found[str(place[0])].line
-        )
+        return findings.first_line + keys.lines.get(place[-1], found[str(place[0])].line)
 
     outcome = _OUTCOMES.get(status.state or "")
-    document = Return(
-        contract=Contract.RETURN_FORMAT,
-        reported_state=shared(brief(keys.values.get("state"))),
+    document = outline(
+        Return,
+        status,
+        attesting,
+        contract=contract,
+        reported_state=keys.values.get("state"),
         outcome=outcome,
-        task_id=status.task_id or None,
-        attempt=status.attempt,
-        agent=shared(attesting.runtime_mode_reported),
-        summary=brief(status.summary),
-        error_code=brief(status.error_code),
-        error_message=brief(status.summary) if outcome is Outcome.FAILED else None,
+        agent=attesting.runtime_mode_reported,
+        error_message=status.summary if outcome is Outcome.FAILED else None,
         retry_recommended=None if status.retry_recommended is None else status.retry_recommended == "yes",
-        retry_hint=brief(status.retry_hint),
-        model=shared(attesting.runtime_model_reported),
-        mode=shared(attesting.runtime_mode_reported),
-        files_created=briefs(attesting.files_created),
-        files_modified=briefs(attesting.files_modified),
-        limitations=briefs(attesting.limitations),
-        artifacts=briefs(deliverable["path"] for deliverable in deliverables or ()),
+        model=attesting.runtime_model_reported,
+        mode=attesting.runtime_mode_reported,
+        artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    return Opened(document, findings.made(line_of), not _is_cut(sections, attested), ReturnFormat.model_validate(raw))
+    return Opened(document, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
 
 
 def _judge_headers(sections: Sections, findings: Findings, *, embedded: bool) -> None:
@@ -266,19 +239,19 @@ def _judge_status(status: StatusSection, values: dict[str, str], findings: Findi
         findings.add("ERR004", ("retry_hint",))
 
 
-def _is_cut(sections: Sections, attested: Keys) -> bool:
+def _is_cut(sections: Sections, keys: Keys) -> bool:
     """Whether the text ends in the middle: what is missing is exactly what would have come last."""
     present = [header in sections.by_header for header in HEADERS]
     if all(present):
         last = max(sections.by_header.values(), key=lambda section: section.line)
-        present = [key in attested.values or last.header != ATTESTATION for key in (*TEXT_KEYS, *FILE_KEYS)]
+        present = [key in keys.values or last.header != ATTESTATION for key in (*TEXT_KEYS, *FILE_KEYS)]
     return not all(present) and present == sorted(present, reverse=True)
 
 
 def _visible(lines: list[str], spans: Spans, counts: Callable[[str], object] = str.strip) -> list[int]:
     """The lines of a section outside of fences; inside, too, where nothing that counts stands outside."""
     outside, both = unfenced(lines, spans)
-    return outside if len(outside) == len(both) or any(counts(lines[index]) for index in outside) else both
+    return outside if any(counts(lines[index]) for index in outside) else both
 
 
 def _is_no_text(line: str) -> bool:
@@ -300,9 +273,8 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _read_status(lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool) -> Keys:
+def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings, *, swallowed: bool) -> None:
     """The keys of `## Status`; what stands behind an empty line is not of it where it has `swallowed` a section."""
-    keys = Keys()
     after_blank = False
     for index in _visible(lines, spans, lambda line: _known(line, STATUS_KEYS)):
         text = lines[index]
@@ -317,7 +289,6 @@ def _read_status(lines: list[str], spans: Spans, findings: Findings, *, swallowe
             if above is not None and keys.values[above] and _indent(text) > _indent(lines[index - 1]):
                 # The value goes on: one word is not what it says.
                 keys.values[above] += f" {text.strip()}"
-    return keys
 
 
 def _judge_dress(told: KeyLine, index: int, findings: Findings) -> None:
@@ -403,12 +374,8 @@ def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> list[s
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Keys:
-    """The keys and lists of `## Runtime Attestation`.
-
-    Below a label, a remark or another bullet (`apart`) only what can be nothing but a path is an entry of a list.
-    """
-    attested = Keys()
+def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: Findings) -> None:
+    """The keys and lists; below a label, a remark or another bullet (`apart`) only a mere path is an entry."""
     current: str | None = None
     indent: int | None = None
     after_blank = apart = False
@@ -418,7 +385,7 @@ def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Key
         if not text.strip():
             after_blank = True
             continue
-        told = _known(text, TEXT_KEYS + LIST_KEYS)
+        told = _known(text, _ATTESTED)
         item = _item(text) if told is None else None
         entries = attested.lists.get(current or "", [])
         is_files = current in FILE_KEYS
@@ -460,19 +427,16 @@ def _read_attestation(lines: list[str], spans: Spans, findings: Findings) -> Key
                 findings.add_in("RET057", attested.lines[key], key=key)
     for entries in attested.lists.values():
         entries[:] = list(filter(None, entries))[:MAX_ENTRIES]
-    return attested
 
 
 def _with_lists(lines: list[str], spans: Spans) -> list[int]:
     """The lines of the attestation outside of fences; inside, too, where all keys, or a list's bullets, stand there."""
-    outside, both = unfenced(lines, spans)
-    if len(outside) == len(both):
-        return outside
-    chosen = _visible(lines, spans, lambda line: _known(line, TEXT_KEYS + LIST_KEYS))
+    _, both = unfenced(lines, spans)
+    chosen = _visible(lines, spans, lambda line: _known(line, _ATTESTED))
     kept = set(chosen)
     bare: int | None = None
     for index in [*chosen, len(lines)]:
-        told = _known(lines[index], TEXT_KEYS + LIST_KEYS) if index < len(lines) else None
+        told = _known(lines[index], _ATTESTED) if index < len(lines) else None
         if told is not None or index == len(lines):
             if bare is not None:
                 kept |= {each for each in both if bare < each < index}

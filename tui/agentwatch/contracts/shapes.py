@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
@@ -67,12 +67,9 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """The fields of a handoff packet that the delegation tree needs; every text is foreign and unsanitised.
+    """The fields that the tree needs; all texts are foreign. Where not `recognised`, only its name says what it is."""
 
-    `todos` is None where the document carries no checklist. Where `recognised` is False only the name of the file says
-    that it is one.
-    """
-
+    contract: ClassVar = Contract.HANDOFF_PACKET
     task_id: str | None
     objective: str | None
     parent_task_id: str | None = None
@@ -84,31 +81,22 @@ class Handoff:
     todos: tuple[Todo, ...] | None = None
     recognised: bool = True
 
-    @property
-    def contract(self) -> Contract:
-        return Contract.HANDOFF_PACKET
-
 
 @dataclass(frozen=True, slots=True)
 class TodoList:
     """A checklist in a file of its own (`x.todos.md`, `todos.md`). `recognised` as for a handoff."""
 
+    contract: ClassVar = Contract.HANDOFF_PACKET
     items: tuple[Todo, ...]
     recognised: bool = True
-
-    @property
-    def contract(self) -> Contract:
-        return Contract.HANDOFF_PACKET
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
     """The fields of a return, in one shape for all contracts; every text is foreign and unsanitised.
 
-    `reported_state` is the document's own word (`SUCCESS`, `researched`), None where there is none; `outcome` is what
-    it means, None where it means nothing known. `progress` is (done, total) phases. `errors` are the messages of all
-    errors, the first one is `error_message`. `stated_at` is when it says that it was written, in seconds since the
-    epoch. Where `recognised` is False only the name of the file says that it is one: it is no task by itself.
+    `reported_state` is the document's own word, `outcome` what it means, if that is known. `progress` is (done, total)
+    phases; `stated_at` seconds since the epoch. Where not `recognised`, only the file's name says that it is a return.
     """
 
     contract: Contract
@@ -145,11 +133,7 @@ Document = Handoff | Return | TodoList
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A document, and what is wrong with it in the order of its lines.
-
-    `complete` is False where the text does not parse, ends in the middle or holds nothing of what its name says: it
-    may still be being written. `document` has what could be read all the same.
-    """
+    """A document and its findings by line; not `complete` where it breaks off or lacks what its name says."""
 
     document: Document
     findings: tuple[Finding, ...] = ()

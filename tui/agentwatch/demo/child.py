@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.demo.script import Player
-from agentwatch.sources.sessions.projects import slug
+from agentwatch.sources.sessions.store import slug
 
 TASK: Final = "checkout.verify.units"
 _SESSION: Final = "5d0f7c1e-88a1-4a55-9a53-0d7a3c0b9e42"

@@ -27,7 +27,7 @@ from agentwatch.requests.codex_wire import Wire, WireError, connected
 from agentwatch.requests.holding import Holder
 from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
-from agentwatch.sources.sessions.projects import holds
+from agentwatch.sources.sessions.store import holds
 
 _SOCKET: Final = Path("app-server-control", "app-server-control.sock")
 _LOOK_SECONDS: Final = 2.0

@@ -18,14 +18,13 @@ from agentwatch.delegation.states import state_of
 from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.conversation import NOTHING
-from agentwatch.sources.claude_code.frames import cut_short
-from agentwatch.sources.claude_code.frames import handed_back as words_handed_back
+from agentwatch.sources.claude_code.entries import cut_short
+from agentwatch.sources.claude_code.entries import handed_back as words_handed_back
 from agentwatch.sources.claude_code.hooks import HookCall
-from agentwatch.sources.claude_code.transcript import Transcript
-from agentwatch.sources.sessions.fields import number, text
-from agentwatch.sources.sessions.reader import digest_of, message
-from agentwatch.sources.sessions.tail import Line, Tail
+from agentwatch.sources.claude_code.transcript import NOTHING, Transcript
+from agentwatch.sources.sessions.fields import digest_of, number, text
+from agentwatch.sources.sessions.reader import message
+from agentwatch.sources.sessions.tail import Line, Tail, records
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
@@ -159,7 +158,8 @@ def _beginning(path: str | None) -> tuple[Message | None, float | None]:
     while path is not None:
         transcript = Transcript(lambda said, at, _offset: replace(_message(said), at=at), is_agent=True)
         for line in _lines(path):
-            transcript.fold(line)
+            for fields in records(line.data):
+                transcript.add(fields, line.offset)
             if transcript.main.prompt is not None:
                 return transcript.main.prompt, transcript.main.started_at
         if time.monotonic() >= end:

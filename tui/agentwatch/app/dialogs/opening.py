@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from textual.app import App
 
 from agentwatch.app.decision_words import why_not
-from agentwatch.app.dialogs.asking import unfit
-from agentwatch.app.dialogs.case import Case
-from agentwatch.app.dialogs.decision import DecisionScreen
-from agentwatch.app.dialogs.forms import FORMS
-from agentwatch.app.dialogs.frame import End
-from agentwatch.app.dialogs.request import Opened, RequestScreen
+from agentwatch.app.dialogs.cases import AttemptCase, RequestCase
+from agentwatch.app.dialogs.dialog import DecisionScreen, End
 from agentwatch.app.messages import TaskDecided
 from agentwatch.decisions import policy
+from agentwatch.decisions.form import FACES, unfit
 from agentwatch.delegation.decision import Action
 from agentwatch.text import clean, quoted
 from agentwatch.view.words import plural
@@ -85,8 +82,8 @@ class Opener(NamedTuple):
         if (reason := _closed(monitor) or unfit(asked.request)) is not None:
             self._refuse(f"Answer: {reason}.")
             return None
-        opened = Opened(monitor, monitor.clerk.desk, asked.task_id, asked.request, self._where(task_id))
-        end = await self.app.push_screen_wait(RequestScreen(opened, self.clock, self.steady, queue))
+        case = RequestCase(monitor, monitor.clerk.desk, asked.task_id, asked.request, self._where(task_id))
+        end = await self.app.push_screen_wait(DecisionScreen(case, self.clock, self.steady, queue))
         return end if isinstance(end, End) else None
 
     async def _decide(self, task_id: str, action: Action | None, queue: tuple[int, int] | None) -> End | None:
@@ -103,10 +100,10 @@ class Opener(NamedTuple):
             if reason is None:
                 reason = _closed(monitor)
             if wanted is None or reason is not None or monitor.clerk is None:
-                what = FORMS[wanted].word if wanted is not None else "Review"
+                what = FACES[wanted].word if wanted is not None else "Review"
                 self._refuse(f"{what} {quoted(task.title if task.workspace else own_id, 60)}: {reason}.")
                 return None
-            case = Case.of(monitor, monitor.clerk.desk, task, wanted, self._where(task_id))
+            case = AttemptCase(monitor, monitor.clerk.desk, task, wanted, self._where(task_id))
             end = await self.app.push_screen_wait(DecisionScreen(case, self.clock, self.steady, queue))
             if end is End.DECIDED:
                 self.app.post_message(TaskDecided(task_id))

@@ -173,24 +173,11 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         if self.details is not None and self.details.display:
             self.details.instead = self.instead
             task_id, tree = self.task_id or "", self._monitor.tree
-            monitor = self._monitor.of(task_id)[0]
-            self.details.show(
-                tree.tasks.get(task_id),
-                tree,
-                monitor.content,
-                self._clock(),
-                monitor.transcript,
-                checks=monitor.checks,
-            )
+            self.details.show(tree.tasks.get(task_id), tree, self._monitor.of(task_id)[0], self._clock())
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         if self.task_id in event.changed:
             self.show_details()
-
-    def on_screen_resume(self) -> None:
-        """What was to be done after a refresh was left to the dialog above, which may have ended before."""
-        if self.details is not None:
-            self.details.resume()
 
     @on(KeysChanged)
     def _show_keys(self) -> None:

@@ -255,7 +255,7 @@ class MainScreen(DetailedScreen[None]):
         elif self.details is not None:
             from agentwatch.app.widgets.details import TABS  # there by now
 
-            self.details.activate(TABS[number][0])
+            self.details.activate(list(TABS)[number])
 
     @on(NeedsYou.Picked)
     def _pick(self, event: NeedsYou.Picked) -> None:

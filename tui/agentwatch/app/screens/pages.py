@@ -17,9 +17,9 @@ from textual.widgets import Static
 
 from agentwatch import manual
 from agentwatch.app.actions import COMMANDS, VIEWS, ActionSpec, Group, command_of, key_label
-from agentwatch.app.markdown_safe import Paragraph, markdown
-from agentwatch.app.widgets.details.blocks import Block, Gap, Text, lay_out, left_out, text
-from agentwatch.app.widgets.timeline import bars
+from agentwatch.app.markdown_safe import Text, markdown
+from agentwatch.app.widgets import timeline as bars
+from agentwatch.app.widgets.details.blocks import GAP, Block, lay_out, left_out, text
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.text import clean
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
@@ -139,10 +139,10 @@ def _notices(notices: Sequence[PlacedFinding], own: Sequence[str]) -> Iterator[B
     if not notices and not own:
         yield text(Content("Every file that looks like a handoff or a return could be read and belongs to a task."))
     for sentence in own:
-        yield Text(Paragraph(Content(clean(sentence, 500)), Content.styled("! ", "bold $text-warning"), "  "))
+        yield Text(Content(clean(sentence, 500)), Content.styled("! ", "bold $text-warning"), "  ")
     for placed in notices[:_SHOWN]:
         rule = Content.styled(f"{placed.finding.rule}  ", "bold $accent")
-        yield Text(Paragraph(Content.styled(clean(placed.path, 300), "bold"), rule, " " * len(rule)))
+        yield Text(Content.styled(clean(placed.path, 300), "bold"), rule, " " * len(rule))
         yield text(Content.styled(clean(placed.finding.message, 500), "$text-muted"), 2)
     yield from left_out(len(notices), _SHOWN, ": `agentwatch check` lists all")
 
@@ -163,7 +163,7 @@ class HelpScreen(PageScreen):
         """Go on to the next topic, or back."""
         self._shown = (self._shown + step) % len(self._topics)
         topic = self._topics[self._shown]
-        paragraphs = [Text(paragraph) for paragraph in markdown(manual.unwrapped(topic))]
+        paragraphs = list(markdown(manual.unwrapped(topic)))
         self.turn_to(topic.capitalize(), (lambda: paragraphs) if self._shown else self._keys)
 
 
@@ -184,14 +184,14 @@ def help_blocks(commands: Sequence[ActionSpec] = COMMANDS, views: Sequence[tuple
 
 
 def _section(title: str, entries: list[tuple[str, str]]) -> Iterator[Block]:
-    yield Gap()
+    yield GAP
     yield text(Content.styled(title, "bold $accent"))
     yield from (_entry(name, words, "bold") for name, words in entries)
 
 
 def _entry(name: str, words: str, style: str) -> Block:
     lead = Content.assemble("  ", (f"{name:<{_KEYS}}", style))
-    return Text(Paragraph(Content.styled(words, "$text-muted"), lead, " " * len(lead)))
+    return Text(Content.styled(words, "$text-muted"), lead, " " * len(lead))
 
 
 _BARS: Final = [

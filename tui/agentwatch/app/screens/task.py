@@ -55,7 +55,7 @@ class TaskScreen(DetailedScreen[str]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.details.activate(TABS[self._tab][0])
+        self.details.activate(list(TABS)[self._tab])
         self.details.focus()
         self.show_details()
         self.set_interval(PERIOD, self.show_details)
@@ -66,4 +66,4 @@ class TaskScreen(DetailedScreen[str]):
 
     def action_tab(self, number: int) -> None:
         """Bring a tab to the front."""
-        self.details.activate(TABS[number][0])
+        self.details.activate(list(TABS)[number])

@@ -14,8 +14,7 @@ from agentwatch.app.leaving import leave
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.timeline.captions import Reading, Ruler
-from agentwatch.app.widgets.timeline.chart import TimelineChart
+from agentwatch.app.widgets.timeline import Reading, Ruler, TimelineChart
 from agentwatch.app.widgets.tree import TaskTree
 
 if TYPE_CHECKING:

@@ -1,24 +1,33 @@
-"""The reader of Claude Code: where its files lie, and the runs of one session made of what they come to."""
+"""The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session.
+
+The program writes that it waits, and not which agent asks. So that is inferred: the agent whose use of a tool came
+just before, or the only one without a result. If there are several, the session asks: a wrong name would be worse than
+none.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.conversation import Conversation
-from agentwatch.sources.claude_code.entries import entries
-from agentwatch.sources.claude_code.family import Bond, Family
-from agentwatch.sources.claude_code.frames import handed_back, texts
-from agentwatch.sources.claude_code.tools import asker
-from agentwatch.sources.claude_code.transcript import Transcript
+from agentwatch.sources.claude_code.entries import entries, handed_back, texts
+from agentwatch.sources.claude_code.transcript import (
+    DELEGATING,
+    QUESTIONS,
+    ClaudeCall,
+    Conversation,
+    Transcript,
+    words_of_use,
+)
+from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -26,24 +35,28 @@ from agentwatch.sources.sessions.fields import (
     listed,
     mapping,
     number,
-    read_notification,
     text,
 )
-from agentwatch.sources.sessions.group import Kind, StoredSession
-from agentwatch.sources.sessions.processes import Processes, Program, Wait
-from agentwatch.sources.sessions.projects import SESSION, Layout, Projects
-from agentwatch.sources.sessions.reader import spellings
-from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN, UNREAD, WORDLESS, AgentAnswer, settle
-from agentwatch.sources.sessions.transcripts import TranscriptsReader
-
-# Older programs put agents among the sessions. The two that are left out are run by the program for itself.
-_LAYOUT: Final = Layout(
-    r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
-    r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
-    r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl",
-    r"(?P<session>[^/]+)(?:/subagents(?:/[^/]+){0,4})?",
+from agentwatch.sources.sessions.processes import Processes, Wait
+from agentwatch.sources.sessions.reader import texts_in
+from agentwatch.sources.sessions.runs import (
+    LEFT_BEHIND,
+    NO_CALL,
+    OPEN,
+    UNREAD,
+    WORDLESS,
+    AgentAnswer,
+    Keep,
+    Standing,
+    no_message,
+    run_of,
+    settle,
 )
+from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
 
+_SLACK: Final = 2.0
+"""Seconds from the use of a tool to the question about it. It is longer where hooks or a classifier judge first, and
+for the later ones of several in one message."""
 _WAITS: Final = {
     "permission prompt": "a permission",
     "worker request": "a permission",
@@ -51,13 +64,10 @@ _WAITS: Final = {
     "goal proposal": "an approval of its goal",
     "input needed": "an answer",
 }
-
 _WARMUP: Final = "Warmup"
 """All that the program itself asks two agents of every session for, in versions 2.0."""
-
 _TITLES: Final = ("custom-title", "ai-title", "summary", "prompt")
 """The kinds of titles, the best first."""
-
 _BY_HUMAN: Final = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
 _LIMIT: Final = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST: Final = ("[tool call did not complete", "no completion record")
@@ -68,21 +78,214 @@ _STATES: Final = {
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
 }
-_UNTOLD: Final = Conversation(lambda *_: Message(0.0, "", ""), is_agent=True)
+_UNTOLD: Final = Conversation(no_message, is_agent=True)
 """That of an agent without a transcript."""
+_SILENT: Final = tuple(
+    b'{"type":"%b"' % kind.encode()
+    for kind in (
+        *("api-request", "api-request-blob", "api-request-shape", "atis-latch", "cost-state"),
+        *("file-history-snapshot", "last-prompt", "tools-used"),
+    )
+)
+"""How records begin that say nothing which the others do not say; together they are most of a transcript's bytes."""
 
 
-class ClaudeCodeReader(TranscriptsReader[Transcript]):
+class ClaudeCodeReader(FilesReader[Transcript]):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
+    name = NAME
+    # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
+    layout: ClassVar = Layout(
+        r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
+        r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
+        r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl",
+        r"(?P<session>[^/]+)(?:/subagents(?:/[^/]+){0,4})?",
+    )
+
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        transcript = partial(Transcript, places=spellings(workspace))
+        super().__init__(workspace, home, since)
+        self.processes = Processes(home, wait_in)
 
-        def processes(projects: Projects) -> Processes:
-            return Processes(projects.home, wait_in)
+    def begin(self, keep: Keep, agent: str, path: str) -> Transcript:  # noqa: ARG002
+        return Transcript(keep, agent != SESSION, self.places)
 
-        kind = Kind(NAME, _LAYOUT, transcript, ClaudeSession, _texts_in, entries, processes)
-        super().__init__(kind, workspace, home, since)
+    def is_skipped(self, data: bytes) -> bool:
+        return data.startswith(_SILENT)
+
+    def entries(self, fields: Fields) -> Iterable[Entry]:
+        return entries(fields)
+
+    def texts_in(self, fields: Fields) -> Iterator[str]:
+        yield from texts_in(fields)
+        for block in map(mapping, listed(inner(fields, "message"), "content")):
+            yield handed_back(texts(block.get("content")), inner(fields, "toolUseResult")) or ""
+
+    def runs_of(self, session: Session[Transcript], about: object) -> dict[str, Run]:
+        folds, metas, places = session.folds, session.descriptions, session.places
+        conversations, bonds = link_agents(folds, metas)
+        ends: defaultdict[str, list[AgentAnswer]] = defaultdict(list)
+        for _, transcript in sorted(folds.items()):
+            for agent_id, end in transcript.ends.items():
+                ends[agent_id].append(end)
+        # Agents in the session's own file have no id of their own: they go by the call that began them.
+        names = {
+            agent: bond.claim for agent, bond in bonds.items() if bond.claim and agent in conversations.keys() - folds
+        }
+        names[SESSION] = session.id
+        runs: dict[str, Run] = {}
+        talks: dict[str, Conversation] = {}
+        run_in = partial(run_of, source=NAME)
+        # Before its agents: hundreds of them that are there already would move all at once.
+        own = folds.get(SESSION)
+        if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
+            title = next((own.titles[kind] for kind in _TITLES if kind in own.titles), None)
+            main, place = own.main, places[SESSION]
+            runs[session.id] = run_in(main, NO_CALL, main, session_id=session.id, parent=None, place=place, title=title)
+            talks[session.id] = main
+        for agent_id, bond in bonds.items():
+            talk, meta = conversations.get(agent_id, _UNTOLD), metas.get(agent_id, {})
+            answers = sorted((call.answer for call in bond.calls if call.answer is not None), key=attrgetter("at"))
+            heard = answers + sorted(ends[agent_id], key=attrgetter("at"))
+            call = bond.calls[0] if bond.calls else NO_CALL
+            prompt = call.prompt or talk.prompt
+            times = [at for at in (talk.started_at, call.at, *(answer.at for answer in heard)) if at is not None]
+            is_warmup = call is NO_CALL and prompt is not None and prompt.opening == _WARMUP
+            # It has only a description yet, or the program wanted it only to warm up.
+            if is_warmup or not times:
+                continue
+            is_inline = talk is not _UNTOLD and agent_id not in folds
+            key = bond.claim or f"{session.id}/{agent_id}"
+            runs[key] = run_in(
+                talk,
+                call,
+                _standing(talk, heard),
+                session_id=names.get(agent_id, agent_id),
+                parent=names.get(bond.parent, bond.parent),
+                place=session.place(places, agent_id if agent_id in places else bond.parent),
+                link="inline in the session" if is_inline else bond.link,
+                seen_at=times[0],
+                title=text(meta, "description"),
+                agent=text(meta, "agentType"),
+                name=text(meta, "name"),
+                prompt=prompt,
+                background=meta.get("requestShape") == "background" or any(call.background for call in bond.calls),
+            )
+            talks[key] = talk
+        settle(runs, about, partial(_ask, session.id, runs, talks))
+        return runs
+
+
+class Bond(NamedTuple):
+    """What ties an agent to its parent: an agent's id or SESSION, the calls in their order, and by what it is known.
+
+    `claim` is the id of the call that began the agent, which may not have been read yet; None where none is known.
+    """
+
+    parent: str
+    calls: tuple[ClaudeCall, ...]
+    link: str
+    claim: str | None
+
+
+def link_agents(
+    transcripts: Mapping[str, Transcript], metas: Mapping[str, Fields]
+) -> tuple[dict[str, Conversation], dict[str, Bond]]:
+    """(conversations, bonds) of all agents of which anything is known, by id, and bonds of calls that none is known of.
+
+    `transcripts` are by agent id, the session's own under SESSION. Agents written into the session's own file are known
+    by the id of their first record.
+    """
+    conversations: dict[str, Conversation] = {}
+    calls: dict[str, ClaudeCall] = {}
+    owners: dict[str, str] = {}
+    links: dict[str, str] = {}
+    claims: dict[str, list[str]] = {}
+    claimed: dict[str, str] = {}
+
+    def link(agent_id: str, call_id: str | None, by: str) -> None:
+        links.setdefault(agent_id, by)
+        if call_id is not None and call_id not in claims.setdefault(agent_id, []):
+            claims[agent_id].append(call_id)
+            claimed.setdefault(call_id, agent_id)
+
+    # The session first: what a forked agent's transcript repeats of it is not the agent's own.
+    for agent_id, transcript in sorted(transcripts.items()):
+        conversations[agent_id] = transcript.main
+        conversations |= transcript.inline
+        for call in transcript.calls.values():
+            if call.id not in calls:
+                calls[call.id], owners[call.id] = call, agent_id if call.by is None else call.by
+    for agent_id in sorted(metas):
+        link(agent_id, text(metas[agent_id], "toolUseId"), "meta.json")
+    for _, transcript in sorted(transcripts.items()):
+        for agent_id, call_id in transcript.progress.items():
+            link(agent_id, call_id, "progress records")
+    for call in calls.values():
+        if call.answer is not None and call.answer.agent_id is not None:
+            link(call.answer.agent_id, call.id, "the parent's tool result")
+        if call.resumes is not None:
+            link(call.resumes, call.id, "the parent's tool call")
+    waiting: defaultdict[str, list[str]] = defaultdict(list)
+    for call in calls.values():
+        if call.id not in claimed and call.tool in DELEGATING and call.prompt is not None:
+            waiting[call.prompt.digest].append(call.id)
+    alone = [
+        (one.started_at or 0.0, agent_id, one.prompt.digest)
+        for agent_id, one in conversations.items()
+        if agent_id != SESSION and agent_id not in claims and one.prompt is not None
+    ]
+    for _, agent_id, digest in sorted(alone):
+        if waiting[digest]:
+            link(agent_id, waiting[digest].pop(0), "the same prompt")
+    for agent_id in conversations:
+        links.setdefault(agent_id, "the session's directory")
+    bonds: dict[str, Bond] = {}
+    for agent_id, by in links.items():
+        if agent_id != SESSION:
+            mine = claims.get(agent_id, [])
+            asked = sorted((calls[one] for one in mine if one in calls), key=lambda call: call.asked_at or 0.0)
+            # `meta.json` may be there before the transcript, after it, or never.
+            parent = text(metas.get(agent_id, {}), "parentAgentId")
+            if parent is None:
+                parent = owners[asked[0].id] if asked else SESSION
+            claim = mine[0] if mine and claimed[mine[0]] == agent_id else None
+            bonds[agent_id] = Bond(parent, tuple(asked), by, claim)
+    for call in calls.values():
+        if call.id not in claimed and call.tool in DELEGATING:
+            bonds[call.id] = Bond(owners[call.id], (call,), "the parent's tool call", call.id)
+    return conversations, bonds
+
+
+def _standing(conversation: Conversation, heard: Sequence[AgentAnswer]) -> Standing:
+    """By its own transcript first, then by what its parents heard, oldest first."""
+    if conversation.is_unread:
+        # What cannot be read may say that it failed, so it is not said to be over.
+        copies = [answer.said for answer in heard if answer.said is not None and answer.at >= conversation.round_at]
+        ended_at = conversation.ended_at
+        return Standing(RunState.ENDED, "", copies[-1], ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
+    if conversation.state not in OPEN:
+        return Standing(conversation.state, conversation.reason, conversation.said, conversation.ended_at)
+    begun = conversation.started_at is not None
+    # What ended an earlier round says nothing of one that began later.
+    since = conversation.round_at if conversation.rounds > 1 else float("-inf")
+    told = [answer for answer in heard if not answer.launched and answer.at >= since]
+    if not told:
+        return Standing(RunState.WORKING if begun else RunState.SUBMITTED)
+    last = told[-1]
+    words = (last.error or last.summary).lower()
+    if any(lost in words for lost in _LOST):
+        return Standing(RunState.FAILED, LEFT_BEHIND, None, last.at)
+    if last.error is not None:
+        if any(stopped in words for stopped in _BY_HUMAN):
+            return Standing(RunState.CANCELED, last.error, None, last.at)
+        return Standing(
+            RunState.FAILED, LEFT_BEHIND if begun and "api error" not in words else last.error, None, last.at
+        )
+    state = RunState.FAILED if _LIMIT.match(last.summary) else _STATES.get(last.status, RunState.ENDED)
+    if state is not RunState.ENDED:
+        return Standing(state, last.summary or last.status, None, last.at)
+    said = conversation.last_text() or last.said
+    return Standing(RunState.ENDED, WORDLESS if said is None else "", said, last.at)
 
 
 def wait_in(process: Fields) -> Wait | None:
@@ -95,185 +298,32 @@ def wait_in(process: Fields) -> Wait | None:
     return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
 
 
-def _texts_in(line: Fields) -> Iterator[str]:
-    message = inner(line, "message")
-    content = message.get("content")
-    yield "\n".join(texts(content))
-    for block in map(mapping, listed(message, "content")):
-        prompt = inner(block, "input").get("prompt")
-        yield prompt if isinstance(prompt, str) else ""
-        if block.get("type") == "tool_result":
-            yield handed_back(texts(block.get("content")), inner(line, "toolUseResult")) or ""
-    for words in (line.get("content"), inner(line, "attachment").get("prompt"), content):
-        told = read_notification(words) if isinstance(words, str) else None
-        yield (told.said if told is not None else None) or ""
-
-
-class ClaudeSession(StoredSession[Transcript]):
-    """What is known of one session."""
-
-    __slots__ = ()
-
-    def runs(self, program: Program) -> dict[str, Run]:
-        family = Family(self.transcripts, self.metas)
-        bonds = dict(family.bonds())
-        ends: defaultdict[str, list[AgentAnswer]] = defaultdict(list)
-        for _, transcript in sorted(self.transcripts.items()):
-            for agent_id, end in transcript.ends.items():
-                ends[agent_id].append(end)
-        # Agents in the session's own file have no id of their own: they go by the call that began them.
-        inline = {
-            agent_id: bond.claim
-            for agent_id, bond in bonds.items()
-            if bond.claim is not None and agent_id in family.conversations and agent_id not in self.transcripts
-        }
-        names = {**inline, SESSION: self.session_id}
-        runs: dict[str, Run] = {}
-        talks: dict[str, Conversation] = {}
-        # Before its agents: hundreds of them that are there already would move all at once.
-        own = self.transcripts.get(SESSION)
-        if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
-            runs[self.session_id], talks[self.session_id] = self._root(own, own.main.started_at), own.main
-        for agent_id, bond in bonds.items():
-            conversation = family.conversations.get(agent_id, _UNTOLD)
-            run = self._agent(agent_id, bond, conversation, ends[agent_id], names)
-            if run is not None:
-                key = bond.claim or f"{self.session_id}/{agent_id}"
-                runs[key], talks[key] = run, conversation
-        settle(runs, program, partial(self._ask, runs, talks))
-        return runs
-
-    def _ask(self, runs: dict[str, Run], talks: Mapping[str, Conversation], wait: Wait) -> None:
-        """The program waits for a human: so does one of its agents, or it itself where that cannot be told."""
-        working = (key for key in talks if runs[key].state is RunState.WORKING and not runs[key].process_gone)
-        agent, what = asker({key: list(talks[key].uses.values()) for key in working}, wait)
-        key = agent or self.session_id
-        if key in runs:
-            # A session whose own turn is over is not, as long as somebody has to answer it for its agents.
-            runs[key] = replace(
-                runs[key], state=RunState.WORKING, reason="", said=None, ended_at=None, process_gone=False, waiting=what
-            )
-
-    def _root(self, own: Transcript, started: float) -> Run:
-        main = own.main
-        return Run(
-            source=NAME,
-            session_id=self.session_id,
-            parent_session=None,
-            state=main.state,
-            place=self.places[SESSION],
-            started_at=started,
-            updated_at=max(started, main.updated_at),
-            ended_at=max(started, main.ended_at) if main.ended_at is not None else None,
-            reason=main.reason,
-            title=next((own.titles[kind] for kind in _TITLES if kind in own.titles), None),
-            model=main.model,
-            prompt=main.prompt,
-            said=main.said,
-            todos=main.checklist.todos,
-            tokens=main.tokens,
-            doing=main.pulse.doing,
-            waiting=_waiting(main),
-            permits=tuple(main.permits.told),
-        )
-
-    def _agent(
-        self,
-        agent_id: str,
-        bond: Bond,
-        conversation: Conversation,
-        ends: Sequence[AgentAnswer],
-        names: Mapping[str, str],
-    ) -> Run | None:
-        """The run of an agent, or of a call of which no agent is known. `names` are ids of sessions where they differ.
-
-        None if it has only a description yet, or if the program wanted it only to warm up.
-        """
-        meta = self.metas.get(agent_id, {})
-        answers = sorted((call.answer for call in bond.calls if call.answer is not None), key=attrgetter("at"))
-        heard = answers + sorted(ends, key=attrgetter("at"))
-        stands = _standing(conversation, heard)
-        call = bond.calls[0] if bond.calls else None
-        prompt = (call.prompt if call is not None else None) or conversation.prompt
-        if call is None and prompt is not None and prompt.opening == _WARMUP:
-            return None
-        times = [conversation.started_at, call.at if call is not None else None, *(answer.at for answer in heard)]
-        started = next((at for at in times if at is not None), None)
-        if started is None:
-            return None
-        mode = text(meta, "agentType") or (call.agent_type if call is not None else None)
-        is_inline = conversation is not _UNTOLD and agent_id not in self.transcripts
-        return Run(
-            source=NAME,
-            session_id=names.get(agent_id, agent_id),
-            parent_session=names.get(bond.parent, bond.parent),
-            state=stands.state,
-            place=self.place(agent_id if agent_id in self.places else bond.parent),
-            started_at=started,
-            updated_at=max(started, conversation.updated_at, stands.ended_at or 0.0),
-            ended_at=max(started, stands.ended_at) if stands.ended_at is not None else None,
-            link="inline in the session" if is_inline else bond.link,
-            reason=stands.reason,
-            title=text(meta, "description") or (call.title if call is not None else None),
-            agent=text(meta, "name") or mode,
-            mode=mode,
-            model=conversation.model,
-            prompt=prompt,
-            prompt_missing="" if prompt is not None else "not in the transcript",
-            said=stands.said,
-            rounds=conversation.rounds_of_run(),
-            todos=conversation.checklist.todos,
-            tokens=conversation.tokens,
-            doing=conversation.pulse.doing,
-            background=meta.get("requestShape") == "background" or any(call.background for call in bond.calls),
-            waiting=_waiting(conversation) if stands.state is RunState.WORKING else "",
-            asked_at=call.asked_at if call is not None else None,
-            permits=tuple(conversation.permits.told),
+def _ask(session_id: str, runs: dict[str, Run], talks: Mapping[str, Conversation], wait: Wait) -> None:
+    """The program waits for a human: so does one of its agents, or it itself where that cannot be told."""
+    working = (key for key in talks if runs[key].state is RunState.WORKING and not runs[key].process_gone)
+    agent, what = find_asker({key: list(talks[key].uses.values()) for key in working}, wait)
+    key = agent or session_id
+    if key in runs:
+        # A session whose own turn is over is not, as long as somebody has to answer it for its agents.
+        runs[key] = replace(
+            runs[key], state=RunState.WORKING, reason="", said=None, ended_at=None, process_gone=False, waiting=what
         )
 
 
-class _Standing(NamedTuple):
-    """State, the words of the program for it, the return, and when it ended."""
+def find_asker(open_uses: Mapping[str, Sequence[Entry]], wait: Wait) -> tuple[str | None, str]:
+    """Who waits, out of the agents that work, and for what. None where it cannot be told.
 
-    state: RunState
-    reason: str = ""
-    said: Message | None = None
-    ended_at: float | None = None
-
-
-def _standing(conversation: Conversation, heard: Sequence[AgentAnswer]) -> _Standing:
-    """By its own transcript first, then by what its parents heard, oldest first."""
-    if conversation.is_unread:
-        # What cannot be read may say that it failed, so it is not said to be over.
-        copies = [answer.said for answer in heard if answer.said is not None and answer.at >= conversation.round_at]
-        ended_at = conversation.ended_at
-        return _Standing(RunState.ENDED, "", copies[-1], ended_at) if copies else _Standing(RunState.SUBMITTED, UNREAD)
-    if conversation.state not in OPEN:
-        return _Standing(conversation.state, conversation.reason, conversation.said, conversation.ended_at)
-    begun = conversation.started_at is not None
-    # What ended an earlier round says nothing of one that began later.
-    since = conversation.round_at if conversation.rounds > 1 else float("-inf")
-    told = [answer for answer in heard if not answer.launched and answer.at >= since]
-    if not told:
-        return _Standing(RunState.WORKING if begun else RunState.SUBMITTED)
-    last = told[-1]
-    words = (last.error or last.summary).lower()
-    if any(lost in words for lost in _LOST):
-        return _Standing(RunState.FAILED, LEFT_BEHIND, None, last.at)
-    if last.error is not None:
-        if any(stopped in words for stopped in _BY_HUMAN):
-            return _Standing(RunState.CANCELED, last.error, None, last.at)
-        reason = LEFT_BEHIND if begun and "api error" not in words else last.error
-        return _Standing(RunState.FAILED, reason, None, last.at)
-    state = RunState.FAILED if _LIMIT.match(last.summary) else _STATES.get(last.status, RunState.ENDED)
-    if state is not RunState.ENDED:
-        return _Standing(state, last.summary or last.status, None, last.at)
-    said = conversation.last_text() or last.said
-    return _Standing(RunState.ENDED, WORDLESS if said is None else "", said, last.at)
-
-
-def _waiting(conversation: Conversation) -> str:
-    """What it asks by a tool that does nothing else."""
-    if conversation.state is not RunState.WORKING:
-        return ""
-    return next((use.words for use in conversation.uses.values() if use.is_question), "")
+    The program does not say it. A use that came long before it began to wait is at work, unless there is no other.
+    """
+    for earliest in (wait.since - _SLACK, 0.0):
+        recent = {agent: [use for use in uses if use.at >= earliest] for agent, uses in open_uses.items()}
+        chosen = {agent: uses for agent, uses in recent.items() if uses}
+        if len(chosen) == 1:
+            ((agent, (first, *others)),) = chosen.items()
+            if first.tool in QUESTIONS:
+                return agent, words_of_use(first)
+            # Several of one message are asked about in their order, but some of them may be at work.
+            return agent, f"{wait.what}{', it seems' if others else ''}: {words_of_use(first)}"
+        if chosen:
+            return None, f"{wait.what}; which of its agents asks is not known"
+    return None, wait.what

@@ -1,27 +1,32 @@
-"""What one record of a transcript says, and what the agent does by it, also where the record was not parsed."""
+"""What one record of a transcript says, and the frames that the program puts around an agent's words."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import Final
 
-from agentwatch.delegation.run import Doing
-from agentwatch.sources.claude_code.frames import handed_back, texts, typed
-from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, Pulse, call_of, digest_of_call
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, read_notification, text
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    first_line,
+    inner,
+    moment,
+    read_notification,
+    text,
+    whole,
+)
 
-_DECODER: Final = json.JSONDecoder()
-_INTERRUPTED: Final = "[Request interrupted by user"
-_REFUSED: Final = ("The user doesn't want to", "Permission to use ", _INTERRUPTED)
+INTERRUPTED: Final = "[Request interrupted by user"
+ERROR_TAG: Final = re.compile("</?tool_use_error>")
+_REFUSED: Final = ("The user doesn't want to", "Permission to use ", INTERRUPTED)
 """How the results of tools begin that nobody allowed; of late the record says so itself."""
 _FRAMES: Final = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)
 """Lines of the program's in what an agent hands back."""
 _REMINDER: Final = "<system-reminder>"
 _LOCAL: Final = ("<local-command-", "<bash-")
 _LOCAL_TAG: Final = re.compile(r"</?(?:local-command|bash)-\w+>")
-_ERROR_TAG: Final = re.compile("</?tool_use_error>")
 _EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED: Final = re.compile(
     r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
@@ -34,13 +39,22 @@ _NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgrounde
 _STORED: Final = ("persistedOutputPath", "persistedOutputSize")
 _LEVELS: Final = ("error", "warning")
 
+_FRAME: Final = "[Subagent hand-back]"
+_INDENT: Final = "  "
+_TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
+_COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
+_NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
+_WORDLESS: Final = ("thinking", "tool_use", "tool_result")
+"""How the types of blocks end that are no part of what is said: `redacted_thinking`, `server_tool_use`."""
+
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
     """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
     at = moment(record.get("timestamp")) or at
     match record.get("type"):
         case "assistant":
-            yield from _answered(record, at)
+            yield from answer_entries(record, at)
         case "user":
             yield from _told(record, at)
         case "system" if words := text(record, "content"):
@@ -49,17 +63,20 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
                 yield Entry(at, EntryKind.NOTE, words, failed=level == "error")
 
 
-def _answered(record: Fields, at: float) -> Iterator[Entry]:
+def answer_entries(record: Fields, at: float) -> list[Entry]:
+    """What a record of the model says."""
+    said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
     for block in _blocks(record):
         match block.get("type"):
             case "text" if words := text(block, "text"):
-                yield Entry(at, EntryKind.WORDS, words, failed=failed)
+                said.append(Entry(at, EntryKind.WORDS, words, failed=failed))
             case "thinking" if words := text(block, "thinking"):
-                yield Entry(at, EntryKind.THOUGHT, words)
+                said.append(Entry(at, EntryKind.THOUGHT, words))
             case "tool_use" if tool := text(block, "name"):
                 call, cwd = text(block, "id") or "", text(record, "cwd") or ""
-                yield Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd)
+                said.append(Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd))
+    return said
 
 
 def _told(record: Fields, at: float) -> Iterator[Entry]:
@@ -73,7 +90,7 @@ def _told(record: Fields, at: float) -> Iterator[Entry]:
                 failed = block.get("is_error") is True
                 refused = failed and (text(record, "toolDenialKind") is not None or words.startswith(_REFUSED))
                 call = text(block, "tool_use_id") or ""
-                words = _ERROR_TAG.sub("", words)
+                words = ERROR_TAG.sub("", words)
                 ended = None if refused else _ended(words, result, failed=failed)
                 yield Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
@@ -87,7 +104,9 @@ def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
     parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
     output = "\n".join(parts) if "stdout" in result else words
     # Of some tools, such as grep, another code is no failure, and told in words.
-    is_moved = _MOVED.search(words[:_ENDS]) or _MOVED.search(words[-_ENDS:])
+    # Looking for a word is a hundred times faster, and few have one of these.
+    ends = [end for end in (words[:_ENDS], words[-_ENDS:]) if "Command " in end or " background" in end]
+    is_moved = any(_MOVED.search(end) for end in ends)
     is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or is_moved
     return Ended(None if is_open else 0, output, any(key in result for key in _STORED))
 
@@ -100,7 +119,7 @@ def _came_back(blocks: list[str], result: Fields) -> str:
 
 def _prompt(record: Fields, words: str, at: float) -> Entry:
     """What the agent was told, or what the program wrote as if somebody had told it."""
-    if words.startswith(_INTERRUPTED):
+    if words.startswith(INTERRUPTED):
         return Entry(at, EntryKind.NOTE, words.strip("[]"), failed=True)
     if (told := read_notification(words)) is not None:
         return Entry(at, EntryKind.NOTE, told.told)
@@ -110,61 +129,83 @@ def _prompt(record: Fields, words: str, at: float) -> Entry:
     return Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT, _LOCAL_TAG.sub("", words))
 
 
-def _blocks(record: Fields) -> Iterator[Fields]:
-    message = inner(record, "message")
-    whole = text(message, "content")
-    return map(mapping, listed(message, "content") if whole is None else [{"type": "text", "text": whole}])
+def _blocks(record: Fields) -> list[Fields]:
+    content = inner(record, "message").get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-class ClaudePulse(Pulse):
-    """That of an agent of which most records are only seen at a glance."""
+def handed_back(blocks: list[str], result: Fields) -> str | None:
+    """An agent's words out of the parent's copy, None where it has none.
 
-    def __init__(self, places: Sequence[str] = ()) -> None:
-        super().__init__(places)
-        self._glimpse: bytes | None = None
-        """The last call, if it was not parsed: from the name of the tool on."""
-        self._written = b""
-        """When that was made, as long as it is what the agent does, and nobody has asked."""
-
-    @property
-    def doing(self) -> Doing | None:
-        if self._written:
-            tool, given = call_in(self._glimpse or b"")
-            entry = Entry(moment(self._written.decode()) or 0.0, EntryKind.CALL, tool=tool, given=given)
-            self._does(call_of(entry, self._places, self._repeats)._replace(over=True))
-        return super().doing
-
-    def take(self, entry: Entry) -> None:
-        super().take(entry)
-        if entry.kind is EntryKind.PROMPT:
-            self._glimpse = None
-
-    def glimpsed(self, call: bytes, written: bytes) -> None:
-        """A call whose result is there, too: from the name of the tool on, and when it was made, in ISO 8601."""
-        before = self._glimpse
-        if call == before:
-            self._repeats += 1
-        elif before is not None and (len(call) != len(before) or sum(call) != sum(before)):
-            self._repeats = 1
-        else:
-            # The same arguments may stand in another order.
-            self._count(digest_of_call(*call_in(call)))
-        self._glimpse, self._written = call, written
-
-    def _does(self, doing: Doing | None, call: str = "") -> None:
-        self._written = b""
-        super()._does(doing, call)
-
-    def _count(self, digest: bytes) -> None:
-        if self._glimpse is not None:
-            self._last, self._glimpse = digest_of_call(*call_in(self._glimpse)), None
-        super()._count(digest)
+    `blocks` are the texts of the tool result, `result` its structured form, which nested agents' parents do not have.
+    """
+    if isinstance(result.get("content"), list):
+        parts = texts(result.get("content"))
+        behind = len(parts) - (whole(result, "harnessTailCount") or 0)
+        report = "\n".join(parts[(whole(result, "harnessNoteCount") or 0) : behind])
+    else:
+        report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
+    return report if report.strip() not in _NOTHING else None
 
 
-def call_in(call: bytes) -> tuple[str, Fields]:
-    """The tool and its arguments, in what follows `"name":"` in a transcript."""
-    try:
-        block = mapping(_DECODER.raw_decode('{"name":"' + call.decode("utf-8", "replace"))[0])
-    except (ValueError, RecursionError):
-        return "", {}
-    return text(block, "name") or "", inner(block, "input")
+def cut_short(blocks: list[str], result: Fields) -> str:
+    """What the program notes above an agent's words where it did not let it finish, "" where it did."""
+    if isinstance(result.get("content"), list):
+        notes = "\n".join(texts(result.get("content"))[: whole(result, "harnessNoteCount") or 0])
+    else:
+        notes, framed, _ = "\n".join(blocks).partition(_FRAME)
+        notes = notes if framed else ""
+    match = _LIMIT.search(notes)
+    return match[1] if match is not None else ""
+
+
+def named_agent(blocks: list[str]) -> str | None:
+    """The agent that a tool result names in the program's own line, which is never indented."""
+    return next(reversed(_TRAILER.findall(blocks[-1])), None) if blocks else None
+
+
+def typed(prompt: str) -> str:
+    """One line of what a human typed: a slash command is written into the transcript as tags."""
+    if prompt.startswith("<command-"):
+        parts = dict(_COMMAND.findall(prompt))
+        return first_line(f"{parts.get('name', '')} {first_line(parts.get('args', ''))}")
+    return first_line(prompt)
+
+
+def _unframed(text: str) -> str:
+    lines = text.split("\n")
+    start = next((index for index, line in enumerate(lines, 1) if line.startswith(_FRAME)), None)
+    if start is None:
+        return text
+    framed = takewhile(lambda line: not line or line.startswith(_INDENT), lines[start:])
+    return "\n".join(line.removeprefix(_INDENT) for line in framed)
+
+
+def texts(content: object) -> list[str]:
+    """The text blocks of a message's or a tool result's content, which may be one string."""
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list):
+        return []
+    blocks = [block for block in content if isinstance(block, dict) and block.get("type") == "text"]
+    return [said for block in blocks if isinstance(said := block.get("text"), str)]
+
+
+def read_content(content: object) -> tuple[str, set[str | None], bool]:
+    """The words of a message, the types of its blocks, and whether it is written as is known: there are no other words
+    in it."""
+    if isinstance(content, str):
+        return content, set(), True
+    words: list[str] = []
+    kinds: set[str | None] = set()
+    is_understood = isinstance(content, list)
+    for block in content if isinstance(content, list) else ():
+        kind = text(block, "type") if isinstance(block, dict) else None
+        kinds.add(kind)
+        if kind == "text" and isinstance(said := block.get("text"), str):
+            words.append(said)
+        elif kind == "text" or not (kind or "").endswith(_WORDLESS):
+            is_understood = False
+    return "\n".join(words), kinds, is_understood

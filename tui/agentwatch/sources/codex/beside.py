@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from agentwatch.sources.codex.catalogue import THREAD_ID
+from agentwatch.sources.codex.rollout import THREAD_ID
 from agentwatch.sources.sessions.where import is_of_this_system, sees_all
 
 _STATE: Final = re.compile(r"state_(\d{1,6})\.sqlite")
@@ -52,21 +52,18 @@ class Database:
         self._home = home
         self._next = 0.0
 
-    def refresh(self, threads: Sequence[str]) -> set[str]:
-        """Look what is said of some threads, if it is time to; those of which something new is said."""
+    def refresh(self, threads: Sequence[str]) -> None:
+        """Look what is said of some threads, if it is time to."""
         if time.monotonic() < self._next:
-            return set()
+            return
         self._next = time.monotonic() + _SECONDS
         self.skipped.clear()
-        before = self.parents.items() | self.names.items() | self.statuses.items()
         state, history = _newest(self._home, _STATE), _newest(self._home, _HISTORY)
         if state is not None:
             self.parents |= self._pairs(state, _EDGES, threads)
             self.names |= self._pairs(state, _NAMES, threads)
         if history is not None:
             self.statuses |= self._pairs(history, _TURNS, threads, " GROUP BY thread_id")
-        after = self.parents.items() | self.names.items() | self.statuses.items()
-        return {thread for thread, _ in after - before}
 
     def _pairs(self, path: Path, query: str, threads: Sequence[str], behind: str = "") -> Mapping[str, str]:
         # Without its log no Codex writes it, and SQLite would make one, in a place where nothing of ours belongs.
@@ -107,20 +104,19 @@ class Writers:
         self._looked_at = 0.0
         self._next = 0.0
 
-    @property
-    def is_due(self) -> bool:
-        """Whether it is time to look again."""
-        return time.monotonic() >= self._next
+    def look(self) -> float:
+        """See who writes, if it is time to; when that was done last, in seconds since the epoch."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _SECONDS
+            self._looked_at = time.time()
+            self._held = _held()
+            self._sees_all = sees_all() and os.path.isdir(self._directory) and is_of_this_system(self._directory)
+        return self._looked_at
 
     def gone(self, thread: str, version: tuple[int, ...], updated_at: float) -> bool | None:
         """Whether the writer of a thread, last heard of at `updated_at`, is gone; None where that cannot be told."""
         if version < _FIRST_VERSION or THREAD_ID.fullmatch(thread) is None:
             return None
-        if self.is_due:
-            self._next = time.monotonic() + _SECONDS
-            self._looked_at = time.time()
-            self._held = _held()
-            self._sees_all = sees_all() and os.path.isdir(self._directory) and is_of_this_system(self._directory)
         if self._held is None:
             return None
         try:

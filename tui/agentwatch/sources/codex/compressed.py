@@ -23,6 +23,7 @@ else:
 MOST_BYTES: Final = 1024 * 1024 * 1024
 """Of one rollout: a few kilobytes can be made to yield as much as one likes."""
 
+_DAMAGED: Final = "cannot be decompressed"
 _CHUNK: Final = 64 * 1024
 _PIECE: Final = 256 * 1024
 _OPTIONS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
@@ -36,63 +37,49 @@ class CompressedTail(Tail):
     """
 
     def __init__(self, path: Path, most: int = MOST_BYTES) -> None:
-        super().__init__(path)
         self._most = most
-        self._begin()
-
-    @property
-    def position(self) -> int:
-        """Bytes of the compressed file read so far."""
-        return self._taken
+        super().__init__(path)
 
     @property
     def behind(self) -> bool:
-        return self._fault is not None or self._taken < self.size
+        return bool(self._fault) or self.position < self.size
 
-    def _begin(self) -> None:
+    def _begin(self, position: int) -> None:
+        super()._begin(position)
         self._frame = zstd.ZstdDecompressor(options=_OPTIONS)
-        self._taken = 0
         self._given = 0
         """Bytes after those that the frame has and that are not all used yet."""
-        self._fault: str | None = None
+        self._fault = ""
 
-    def _is_another(self, _: int, status: os.stat_result) -> bool:
+    def _is_another(self, descriptor: int, status: os.stat_result) -> bool:  # noqa: ARG002
         # Nobody adds to it: read was called because it is unfinished, or because it is another file.
         return self._seen is not None and self._seen != stamp_of(status)
 
-    def _restart(self) -> None:
-        super()._restart()
-        self._begin()
-
-    def _take(self, descriptor: int, budget: int) -> list[Line]:
-        if self._fault is not None:
+    def _read_lines(self, descriptor: int, budget: int) -> list[Line]:
+        if self._fault:
             raise OSError(errno.EIO, self._fault)
-        stretches: list[Line] = []
-        end = self._position + max(budget, 1)
-        try:
-            while self._position < end and (piece := self._piece(descriptor)):
-                self._split(piece, stretches)
-                self._position += len(piece)
-        except zstd.ZstdError:
-            self._fault = "cannot be decompressed"
-        if self._position > self._most:
-            self._fault = f"more than {self._most >> 20} MB when decompressed"
-        return stretches
+        return super()._read_lines(descriptor, budget)
 
-    def _piece(self, descriptor: int) -> bytes:
+    def _next_bytes(self, descriptor: int, most: int) -> bytes:  # noqa: ARG002
         """The next bytes, decompressed; none at the end."""
-        while not self._frame.eof:
-            data = b""
-            if self._frame.needs_input:
-                self._taken += self._given
-                data = os.pread(descriptor, _CHUNK, self._taken)
-                self._given = len(data)
-                if not data:
-                    raise zstd.ZstdError("cut off")
-            piece = self._frame.decompress(data, _PIECE)
-            if piece:
-                return piece
-        self._taken = self.size
+        try:
+            while not self._frame.eof:
+                data = b""
+                if self._frame.needs_input:
+                    self.position += self._given
+                    data = os.pread(descriptor, _CHUNK, self.position)
+                    self._given = len(data)
+                    if not data:
+                        # Cut off.
+                        self._fault = _DAMAGED
+                        return b""
+                if piece := self._frame.decompress(data, _PIECE):
+                    if self._offset + len(piece) > self._most:
+                        self._fault = f"more than {self._most >> 20} MB when decompressed"
+                    return piece
+            self.position = self.size
+        except zstd.ZstdError:
+            self._fault = _DAMAGED
         return b""
 
 

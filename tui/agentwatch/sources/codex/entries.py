@@ -1,4 +1,4 @@
-"""What one record of a rollout says."""
+"""What one record of a rollout says: entries, and the texts that were handed over and back."""
 
 from __future__ import annotations
 
@@ -6,10 +6,28 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentwatch.sources.codex.records import MCP, answer_in, arguments_of, prompt_in
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, inner, mapping, moment, object_in, parts_in, text, whole
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    inner,
+    listed,
+    mapping,
+    moment,
+    object_in,
+    parts_in,
+    text,
+    whole,
+)
 
+MCP: Final = "mcp__"
+"""How the names of the servers of tools begin."""
+_PAYLOAD: Final = "\nPayload:\n"
+_REJECTED: Final = re.compile(
+    r"(?:exec_command|apply_patch|execution|command)[^\n]{0,20} failed[^\n]{0,80}Rejected\("
+    r"|patch rejected by user|(?:Wall time: [\d.]+ seconds\nOutput:\n)?user rejected MCP tool call"
+)
+"""How the output of a call begins that was refused: of a command, a patch, a server's tool."""
+_ABORTED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
 _EXIT: Final = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
 _HEAD: Final = 600
 """Characters before the output of a command in which Codex tells of it."""
@@ -79,7 +97,7 @@ def _tool_of(payload: Fields) -> str:
 
 
 def _result(payload: Fields, call: str, at: float) -> Entry:
-    words = text(payload, "output") or "\n".join(parts_in(payload, "output"))
+    words = output_of(payload)
     code, metadata = 0, inner({}, "metadata")
     if words.startswith("{"):
         told = object_in(words)
@@ -99,3 +117,74 @@ def _result(payload: Fields, call: str, at: float) -> Entry:
         output = words[len(head) + len(cut) :]
         words = f"{output.rstrip()}\n\n{head}".strip() if not failed else f"exit code {code}\n{output}\n{head}"
     return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=None if refused else ended)
+
+
+def prompt_in(payload: Fields) -> str | None:
+    """What a session was asked, in a `user_message`, a `UserMessage` item or a `NEW_TASK` of another agent.
+
+    None where there is none, or where it is encrypted.
+    """
+    return _task_in(payload) if payload.get("type") == "agent_message" else _message_in(payload)
+
+
+def answer_in(payload: Fields) -> str | None:
+    """What a session said, in an `agent_message` or an `AgentMessage` item, or in the end of a turn.
+
+    None where that is blank.
+    """
+    words = text(payload, "last_agent_message") or _message_in(payload)
+    return words if words is not None and words.strip() else None
+
+
+def arguments_of(payload: Fields) -> Fields:
+    """The arguments of a function call, which are JSON in a string."""
+    return object_in(text(payload, "arguments"))
+
+
+def output_of(payload: Fields) -> str:
+    """What a call came to."""
+    return text(payload, "output") or "\n".join(parts_in(payload, "output"))
+
+
+def outcome_of(payload: Fields) -> tuple[bool | None, str]:
+    """Whether a call was allowed, by its output: None where a turn was ended before it had one. With the answers, where
+    it was a question."""
+    words = output_of(payload)
+    if _REJECTED.match(words) is not None:
+        return False, ""
+    answers = inner(object_in(words), "answers") if words.startswith('{"answers"') else {}
+    chosen = [one for answer in answers.values() for one in listed(mapping(answer), "answers") if isinstance(one, str)]
+    return None if _ABORTED.match(words) is not None else True, "\n".join(chosen)
+
+
+def spawn_prompt_in(payload: Fields) -> str | None:
+    """What an agent was to be asked, in a call of `spawn_agent`; None where it is encrypted."""
+    arguments = arguments_of(payload)
+    message = text(arguments, "message") or "\n".join(parts_in(arguments, "items"))
+    return message if is_readable(message) else None
+
+
+def is_readable(words: str) -> bool:
+    """Whether a text that may be encrypted is not: what is encrypted has no space in it.
+
+    A model provider of the user's own leaves the texts of other agents readable.
+    """
+    return any(character.isspace() for character in words)
+
+
+def _task_in(payload: Fields) -> str | None:
+    parts = [mapping(part) for part in listed(payload, "content")]
+    opening = text(parts[0], "text") if parts else None
+    if opening is None or _PAYLOAD not in opening or "NEW_TASK" not in opening:
+        return None
+    task = opening.partition(_PAYLOAD)[2]
+    for part in parts[1:]:
+        encrypted = text(part, "encrypted_content")
+        if encrypted is not None and not is_readable(encrypted):
+            return None
+        task += encrypted or text(part, "text") or ""
+    return task or None
+
+
+def _message_in(payload: Fields) -> str | None:
+    return text(payload, "message") or "".join(parts_in(inner(payload, "item"), "content")) or None

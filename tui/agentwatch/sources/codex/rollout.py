@@ -1,4 +1,4 @@
-"""One rollout file folded, line by line, into what it says of its session.
+"""One rollout file folded, record by record, into what it says of its session.
 
 A session is a series of turns: `task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote
 turns have `user_message` and `agent_message` only; there an answer ends what a message began.
@@ -7,49 +7,95 @@ turns have `user_message` and `agent_message` only; there an answer ends what a 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
-from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import MOST_PERMITS, Asker, Permit, Permitter, Round, RunState
-from agentwatch.sources.codex.catalogue import THREAD_ID, Header, header_of
-from agentwatch.sources.codex.entries import entries
-from agentwatch.sources.codex.records import Spawns, answer_in, arguments_of, outcome_of, prompt_in
-from agentwatch.sources.sessions.doing import Entry, EntryKind, Pulse
+from agentwatch.delegation.run import Permit, Permitter, RunState, StartedBy, Turn
+from agentwatch.sources.codex.entries import (
+    MCP,
+    answer_in,
+    arguments_of,
+    entries,
+    outcome_of,
+    output_of,
+    prompt_in,
+    spawn_prompt_in,
+)
+from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     inner,
     listed,
     mapping,
     moment,
+    object_in,
     question_in,
     text,
     todos_in,
     whole,
 )
-from agentwatch.sources.sessions.runs import Account, Keep, Said
-from agentwatch.sources.sessions.tail import Line, lines_of, record
+from agentwatch.sources.sessions.runs import Account, AgentCall, Answer, Keep, Rising
+from agentwatch.sources.sessions.tail import Record
 
+THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENCRYPTED: Final = "encrypted by Codex"
+_OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})
+"""Agents that Codex runs for itself: to shorten a context, to remember, to judge an approval."""
+_VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
+_OPEN_CALLS: Final = 1000
+_RUNNING: Final = frozenset({"running", "pending_init"})
+_ASKING: Final = frozenset({"wait_agent", "close_agent"})
+"""Functions whose output says how other agents stand."""
+_HANDLED: Final = _ASKING | {"spawn_agent", "update_plan", "request_user_input"}
+_LOST: Final = "not_found"
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 
-_OPENING: Final = re.compile(
-    rb'\{"timestamp":"(?P<at>[^"]{1,40})"(?:,"ordinal":(?P<ordinal>\d{1,15}))?,"type":"(?P<type>\w{1,60})"'
-    rb'(?:,"payload":\{"type":"(?P<kind>\w{1,60})")?'
-)
-_ITEM: Final = re.compile(rb'"item":\{"type":"(\w{1,60})"')
-_ITEMS: Final = frozenset({b"UserMessage", b"AgentMessage", b"CollabAgentToolCall", b"SubAgentActivity"})
-_CALL: Final = re.compile(rb'"call_id":"([ !#-\[\]-~]{1,200})"')
-_SHORT: Final = 4096
-"""Bytes of a line with the output of a call that was refused; a longer one has run."""
-_OUTPUTS: Final = frozenset({b"function_call_output", b"custom_tool_call_output"})
-_WANTED: Final = frozenset(
-    b"session_meta turn_context token_usage_record task_started turn_started task_complete turn_complete turn_aborted"
-    b" error user_message agent_message token_count collab_agent_spawn_end function_call custom_tool_call"
-    b" local_shell_call web_search_call".split()
-)
+
+class Header(NamedTuple):
+    """What the first line of a rollout says of its session, from Codex 0.66 to 0.169. `began_at` is in epoch seconds;
+    texts are foreign.
+
+    `inherited_below`: records with a smaller ordinal are a copy of the parent's history, None where that is not told.
+    `own_work`: no task of anybody, but housekeeping of Codex.
+    """
+
+    thread: str
+    parent: str | None
+    directory: str
+    began_at: float
+    ordinal: int
+    agent: str | None
+    task_name: str | None
+    version: tuple[int, ...]
+    inherited_below: int | None
+    own_work: bool
+
+
+def header_of(record: Fields) -> Header | None:
+    """The header in a record, None where it is no usable one."""
+    meta = mapping(record.get("payload"))
+    thread = text(meta, "id")
+    if record.get("type") != "session_meta" or thread is None:
+        return None
+    subagent = inner(meta, "source").get("subagent")
+    spawn = inner(mapping(subagent), "thread_spawn")
+    kind = subagent if isinstance(subagent, str) else text(mapping(subagent), "other")
+    role = text(meta, "agent_role") or text(spawn, "agent_role") or text(spawn, "agent_type") or kind
+    nickname = text(meta, "agent_nickname") or text(spawn, "agent_nickname")
+    version = _VERSION.match(text(meta, "cli_version") or "")
+    return Header(
+        thread=thread,
+        parent=text(meta, "parent_thread_id") or text(spawn, "parent_thread_id"),
+        directory=text(meta, "cwd") or "",
+        began_at=moment(meta.get("timestamp")) or moment(record.get("timestamp")) or 0.0,
+        ordinal=whole(record, "ordinal") or 0,
+        agent=f"{nickname} ({role})" if nickname and role else nickname or role,
+        task_name=text(meta, "agent_path") or text(spawn, "agent_path"),
+        version=tuple(map(int, version.groups())) if version is not None else (),
+        inherited_below=whole(meta, "subagent_history_start_ordinal"),
+        own_work=kind in _OWN_WORK or "internal" in inner(meta, "source"),
+    )
 
 
 class History:
@@ -65,23 +111,18 @@ class History:
 
     def holds(self, fields: Fields) -> bool:
         """Whether a record is part of it."""
-        below, ordinal = self._header.inherited_below, whole(fields, "ordinal")
-        if below is not None and ordinal is not None:
+        below = self._header.inherited_below
+        if below is not None and (ordinal := whole(fields, "ordinal")) is not None:
             return ordinal < below
         if fields.get("type") == "session_meta":
             header = header_of(fields)
             self._goes_on = self._goes_on or (header is not None and header.thread != self._header.thread)
             return True
-        payload = mapping(fields.get("payload"))
-        if self._goes_on and payload.get("type") in ("task_started", "turn_started"):
+        payload = mapping(fields.get("payload")) if self._goes_on else {}
+        if payload.get("type") in ("task_started", "turn_started"):
             turn = text(payload, "turn_id") or ""
             self._goes_on = THREAD_ID.fullmatch(turn) is None or turn < self._header.thread
         return self._goes_on
-
-    def is_over_at(self, ordinal: bytes | None) -> bool:
-        """Whether a record of this number, which is not parsed, is no part of it."""
-        below = self._header.inherited_below
-        return not self._goes_on and (below is None or ordinal is None or int(ordinal) >= below)
 
 
 class OwnEntries:
@@ -103,85 +144,81 @@ class OwnEntries:
             yield entry._replace(cwd=self._cwd) if entry.kind is EntryKind.CALL else entry
 
 
-class Rollout(Account):
-    """The state of one rollout, after the lines that were fed so far. Its header is the first of them. `places` are the
-    spellings of the workspace."""
+@dataclass(slots=True)
+class SpawnCall(AgentCall):
+    """A call of `spawn_agent`; its title is the name of the task. `encrypted`: its prompt is not to be read."""
 
-    def __init__(self, path: Path, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
-        super().__init__(keep)
-        self.pulse = Pulse(places)
+    at: float = 0.0
+    encrypted: bool = False
+
+
+class Refused(NamedTuple):
+    """A call that came to nothing, and why, in Codex's words."""
+
+    asked: SpawnCall
+    at: float
+    reason: str
+
+
+class Rollout(Account):
+    """The state of one rollout after the records that were folded in. Its header is the first of them."""
+
+    def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
+        super().__init__(keep, places)
         self.path = path
         self.header = header
-        self.spawns = Spawns(keep)
         self.updated_at = header.began_at
         self.prompt_missing = ""
-        self.tokens: int | None = None
-        self.todos: tuple[Todo, ...] | None = None
-        self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
-        """What came of its calls: that one was asked about is not recorded, nor who allowed it."""
+        self.not_understood = 0
+        self.cwd: str | None = None
+        """The header says whose it is."""
+        self.spawned: dict[str, SpawnCall] = {}
+        """By the ids of other sessions, the calls that they came of."""
+        self.refused: dict[str, Refused] = {}
+        self.closed: set[str] = set()
+        """Agents that this session closed or interrupted while they worked."""
+        self.lost: dict[str, float] = {}
+        """Agents that Codex did not find, and when it last said so: their process is gone, and nobody took them up."""
         self._history = History(header)
+        self._rising = Rising()
         self._has_turns = False
-        self._answer: Said | None = None
+        self._last: Answer | None = None
         """What it said last in a round that has not ended."""
         self._failure: str | None = None
         self._questions: dict[str, str] = {}
+        self._spawns: dict[str, SpawnCall] = {}
+        self._asking: dict[str, str | None] = {}
+        """Open calls of `wait_agent` and `close_agent`; of the latter, with the agent that is to be closed."""
+        self._answered: set[str] = set()
 
     @property
     def waiting(self) -> str:
-        """What it asked a human and has no answer to yet, "" where there is nothing."""
+        """What it asked a human and has no answer to yet."""
         return next(reversed(self._questions.values()), "")
 
-    def fold(self, stretch: Line) -> None:
-        for line in lines_of(stretch):
-            data = line.data
-            opening = _OPENING.match(data)
-            if opening is not None and self._is_no_news(opening, data):
-                continue
-            fields = record(data)
-            if fields is not None and not self._history.holds(fields):
-                self._feed(fields, line.offset)
-
-    def _feed(self, fields: Fields, offset: int) -> None:
+    def add(self, fields: Record, offset: int) -> None:
+        if self._history.holds(fields):
+            return
         at = moment(fields.get("timestamp")) or self.updated_at
         self.updated_at = max(self.updated_at, at)
         payload = mapping(fields.get("payload"))
-        if payload.get("type") in ("function_call_output", "custom_tool_call_output"):
-            # The entries of the record end the call.
-            self._came_of(text(payload, "call_id") or "", *outcome_of(payload), at)
+        if payload.get("type") in _OUTPUTS:
+            self._returned(payload, at)
+            return
         for entry in entries(fields, at):
-            self.pulse.take(entry)
+            self.activity.add(entry)
         match fields.get("type"):
             case "event_msg":
                 self._event(payload, at, offset)
             case "response_item":
-                self._item(payload, at, offset)
+                if payload.get("type") == "agent_message":
+                    self._prompted(payload, at, offset)
+                elif payload.get("type") == "function_call":
+                    self._called(payload, at, offset)
             case "turn_context":
                 self.model = text(payload, "model") or self.model
             case "token_usage_record":
                 self.tokens = whole(inner(payload, "thread_token_usage"), "total_tokens") or self.tokens
-
-    def _is_no_news(self, opening: re.Match[bytes], data: bytes) -> bool:
-        """Whether a line says nothing but that the session lives; most are long outputs of tools."""
-        kind = opening["kind"] or opening["type"]
-        if kind == b"item_completed":
-            item = _ITEM.search(data, 0, 1000)
-            wanted = item is None or item[1] in _ITEMS
-        elif kind in _OUTPUTS:
-            match = _CALL.search(data, opening.end(), opening.end() + 500)
-            call = match[1].decode() if match is not None else None
-            is_short = len(data) <= _SHORT
-            wanted = call is None or is_short or call in self._questions or call in self.spawns.open_calls
-            if call is not None and not wanted and self._history.is_over_at(opening["ordinal"]):
-                at = moment(opening["at"].decode("latin-1")) or self.updated_at
-                self._came_of(call, True, "", at)
-                self.pulse.take(Entry(0.0, EntryKind.RESULT, call=call))
-        else:
-            wanted = kind in _WANTED
-        if wanted:
-            return False
-        if self._history.is_over_at(opening["ordinal"]):
-            self.updated_at = max(self.updated_at, moment(opening["at"].decode("latin-1")) or 0.0)
-        return True
 
     def _event(self, payload: Fields, at: float, offset: int) -> None:
         match payload.get("type"):
@@ -191,86 +228,130 @@ class Rollout(Account):
             case "task_complete" | "turn_complete":
                 self._complete(payload, at, offset)
             case "turn_aborted":
-                self.reason = text(payload, "reason") or "aborted"
-                self.state = RunState.FAILED if self.reason == "budget_limited" else RunState.CANCELED
-                self.ended_at, self._answer = at, None
+                reason = text(payload, "reason") or "aborted"
+                self.end(RunState.FAILED if reason == "budget_limited" else RunState.CANCELED, at, reason)
+                self._last = None
             case "error":
                 self._failure = text(payload, "message") or "an error of Codex"
             case "user_message":
-                self._asked(payload, at, offset)
+                self._prompted(payload, at, offset)
             case "agent_message":
-                self._answered(payload, at, offset)
+                self._say(payload, at, offset)
             case "token_count":
                 total = inner(payload, "info", "total_token_usage")
                 self.tokens = whole(total, "total_tokens") or self.tokens
             case "item_completed" | "collab_agent_spawn_end":
                 match inner(payload, "item").get("type"):
                     case "UserMessage":
-                        self._asked(payload, at, offset)
+                        self._prompted(payload, at, offset)
                     case "AgentMessage":
-                        self._answered(payload, at, offset)
+                        self._say(payload, at, offset)
                     case _:
-                        self.spawns.event(payload, at)
-
-    def _item(self, payload: Fields, at: float, offset: int) -> None:
-        match payload.get("type"):
-            case "agent_message":
-                self._asked(payload, at, offset)
-            case "function_call":
-                name, call = text(payload, "name"), text(payload, "call_id")
-                if name == "update_plan":
-                    before = self.todos
-                    self.todos = todos_in(listed(arguments_of(payload), "plan"), "step") or before
-                    self.pulse.listed(before, self.todos, at)
-                elif name == "request_user_input" and call is not None:
-                    # It has no output until a human has answered.
-                    self._questions[call] = question_in(arguments_of(payload))
-                self.spawns.call(payload, at, offset)
-            case "function_call_output":
-                self._questions.pop(text(payload, "call_id") or "", None)
-                self.spawns.output(payload, at)
-
-    def _came_of(self, call: str, allowed: bool | None, words: str, at: float) -> None:
-        if (doing := self.pulse.open.get(call)) is not None:
-            self.permits.append(Permit(call, doing.what, "", allowed, Permitter.UNKNOWN, at, words))
+                        self._collaborated(inner(payload, "item") or payload, at)
 
     def _begin(self, at: float) -> None:
-        self.pulse.take(Entry(at, EntryKind.PROMPT))
-        self._begin_round(Round(at))
-        self.state, self._said, self.ended_at, self.reason = RunState.WORKING, None, None, ""
-        self._answer = self._failure = None
+        self.activity.begin()
+        self.begin_round(Turn(at))
+        self.state, self.answer, self.ended_at, self.reason = RunState.WORKING, None, None, ""
+        self._last = self._failure = None
         self._questions.clear()
 
     def _complete(self, payload: Fields, at: float, offset: int) -> None:
-        self.ended_at = at
-        error = text(inner(payload, "error"), "message")
-        last = answer_in(payload)
+        error, last = text(inner(payload, "error"), "message"), answer_in(payload)
         if last is not None:
-            self._answer = self._saying(last, at, offset)
+            self._last = self.later(last, at, offset)
         self._failure = error or (self._failure if last is None else None)
         if self._failure is not None:
-            self.state, self.reason = RunState.FAILED, self._failure
+            self.end(RunState.FAILED, at, self._failure)
         else:
-            self.state, self.reason, self._said = RunState.ENDED, "", self._answer
-        self._answer = None
+            self.end(RunState.ENDED, at)
+            self.answer = self._last
+        self._last = None
 
-    def _asked(self, payload: Fields, at: float, offset: int) -> None:
-        if payload.get("type") == "agent_message" and text(payload, "recipient") != self.header.task_name:
+    def _prompted(self, payload: Fields, at: float, offset: int) -> None:
+        is_agents = payload.get("type") == "agent_message"
+        if is_agents and text(payload, "recipient") != self.header.task_name:
             return
         if not self._has_turns:
             self._begin(at)
         words, begun = prompt_in(payload), self.begun
         if self.prompt is not None or self.prompt_missing:
-            if begun is not None and begun.asker is Asker.PROGRAM:
-                prompt = self._keep(words, at, offset) if words is not None else None
-                self.begun = replace(begun, prompt=prompt, asker=Asker.PARENT)
+            if begun is not None and begun.asker is StartedBy.PROGRAM:
+                prompt = self.keep(words, at, offset) if words is not None else None
+                self.begun = replace(begun, prompt=prompt, asker=StartedBy.PARENT)
         elif words is not None:
-            self.prompt = self._keep(words, at, offset)
-        elif payload.get("type") == "agent_message":
+            self.prompt = self.keep(words, at, offset)
+        elif is_agents:
             self.prompt_missing = ENCRYPTED
 
-    def _answered(self, payload: Fields, at: float, offset: int) -> None:
-        answer = answer_in(payload)
-        self._answer = self._saying(answer, at, offset) if answer is not None else self._answer
-        if not self._has_turns and answer is not None:
-            self._complete({}, at, offset)
+    def _say(self, payload: Fields, at: float, offset: int) -> None:
+        if (answer := answer_in(payload)) is not None:
+            self._last = self.later(answer, at, offset)
+            if not self._has_turns:
+                self._complete({}, at, offset)
+
+    def _called(self, payload: Fields, at: float, offset: int) -> None:
+        call, name = text(payload, "call_id"), text(payload, "name")
+        arguments = arguments_of(payload) if name in _HANDLED else {}
+        is_mcp = (text(payload, "namespace") or "").startswith(MCP)
+        if name == "update_plan":
+            self.list(todos_in(listed(arguments, "plan"), "step") or self.todos, at)
+        elif name == "request_user_input" and call is not None:
+            # It has no output until a human has answered.
+            self._questions[call] = question_in(arguments)
+        elif name in _ASKING and call is not None and not is_mcp:
+            self._asking[call] = text(arguments, "target")
+        elif name == "spawn_agent" and call is not None and not is_mcp:
+            words, kind, title = spawn_prompt_in(payload), text(arguments, "agent_type"), text(arguments, "task_name")
+            prompt = self.keep(words, at, offset) if words is not None else None
+            is_encrypted = prompt is None and text(arguments, "message") is not None
+            self._spawns[call] = SpawnCall(call, at, self._rising(at), prompt, kind, title, encrypted=is_encrypted)
+        for calls in (self._asking, self._spawns):
+            if len(calls) > _OPEN_CALLS:
+                del calls[next(iter(calls))]
+
+    def _returned(self, payload: Fields, at: float) -> None:
+        """A call has its output. That one was asked about is not recorded, nor who allowed it."""
+        call = text(payload, "call_id") or ""
+        if (entry := self.activity.end_call(call)) is not None:
+            allowed, words = outcome_of(payload)
+            self.permits.append(Permit(call, entry.tool, "", allowed, Permitter.UNKNOWN, at, words))
+        if payload.get("type") != "function_call_output":
+            return
+        self._questions.pop(call, None)
+        asked = self._spawns.pop(call, None)
+        if asked is None and call not in self._asking:
+            return
+        words = output_of(payload)
+        answer = object_in(words)
+        if asked is None:
+            target = self._asking.pop(call)
+            self._miss(inner(answer, "status"), at)
+            is_lost = text(answer, "previous_status") == _LOST or words.endswith(f"{target} not found")
+            self._miss({target: _LOST} if target is not None and is_lost else {}, at)
+        elif (thread := text(answer, "agent_id")) is not None:
+            self.spawned.setdefault(thread, asked)
+        elif text(answer, "task_name") is None and asked.id not in self._answered:
+            # Without an agent in it, the call was refused.
+            self.refused[asked.id] = Refused(asked, at, words)
+
+    def _collaborated(self, item: Fields, at: float) -> None:
+        """Codex tells that it has done something with other agents."""
+        states = inner(item, "agents_states")
+        self._miss(states, at)
+        call = text(item, "id") or text(item, "call_id") or ""
+        activity = text(item, "agent_thread_id")
+        started = text(item, "new_thread_id") or (activity if item.get("kind") == "started" else None)
+        threads = [thread for thread in listed(item, "receiver_thread_ids") if isinstance(thread, str)]
+        if item.get("tool") == "spawn_agent" or started is not None:
+            asked = self._spawns.get(call) or SpawnCall(call, at, self._rising(at), title=text(item, "agent_path"))
+            for thread in [started] if started is not None else threads:
+                self.spawned.setdefault(thread, asked)
+                self._answered.add(call)
+        elif item.get("tool") == "close_agent":
+            self.closed.update(thread for thread in threads if text(states, thread) in _RUNNING)
+        elif item.get("kind") == "interrupted" and activity is not None:
+            self.closed.add(activity)
+
+    def _miss(self, states: Fields, at: float) -> None:
+        self.lost |= dict.fromkeys((thread for thread in states if text(states, thread) == _LOST), at)

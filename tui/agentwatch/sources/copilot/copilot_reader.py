@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
-from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
+from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
 from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
-from agentwatch.sources.sessions.group import Kind, StoredSession
-from agentwatch.sources.sessions.locks import Locks
-from agentwatch.sources.sessions.processes import Program
-from agentwatch.sources.sessions.projects import SESSION, Layout
-from agentwatch.sources.sessions.reader import spellings
+from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Registered
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
+    NO_CALL,
+    Account,
     AgentAnswer,
     AgentCall,
+    Answer,
     Keep,
-    LiveAccount,
     Rising,
-    Said,
     Standing,
+    no_message,
     run_of,
     settle,
 )
-from agentwatch.sources.sessions.tail import Line, lines_of, records
-from agentwatch.sources.sessions.transcripts import TranscriptsReader
+from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
+from agentwatch.sources.sessions.tail import Record
 
 NAME: Final = "copilot"
 
-_LAYOUT: Final = Layout(
-    r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl",
-    r"(?P<session>[0-9a-zA-Z_-]{1,128})",
-    root="session-state",
-    is_one=True,
-)
 _PROMPTS: Final = b'{"type":"system.message"'
 """System prompts are most of a file."""
 _BEGINNING: Final = b'{"type":"'
@@ -52,9 +46,12 @@ _COPIED: Final = "Forked from "
 _ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")
 """What Copilot writes behind what a command printed."""
 _SHUT: Final = "not over when Copilot was closed"
+_LOCK: Final = re.compile(r"inuse\.([1-9]\d{0,9})\.lock")
+_SLACK: Final = 2.0
+"""Seconds by which a process may seem to have begun after its lock: the clocks of both are no finer than that."""
 
 
-class Agent(LiveAccount):
+class Agent(Account):
     """The state of one agent, or of the session itself, after its events."""
 
     def __init__(self, keep: Keep, places: Sequence[str]) -> None:
@@ -67,7 +64,7 @@ class Agent(LiveAccount):
         self.background = False
         self.asks: dict[str, str] = {}
         """What a human has not answered yet, by the id of the request or call."""
-        self._answer: Said | None = None
+        self._last: Answer | None = None
         """The last words of the round."""
         self._calls = True
         """The last message of the turn calls tools, or there is none yet."""
@@ -77,19 +74,19 @@ class Agent(LiveAccount):
     def waiting(self) -> str:
         return next(reversed(self.asks.values()), "") if self.state is RunState.WORKING else ""
 
-    def take(self, kind: str, data: Fields, at: float, offset: int, *, is_agent: bool) -> None:
+    def add(self, kind: str, data: Fields, at: float, offset: int, *, is_agent: bool) -> None:
         """An event of it."""
         match kind:
             case "user.message":
                 self._asked(data, at, offset, is_agent=is_agent)
             case "assistant.turn_start":
-                self._go_on(at)
+                self.go_on(at)
                 self._calls = True
             case "assistant.message" if text(data, "model") is not None:
-                self._go_on(at)
+                self.go_on(at)
                 self._calls = bool(listed(data, "toolRequests"))
                 if (words := text(data, "content")) is not None and words.strip():
-                    self._answer = self._saying(words, at, offset)
+                    self._last = self.later(words, at, offset)
             case "assistant.turn_end" if self.state is RunState.WORKING and not self._calls:
                 self.over(RunState.ENDED, at)
             case "abort" if self.state is RunState.WORKING:
@@ -102,7 +99,7 @@ class Agent(LiveAccount):
                 self.tokens -= whole(used, "cacheReadTokens") or 0
             case "permission.requested":
                 # It comes before the message that calls the tool.
-                self._go_on(at)
+                self.go_on(at)
                 self._calls = True
                 self.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
             case "tool.execution_start" if text(data, "toolName") == "ask_user":
@@ -111,7 +108,7 @@ class Agent(LiveAccount):
             case "tool.execution_complete":
                 self.asks.pop(text(data, "toolCallId") or "", None)
             case "subagent.started" if is_agent:
-                self._go_on(at)
+                self.go_on(at)
                 self.begun_by = text(data, "toolCallId") or ""
                 self.title = text(data, "agentDescription") or text(data, "agentDisplayName")
                 self.kind = text(data, "agentName")
@@ -123,23 +120,23 @@ class Agent(LiveAccount):
 
     def over(self, state: RunState, at: float, reason: str = "") -> None:
         """It has ended, or was ended."""
-        self._end(state, at, reason)
-        self._said = self._answer if state is RunState.ENDED else None
+        self.end(state, at, reason)
+        self.answer = self._last if state is RunState.ENDED else None
 
     def _asked(self, data: Fields, at: float, offset: int, *, is_agent: bool) -> None:
         words, was_working = text(data, "content") or "", self.state is RunState.WORKING
         if is_agent and not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun is not None:
-                self._end(RunState.FAILED, at, CUT_OFF)
-            asker = Asker.PARENT if words.strip() else Asker.PROGRAM
-            self._begin_round(Round(at, self._keep(words, at, offset), asker))
+                self.end(RunState.FAILED, at, CUT_OFF)
+            asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
+            self.begin_round(Turn(at, self.keep(words, at, offset), asker))
             source = text(data, "source") or ""
             self.sender = self.sender or (source.removeprefix(_SENDER) if source.startswith(_SENDER) else None)
         if self.prompt is None and words.strip():
-            self.prompt = self._keep(words, at, offset)
-        self._answer = None
+            self.prompt = self.keep(words, at, offset)
+        self._last = None
         self.asks.clear()
-        self._go_on(at)
+        self.go_on(at)
 
     def _completed(self, data: Fields, at: float) -> None:
         """One that idles, after it was sent on, may be told to be cancelled when Copilot ends."""
@@ -154,7 +151,7 @@ class Agent(LiveAccount):
 class Events:
     """The state of one file after the lines that were folded in."""
 
-    def __init__(self, keep: Keep, _is_agent: bool, places: Sequence[str] = ()) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
         self.cwd: str | None = None
         self.not_understood = 0
         self.agents: dict[str, Agent] = {}
@@ -165,31 +162,23 @@ class Events:
         self._places = places
         self._rising = Rising()
 
-    def fold(self, stretch: Line) -> None:
-        for line in lines_of(stretch):
-            buffer, start, end = line.buffer, line.start, line.end
-            if buffer.startswith(_PROMPTS, start) and buffer.find(_BEGINNING, start + 1, end) < 0:
-                continue
-            for fields in records(line.data) or [{}]:
-                at, kind = moment(fields.get("timestamp")), text(fields, "type")
-                if at is None or kind is None or text(fields, "id") is None:
-                    self.not_understood += 1
-                else:
-                    self._event(kind, fields, at, line.offset)
-
-    def _event(self, kind: str, fields: Fields, at: float, offset: int) -> None:
+    def add(self, fields: Record, offset: int) -> None:
+        at, kind = moment(fields.get("timestamp")), text(fields, "type")
+        if at is None or kind is None or text(fields, "id") is None:
+            self.not_understood += 1
+            return
         data, whose = inner(fields, "data"), text(fields, "agentId") or SESSION
         agent = self.agents.get(whose)
         if agent is None:
             agent = self.agents[whose] = Agent(self._keep, self._places)
         for entry in entries(fields, at):
-            agent.pulse.take(entry)
+            agent.activity.add(entry)
         agent.updated_at = max(agent.updated_at, at)
         agent.model = text(data, "model") or text(data, "newModel") or text(data, "selectedModel") or agent.model
-        agent.take(kind, data, at, offset, is_agent=whose != SESSION)
-        self._take(kind, whose, data, at, offset)
+        agent.add(kind, data, at, offset, is_agent=whose != SESSION)
+        self._event(kind, whose, data, at, offset)
 
-    def _take(self, kind: str, whose: str, data: Fields, at: float, offset: int) -> None:
+    def _event(self, kind: str, whose: str, data: Fields, at: float, offset: int) -> None:
         """What an event says of others than its agent, and of calls."""
         match kind:
             case "session.start":
@@ -271,78 +260,128 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             yield Entry(at, EntryKind.NOTE, f"aborted: {text(data, 'reason') or ''}", failed=True)
 
 
-def texts_in(fields: Fields) -> Iterator[str]:
-    """All texts of an event that a message may have been made of."""
-    data = inner(fields, "data")
-    yield text(data, "content") or ""
-    for one in (data, *map(mapping, listed(data, "toolRequests"))):
-        yield text(inner(one, "arguments"), "prompt") or ""
+_NO_AGENT: Final = Agent(no_message, ())
 
 
-_NO_CALL: Final = AgentCall("")
-_NO_AGENT: Final = Agent(lambda *_: Message(0.0, "", ""), ())
+class CopilotReader(FilesReader[Events]):
+    """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
-
-class CopilotReader(TranscriptsReader[Events]):
-    """`home` is `$COPILOT_HOME`, else `~/.copilot`."""
+    name = NAME
+    layout: ClassVar = Layout(
+        r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
+    )
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        events = partial(Events, places=spellings(workspace))
-        super().__init__(Kind(NAME, _LAYOUT, events, CopilotSession, texts_in, entries, Locks), workspace, home, since)
+        super().__init__(workspace, home, since)
+        self.processes = Locks(Path(self.root))
+
+    def projects(self) -> list[str]:
+        self.scan(self.root)
+        return [self.root] if self.root in self.refused or os.path.isdir(self.root) else []
+
+    def begin(self, keep: Keep, agent: str, path: str) -> Events:  # noqa: ARG002
+        return Events(keep, self.places)
+
+    def is_skipped(self, data: bytes) -> bool:
+        return data.startswith(_PROMPTS) and data.find(_BEGINNING, 1) < 0
+
+    def entries(self, fields: Fields) -> Iterable[Entry]:
+        return entries(fields)
+
+    def mark(self, fields: Fields) -> str | None:
+        return text(fields, "id")
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What the events of the session, or of one of its agents, say."""
         path = Path(run.place)
-        group = self._groups.get((str(self._projects.root), path.parent.name))
+        session = self.sessions.get((self.root, path.parent.name))
         whose = SESSION if run.session_id == path.parent.name else run.session_id
-        if group is None or whose not in group.session.transcripts[SESSION].agents:
+        if session is None or whose not in session.folds[SESSION].agents:
             return None
 
         def of_agent(fields: Fields) -> Iterator[Entry]:
             return entries(fields) if (text(fields, "agentId") or SESSION) == whose else iter(())
 
         own = partial(Placed, of_agent, lambda fields: text(inner(fields, "data", "context"), "cwd"))
-        return LinesTranscript(path, of_agent, lambda fields: text(fields, "id"), own)
+        return LinesTranscript(path, of_agent, self.mark, own)
 
-
-class CopilotSession(StoredSession[Events]):
-    """One session: all is in the one file."""
-
-    __slots__ = ()
-
-    def runs(self, program: Program) -> dict[str, Run]:
-        events = self.transcripts.get(SESSION)
+    def runs_of(self, session: Session[Events], about: object) -> dict[str, Run]:
+        events = session.folds.get(SESSION)
         if events is None:
             return {}
         found: dict[str, Run] = {}
         for agent_id, agent in events.agents.items():
-            asker, call = events.calls.get(agent.begun_by) or (agent.sender or SESSION, _NO_CALL)
+            asker, call = events.calls.get(agent.begun_by) or (agent.sender or SESSION, NO_CALL)
             if agent.started_at is not None:
-                key = f"{self.session_id}/{call.id or agent_id}" if agent_id else self.session_id
-                key = key if key not in found else f"{self.session_id}/{agent_id}"
-                found[key] = self._run(agent_id, agent, asker, call)
+                key = f"{session.id}/{call.id or agent_id}" if agent_id else session.id
+                key = key if key not in found else f"{session.id}/{agent_id}"
+                found[key] = _run(session, agent_id, agent, asker, call)
         for name, (asker, call) in events.calls.items():
-            if f"{self.session_id}/{name}" not in found:
-                found[f"{self.session_id}/{name}"] = self._run(name, _NO_AGENT, asker, call)
-        settle(found, program)
+            if f"{session.id}/{name}" not in found:
+                found[f"{session.id}/{name}"] = _run(session, name, _NO_AGENT, asker, call)
+        settle(found, about)
         return found
 
-    def _run(self, agent_id: str, agent: Agent, asker: str, call: AgentCall) -> Run:
-        """The run of an agent, or of a call of which there is none, which has its id."""
-        standing = Standing(agent.state, agent.reason, agent.said, agent.ended_at)
-        if agent is _NO_AGENT and call.answer is not None:
-            standing = Standing(RunState.FAILED, call.answer.error or "", None, call.answer.at)
-        run = run_of(
-            agent,
-            call,
-            standing,
-            source=NAME,
-            session_id=agent_id or self.session_id,
-            parent=(asker or self.session_id) if agent_id else None,
-            place=self.place(SESSION),
-            link="the tool call that began it" if call.id else "the sender of its first message",
-            title=agent.title,
-            agent=agent.kind,
-            background=agent.background,
-        )
-        return replace(run, waiting=agent.waiting)
+
+def _run(session: Session[Events], agent_id: str, agent: Agent, asker: str, call: AgentCall) -> Run:
+    """The run of an agent, or of a call of which there is none, which has its id."""
+    standing: Standing | Agent = agent
+    if agent is _NO_AGENT and call.answer is not None:
+        standing = Standing(RunState.FAILED, call.answer.error or "", None, call.answer.at)
+    return run_of(
+        agent,
+        call,
+        standing,
+        source=NAME,
+        session_id=agent_id or session.id,
+        parent=(asker or session.id) if agent_id else None,
+        place=session.places[SESSION],
+        link="the tool call that began it" if call.id else "the sender of its first message",
+        title=agent.title,
+        agent=agent.kind,
+        background=agent.background,
+    )
+
+
+class Locks(Processes):
+    """`inuse.<pid>.lock` in the directory of a session: made by a program that opens it, left behind when it is killed.
+    A process that has begun later than a lock with its number was made is another one."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.directory = directory
+        self._known: set[str] = set()
+
+    def look(self) -> None:
+        """A lock is looked for when somebody asks about its session."""
+
+    def of(self, session_id: str) -> Program:
+        found: list[Registered] = []
+        with suppress(OSError), os.scandir(self.directory / session_id) as entries:
+            for entry in entries:
+                if (match := _LOCK.fullmatch(entry.name)) is not None and entry.is_file(follow_symlinks=False):
+                    with suppress(OSError):
+                        made = entry.stat().st_mtime
+                        found.append(Registered(session_id, int(match[1]), None, None, made, None))
+        if found:
+            self._known.add(session_id)
+            return self._program(found)
+        return Program(gone=True) if session_id in self._known else UNKNOWN
+
+    def _gone(self, registered: Registered) -> bool | None:
+        began = _began(registered.pid)
+        if began is not None and began > registered.began + _SLACK:
+            return self._not_seen_here()
+        return super()._gone(registered)
+
+
+def _began(pid: int) -> float | None:
+    """When a process began, in seconds since the epoch; None where the system does not say."""
+    if sys.platform != "linux":
+        return None
+    try:
+        ticks = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+        boot = next(line for line in Path("/proc/stat").read_text("ascii").splitlines() if line.startswith("btime "))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
+    return int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")

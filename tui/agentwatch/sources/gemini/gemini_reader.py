@@ -4,41 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.gemini.roots import Roots
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, todos_in, whole
-from agentwatch.sources.sessions.group import Kind, StoredSession
-from agentwatch.sources.sessions.processes import Program
-from agentwatch.sources.sessions.projects import SESSION, Layout
-from agentwatch.sources.sessions.reader import spellings
+from agentwatch.sources.sessions.following import EntriesIn, Placed
+from agentwatch.sources.sessions.reader import texts_in
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
+    NO_CALL,
     OPEN,
+    Account,
     AgentAnswer,
     AgentCall,
     Keep,
-    LiveAccount,
     Standing,
+    no_message,
     run_of,
     settle,
 )
-from agentwatch.sources.sessions.tail import Line, lines_of, records
-from agentwatch.sources.sessions.transcripts import TranscriptsReader
+from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session, holds
+from agentwatch.sources.sessions.tail import Record
 
 NAME: Final = "gemini"
 
-_LAYOUT: Final = Layout(
-    r"chats/(?:session-[^/]+|(?P<session>[^/]+)/(?P<agent>[^/]+))\.jsonl",
-    r"chats(?:/(?P<session>[^/]+))?",
-    root="tmp",
-)
 _CONTEXT: Final = "<session_context>"
 """What a session begins with, which nobody typed."""
 _COMMAND: Final = re.compile(
@@ -53,7 +47,7 @@ _STOPPED: Final = "Operation cancelled"
 """In what comes of a call that Esc has ended; one that was only denied says something else."""
 
 
-class Chat(LiveAccount):
+class Chat(Account):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
@@ -69,34 +63,32 @@ class Chat(LiveAccount):
         self._over: set[str] = set()
         """Calls of the last message that were seen."""
 
-    def fold(self, stretch: Line) -> None:
-        for line in lines_of(stretch):
-            for fields in records(line.data) or [{}]:
-                name, at = text(fields, "id"), moment(fields.get("timestamp"))
-                if "$set" in fields:
-                    self._set(inner(fields, "$set"))
-                elif (until := text(fields, "$rewindTo")) is not None:
-                    self._rewind(until)
-                elif name is not None and at is not None:
-                    self._message(name, fields, at, line.offset)
-                elif text(fields, "projectHash") is None:
-                    self.not_understood += 1
+    def add(self, fields: Record, offset: int) -> None:
+        name, at = text(fields, "id"), moment(fields.get("timestamp"))
+        if "$set" in fields:
+            self._set(inner(fields, "$set"))
+        elif (until := text(fields, "$rewindTo")) is not None:
+            self._rewind(until)
+        elif name is not None and at is not None:
+            self._message(name, fields, at, offset)
+        elif text(fields, "projectHash") is None:
+            self.not_understood += 1
 
     def _set(self, keys: Fields) -> None:
         at = moment(keys.get("lastUpdated")) or self.updated_at
         self.updated_at = max(self.updated_at, at)
         if keys.get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
             # It failed, or was stopped, in its answer: its parent is told which.
-            self._end(RunState.FAILED, at, CUT_OFF)
+            self.end(RunState.FAILED, at, CUT_OFF)
 
     def _rewind(self, until: str) -> None:
         """All from this message on is taken back; all there is where it is not known."""
         ids = list(self._messages)
         for name in ids[ids.index(until) if until in self._messages else 0 :]:
             del self._messages[name]
-        self.pulse.take(Entry(self.updated_at, EntryKind.PROMPT))
-        self._said = None
-        self._end(RunState.ENDED if self._messages else RunState.SUBMITTED, self.updated_at)
+        self.activity.add(Entry(self.updated_at, EntryKind.PROMPT))
+        self.answer = None
+        self.end(RunState.ENDED if self._messages else RunState.SUBMITTED, self.updated_at)
         self.prompt = self.prompt if self._messages else None
 
     def _message(self, name: str, fields: Fields, at: float, offset: int) -> None:
@@ -105,7 +97,7 @@ class Chat(LiveAccount):
             self._over.clear()
         for entry in entries(fields, at):
             if entry.call not in self._over if entry.call else is_new:
-                self.pulse.take(entry)
+                self.activity.add(entry)
         used = inner(fields, "tokens")
         tokens = (whole(used, "total") or 0) - (whole(used, "cached") or 0)
         self.tokens += tokens - self._messages.get(name, 0)
@@ -113,19 +105,19 @@ class Chat(LiveAccount):
         self.model = text(fields, "model") or self.model
         match fields.get("type"):
             case "user" if (words := _words_of(fields)).strip() and not words.startswith(_CONTEXT):
-                self._go_on(at)
+                self.go_on(at)
                 self.prompted_at = at
-                self.prompt = self.prompt or self._keep(words, at, offset)
+                self.prompt = self.prompt or self.keep(words, at, offset)
             case "gemini":
                 self._answered(fields, at, offset)
 
     def _answered(self, fields: Fields, at: float, offset: int) -> None:
         words, calls = _words_of(fields), [mapping(call) for call in listed(fields, "toolCalls")]
-        self._go_on(at)
+        self.go_on(at)
         if not calls and words.strip() and not self._is_agent:
             # So it looks, too, while its calls are under way: they are written once they are over.
-            self._end(RunState.ENDED, at)
-            self._said = self._saying(words, at, offset)
+            self.end(RunState.ENDED, at)
+            self.answer = self.later(words, at, offset)
         for call in calls:
             self._called(call, at, offset)
 
@@ -135,16 +127,16 @@ class Chat(LiveAccount):
         status, ended_at = text(call, "status") or "", moment(call.get("timestamp")) or at
         self.updated_at = max(self.updated_at, ended_at)
         if status == "cancelled" and _STOPPED in (came := _came_of(call)) and not self._is_agent:
-            self._end(RunState.CANCELED, ended_at, first_line(came))
+            self.end(RunState.CANCELED, ended_at, first_line(came))
         if tool == _RETURN and status == "success" and self._is_agent:
-            self._end(RunState.ENDED, ended_at)
+            self.end(RunState.ENDED, ended_at)
             said = _handed_back(given)
-            self._said = self._saying(said, ended_at, offset) if said.strip() else None
+            self.answer = self.later(said, ended_at, offset) if said.strip() else None
         elif tool == "write_todos" and name not in self._over:
-            self._list(todos_in(listed(given, "todos"), "description"), ended_at)
+            self.list(todos_in(listed(given, "todos"), "description"), ended_at)
         elif tool == "invoke_agent":
             words = text(given, "prompt")
-            prompt = self._keep(words, at, offset) if words is not None else None
+            prompt = self.keep(words, at, offset) if words is not None else None
             answer = AgentAnswer(ended_at, _status_of(call), first_line(_came_of(call)), agent_id=text(call, "agentId"))
             self.calls[name] = AgentCall(name, at, None, prompt, text(given, "agent_name"), answer=answer)
         self._over.add(name)
@@ -217,80 +209,97 @@ def _handed_back(given: Fields) -> str:
         return ""
 
 
-def _mark(fields: Fields) -> str:
-    """Of a message as it is now: it is written again with its calls."""
-    return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
-
-
 def _directory_in(fields: Fields) -> str | None:
     """Where an agent works, as the first line says."""
     places = listed(fields, "directories")
     return str(places[0]) if len(places) == 1 else None
 
 
-def texts_in(fields: Fields) -> Iterator[str]:
-    """All texts of a line that a message may have been made of."""
-    yield _words_of(fields)
-    for call in map(mapping, listed(fields, "toolCalls")):
-        given = inner(call, "args")
-        yield text(given, "prompt") or ""
-        if text(call, "name") == _RETURN:
-            yield _handed_back(given)
+_NO_CHAT: Final = Chat(no_message, is_agent=True)
 
 
-_NO_CALL: Final = AgentCall("")
-_NO_CHAT: Final = Chat(lambda *_: Message(0.0, "", ""), is_agent=True)
+class GeminiReader(FilesReader[Chat]):
+    """`home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the foreground."""
 
-
-class GeminiReader(TranscriptsReader[Chat]):
-    """`home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home."""
+    name = NAME
+    layout: ClassVar = Layout(
+        r"chats/(?:session-[^/]+|(?P<session>[^/]+)/(?P<agent>[^/]+))\.jsonl",
+        r"chats(?:/(?P<session>[^/]+))?",
+        root="tmp",
+    )
+    all_belong = True
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        chat = partial(Chat, places=spellings(workspace))
-        layout = _LAYOUT._replace(directory_of=Roots())
-        kind = Kind(NAME, layout, chat, GeminiSession, texts_in, entries, once=_mark, directory_in=_directory_in)
-        super().__init__(kind, workspace, home, since)
+        super().__init__(workspace, home, since)
+        self._roots = Roots()
 
+    def projects(self) -> list[str]:
+        return [path for path in self.directories() if self._is_ours(path)]
 
-class GeminiSession(StoredSession[Chat]):
-    """One session. Its agents are in the foreground, and ask for none themselves."""
+    def _is_ours(self, project: str) -> bool:
+        self.refused.discard(project)
+        try:
+            place = self._roots(project)
+        except OSError:
+            self.refused.add(project)
+            return False
+        return place is not None and holds(self.workspace, place)
 
-    __slots__ = ()
+    def begin(self, keep: Keep, agent: str, path: str) -> Chat:  # noqa: ARG002
+        return Chat(keep, agent != SESSION, self.places)
 
-    def runs(self, program: Program) -> dict[str, Run]:
-        main = self.transcripts.get(SESSION, _NO_CHAT)
-        begun = {name: chat for name, chat in self.transcripts.items() if name and chat.started_at is not None}
+    def entries(self, fields: Fields) -> Iterable[Entry]:
+        return entries(fields)
+
+    def own_entries(self, run: Run) -> EntriesIn:  # noqa: ARG002
+        return Placed(entries, _directory_in)
+
+    def mark(self, fields: Fields) -> str | None:
+        """Of a message as it is now: it is written again with its calls."""
+        return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
+
+    def texts_in(self, fields: Fields) -> Iterator[str]:
+        yield from texts_in(fields)
+        for call in map(mapping, listed(fields, "toolCalls")):
+            if text(call, "name") == _RETURN:
+                yield _handed_back(inner(call, "args"))
+
+    def runs_of(self, session: Session[Chat], about: object) -> dict[str, Run]:
+        folds, places = session.folds, session.places
+        main = folds.get(SESSION, _NO_CHAT)
+        begun = {name: chat for name, chat in folds.items() if name and chat.started_at is not None}
         asked = _asked(main, begun)
-        found = {
-            name: self._run(chat, asked.get(name, _NO_CALL), _standing(chat, asked.get(name, _NO_CALL), main), name)
-            for name, chat in begun.items()
-        }
+
+        def run(chat: Chat, call: AgentCall, standing: Standing, name: str, asker: str = SESSION) -> Run:
+            return run_of(
+                chat,
+                call,
+                standing,
+                source=NAME,
+                session_id=name or session.id,
+                parent=(asker or session.id) if name else None,
+                place=session.place(places, name),
+                link="the parent's tool call" if chat is _NO_CHAT else "the directory of its chat",
+            )
+
+        found: dict[str, Run] = {}
+        for name, chat in begun.items():
+            call = asked.get(name, NO_CALL)
+            found[name] = run(chat, call, _standing(chat, call, main), name)
         linked = {call.id for call in asked.values()}
-        for asker, chat in self.transcripts.items():
+        for asker, chat in folds.items():
             for call in chat.calls.values():
                 if call.id not in linked:
                     standing = _standing(_NO_CHAT, call, main)
-                    found[f"{self.session_id}/{call.id}"] = self._run(_NO_CHAT, call, standing, call.id, asker)
+                    found[f"{session.id}/{call.id}"] = run(_NO_CHAT, call, standing, call.id, asker)
         if main.started_at is not None:
             # It waits for its agents, and says nothing of that.
-            is_waiting = main.state is RunState.ENDED and any(run.state in OPEN for run in found.values())
+            is_waiting = main.state is RunState.ENDED and any(one.state in OPEN for one in found.values())
             state = RunState.WORKING if is_waiting else main.state
             standing = Standing(state, main.reason, main.said, main.ended_at)
-            found[self.session_id] = self._run(main, _NO_CALL, standing, SESSION)
-        settle(found, program)
+            found[session.id] = run(main, NO_CALL, standing, SESSION)
+        settle(found, about)
         return found
-
-    def _run(self, chat: Chat, call: AgentCall, standing: Standing, name: str, asker: str = SESSION) -> Run:
-        return run_of(
-            chat,
-            call,
-            standing,
-            source=NAME,
-            session_id=name or self.session_id,
-            parent=(asker or self.session_id) if name else None,
-            place=self.place(name),
-            link="the parent's tool call" if chat is _NO_CHAT else "the directory of its chat",
-        )
 
 
 def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, AgentCall]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import errno
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.opencode.tables import MAX_ROW, SaidPart, Tables
+from agentwatch.sources.opencode.tables import RecordRow, Tables
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, inner, text, whole
-from agentwatch.sources.sessions.following import AT_ONCE, Look, RunTranscript
+from agentwatch.sources.sessions.following import WholeTranscript
 
-_CHUNK: Final = 500
 _REFUSED: Final = ("The user rejected", "The user dismissed", "The user has specified a rule")
 """How the errors of calls begin that nobody allowed."""
 
@@ -66,92 +65,54 @@ def _call(part: Fields, at: float) -> Iterator[Entry]:
     )
 
 
-class PartsTranscript(RunTranscript):
-    """`open_tables` gives one look at the database, which any thread may have."""
+class PartsTranscript(WholeTranscript):
+    """`open_tables` gives one look at the database, which any thread may have, and `signature` changes with it."""
 
-    def __init__(self, session: str, path: Path, open_tables: Callable[[], AbstractContextManager[Tables]]) -> None:
+    def __init__(
+        self,
+        session: str,
+        path: Path,
+        open_tables: Callable[[], AbstractContextManager[Tables]],
+        signature: Callable[[], object],
+    ) -> None:
         super().__init__(path)
         self._session = session
         self._open_tables = open_tables
-        self._first = MAX_ROW
-        """From here on all parts are known, 0 where there are none before."""
-        self._last = 0
-        self._changed = 0
+        self._signature = signature
 
     @property
     def watched(self) -> Sequence[Path]:
         return [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-journal")]
 
-    def older(self) -> Look:
-        with suppress(OSError, sqlite3.Error), self._open_tables() as tables:
-            self._take_before(tables)
-        return self._look()
-
-    def entries(self) -> Iterator[Entry]:
-        with suppress(OSError, sqlite3.Error):
-            for part in self._parts():
-                yield from _entries(part)
-
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
         try:
             with self._open_tables() as tables:
-                cwd = tables.directory(self._session)
-            for part in self._parts():
-                if not part.data:
-                    raise OSError(errno.EMSGSIZE, "a part of it cannot be read")
-                yield part.row, [one._replace(cwd=cwd) for one in _entries(part)]
+                cwd, parts = tables.directory(self._session), self._parts(tables)
         except sqlite3.Error as error:
             raise OSError(errno.EIO, str(error)) from error
+        for part, said in parts:
+            if not part.data:
+                raise OSError(errno.EMSGSIZE, "a part of it cannot be read")
+            yield part.row, [one._replace(cwd=cwd) for one in said]
 
-    def _parts(self) -> Iterator[SaidPart]:
-        """All there are. Raises OSError and sqlite3.Error."""
-        with self._open_tables() as tables:
-            rows = tables.said_rows(self._session)
-        # In several looks: its program cannot write meanwhile where it keeps no log.
-        for first in range(0, len(rows), _CHUNK):
-            chunk = rows[first : first + _CHUNK]
-            yield from self._between(chunk[0], chunk[-1])
+    def stamp(self) -> object:
+        self._path.stat()
+        return self._signature()
 
-    def _read(self) -> bool | None:
-        before = self._steps.snapshot()
+    def load(self) -> Iterator[tuple[int, Sequence[Entry]]]:
         try:
             with self._open_tables() as tables:
-                if self._first == MAX_ROW:
-                    self._take_before(tables)
-                    return True
-                parts = tables.said(self._session, after=self._last, since=self._changed)
+                parts = self._parts(tables)
         except (OSError, sqlite3.Error) as error:
             # One that its program writes just now is looked at again.
-            if isinstance(error, FileNotFoundError) or not self._path.exists():
-                raise FileNotFoundError from error
-            return None
-        self._take(parts)
-        return self._steps.snapshot() != before
+            raise ValueError from error
+        return ((part.row, said) for part, said in parts)
 
-    def _take_before(self, tables: Tables) -> None:
-        parts = tables.said(self._session, before=self._first, most=AT_ONCE)
-        self._first = parts[0].row if len(parts) == AT_ONCE else 0
-        self._take(parts)
-
-    def _take(self, parts: Sequence[SaidPart]) -> None:
-        # Of those before the first, some change long after: they are read with their neighbours.
-        self._steps.put((part.row, _entries(part)) for part in parts if part.row >= self._first)
-        self._last = max(self._last, *(part.row for part in parts), 0)
-        self._changed = max(self._changed, *(part.updated for part in parts), 0)
-
-    def _between(self, first: int, last: int) -> list[SaidPart]:
-        with self._open_tables() as tables:
-            return tables.said(self._session, before=last + 1, after=first - 1, since=MAX_ROW)
-
-    def _entries_at(self, place: int) -> Sequence[Entry]:
-        try:
-            return [entry for part in self._between(place, place) for entry in _entries(part)]
-        except (OSError, sqlite3.Error):
-            return ()
-
-    def _look(self) -> Look:
-        return super()._look()._replace(has_older=0 < self._first < MAX_ROW and not self._steps.is_full)
-
-
-def _entries(part: SaidPart) -> Iterator[Entry]:
-    return entries(part.data, part.created / 1000, is_asked=part.is_asked)
+    def _parts(self, tables: Tables) -> list[tuple[RecordRow, list[Entry]]]:
+        """The parts in the order in which they were first written; nothing where rows have no numbers."""
+        asked = {one.id for one in tables.records("message", self._session) if one.data.get("role") == "user"}
+        parts = [part for part in tables.records("part", self._session) if part.row]
+        parts.sort(key=lambda part: part.row)
+        return [
+            (part, list(entries(part.data, part.created / 1000, is_asked=part.message_id in asked))) for part in parts
+        ]

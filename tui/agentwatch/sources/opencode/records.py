@@ -1,10 +1,13 @@
-"""What a message and a part of a session say, as far as the delegation is concerned."""
+"""What a message and a part of a session say, as far as the delegation is concerned, and of permissions."""
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final, NamedTuple
 
+from agentwatch.delegation.request import input_text
+from agentwatch.delegation.run import Permit, Permitter
 from agentwatch.sources.opencode.tables import LATEST, RecordRow
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text, whole
 
@@ -27,11 +30,15 @@ _FRAME: Final = re.compile(
 )
 _OLDER_FRAME: Final = re.compile(r"task_id: (?P<id>\S{1,200})[^\n]*\n\s*(?=<task_result>\n)")
 _BODY: Final = re.compile(r"<(task_result|task_error)>\n(?P<body>.*)\n</\1>", re.DOTALL)
+_REJECTED: Final = "The user rejected permission to use this specific tool call"
+_FEEDBACK: Final = " with the following feedback: "
+_RULE: Final = "The user has specified a rule which prevents you from using this specific tool call"
+_DISMISSED: Final = "The user dismissed this question"
 _LONGEST: Final = 2_000
 _MOST_TOKENS: Final = 10**9
 
 
-class Turn(NamedTuple):
+class TurnRecord(NamedTuple):
     """A message. Times are in milliseconds, 0 where there is none.
 
     `is_ended`: after it the program does not go on by itself. `error` is in the program's words, "" where there is
@@ -92,16 +99,16 @@ class Notice(NamedTuple):
     text: str
 
 
-def turn_of(record: RecordRow) -> Turn:
+def turn_of(record: RecordRow) -> TurnRecord:
     """What a message says; of one that cannot be read, only that it is there."""
-    data = record.data or {}
+    data = record.data
     created, agent = _when(data, "created") or record.created, text(data, "agent")
     if data.get("role") == "user":
-        return Turn(record.id, created, record.updated, is_user=True, agent=agent)
+        return TurnRecord(record.id, created, record.updated, is_user=True, agent=agent)
     completed = _when(data, "completed")
     finish, error = text(data, "finish"), _error_in(data)
     provider, model = text(data, "providerID"), text(data, "modelID")
-    return Turn(
+    return TurnRecord(
         record.id,
         created,
         record.updated,
@@ -121,14 +128,14 @@ def turn_of(record: RecordRow) -> Turn:
 
 def has_words(record: RecordRow) -> bool:
     """Whether a part is a text with a word in it that a person or a model wrote, not the program."""
-    data = record.data or {}
+    data = record.data
     is_theirs = data.get("synthetic") is not True and data.get("ignored") is not True
     return data.get("type") == "text" and is_theirs and bool((text(data, "text") or "").strip())
 
 
 def notice_of(record: RecordRow) -> Notice | None:
     """A notice about a child; None where the part is something else."""
-    data = record.data or {}
+    data = record.data
     said = text(data, "text") if data.get("synthetic") is True else None
     frame = _FRAME.match(said) if said is not None else None
     if said is None or frame is None or record.message_id is None or frame["state"] not in _OVER:
@@ -139,7 +146,7 @@ def notice_of(record: RecordRow) -> Notice | None:
 
 def call_of(record: RecordRow) -> ToolCall | None:
     """A call that matters; None where the part is something else."""
-    data = record.data or {}
+    data = record.data
     tool, state = text(data, "tool") or "", inner(data, "state")
     status = text(state, "status") or ""
     given, told = inner(state, "input"), inner(state, "metadata")
@@ -177,35 +184,58 @@ def call_of(record: RecordRow) -> ToolCall | None:
 def is_strange(record: RecordRow) -> bool:
     """Whether what a record says is lost: it is no JSON object, or where it matters too large or of unknown shape."""
     data = record.data
-    if data is None:
-        return True
     if data.get("type") == "text":
         return record.is_cut or not isinstance(data.get("text"), str)
-    return text(data, "tool") == _TASK and (record.is_cut or text(inner(data, "state"), "status") not in _KNOWN)
+    is_odd = record.is_cut or text(inner(data, "state"), "status") not in _KNOWN
+    return record.is_lost or (text(data, "tool") == _TASK and is_odd)
 
 
 def todos_of(record: RecordRow) -> list[tuple[str, str]] | None:
     """(text, status) of the checklist that a call wrote; None where the part is something else."""
-    data = record.data or {}
+    data = record.data
     if data.get("type") != "tool" or text(data, "tool") != _TODOS:
         return None
     rows = (mapping(row) for row in listed(inner(data, "state", "input"), "todos"))
     return [(content, text(row, "status") or "") for row in rows if (content := text(row, "content"))]
 
 
-def text_in(record: RecordRow) -> str | None:
-    """The text of a part."""
-    return text(record.data or {}, "text")
-
-
 def prompt_in(record: RecordRow) -> str | None:
     """What a task call handed over."""
-    return text(inner(record.data or {}, "state", "input"), "prompt")
+    return text(inner(record.data, "state", "input"), "prompt")
 
 
 def output_in(record: RecordRow) -> str | None:
     """What a task call was answered, without the program's frame."""
-    return _unframed(text(inner(record.data or {}, "state"), "output") or "")
+    return _unframed(text(inner(record.data, "state"), "output") or "")
+
+
+def permit_of(record: RecordRow) -> Permit | None:
+    """What a part says of a call that is over; None where the part is something else."""
+    data = record.data
+    state = inner(data, "state")
+    status, told = text(state, "status"), inner(state, "metadata")
+    if data.get("type") != "tool" or record.message_id is None or status not in ("completed", "error"):
+        return None
+    error, words = text(state, "error") or "", ""
+    allowed: bool | None = status == "completed" and told.get("dismissed") is not True
+    # OpenCode does not say whether anybody was asked. Kilo does, and not whether that was at its terminal.
+    source = text(inner(told, "approval"), "source")
+    by = Permitter.UNKNOWN if source in (None, "manual") else Permitter.RULE
+    if error.startswith(_REJECTED):
+        words = error.partition(_FEEDBACK)[2]
+    elif error.startswith(_RULE):
+        by = Permitter.RULE
+    elif error and error != _DISMISSED:
+        # It began and failed, or was stopped while it waited: that does not say.
+        allowed = None
+    elif allowed and text(data, "tool") == "question":
+        asked = [text(mapping(one), "question") or "" for one in listed(inner(state, "input"), "questions")]
+        answers = [", ".join(map(str, one)) if isinstance(one, list) else "" for one in listed(told, "answers")]
+        with suppress(ValueError):
+            words = input_text(dict(zip(asked, answers, strict=False)))[0]
+    at = (whole(inner(state, "time"), "end") or record.updated) / 1000
+    call_id = text(data, "callID") or record.id
+    return Permit(call_id, text(data, "tool") or "", "", allowed, by, at, words[:_LONGEST])
 
 
 def _unframed(output: str) -> str | None:

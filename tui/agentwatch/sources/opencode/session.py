@@ -1,246 +1,385 @@
-"""What is known of one session: messages in their order, open and task calls, a checklist."""
+"""One session out of its records: its rounds, calls and notices, how it stands, and its run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Doing, todo_moved
+from agentwatch.delegation.run import MOST_PERMITS, Activity, Message, Permit, Run, RunState, StartedBy, Turn
 from agentwatch.sources.opencode import records
 from agentwatch.sources.opencode.entries import entries
-from agentwatch.sources.opencode.permits import Permits
-from agentwatch.sources.opencode.records import Notice, ToolCall, Turn
-from agentwatch.sources.opencode.tables import RecordKind, RecordRow, SessionRow
-from agentwatch.sources.sessions.doing import EntryKind, call_of, digest_of_call, words_of
-from agentwatch.sources.sessions.fields import todos_of
-from agentwatch.sources.sessions.runs import Rising
+from agentwatch.sources.opencode.records import Notice, ToolCall, TurnRecord
+from agentwatch.sources.opencode.tables import RecordRow, SessionRow, Tables
+from agentwatch.sources.sessions.doing import ActivityLog
+from agentwatch.sources.sessions.fields import text, todos_of
+from agentwatch.sources.sessions.runs import KEPT_ROUNDS, UNREAD, WORDLESS, Rising
 
-_KEPT_STEPS: Final = 100
+OVER: Final = frozenset({RunState.ENDED, RunState.FAILED, RunState.CANCELED})
+
+_CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
+"""What stands in a task call that a human aborted; Kilo says who did it behind it."""
+_LEFT_BEHIND: Final = "left behind unfinished: its parent went on without it"
+LATER: Final = "its messages are kept as OpenCode 2 does, which is not read yet"
+_PATIENCE: Final = 3.0
+"""Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
+_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
+"""What the program puts behind the title of a child."""
+_SHORTEST_CALL_ID: Final = 16
+"""Some models number the calls of each answer anew: such an id names no single call."""
+
+MakeMessage = Callable[[str, int, tuple[str, ...]], Message]
+"""Makes a message of a text, its time in milliseconds, and the parts in which it stands."""
 
 
 class Exchange(NamedTuple):
     """A message of a person or of the parent, or none at all, and the session's messages that answer it."""
 
-    asked: Turn | None = None
-    answers: tuple[Turn, ...] = ()
+    asked: TurnRecord | None = None
+    answers: tuple[TurnRecord, ...] = ()
 
     @property
-    def last(self) -> Turn | None:
+    def last(self) -> TurnRecord | None:
         return self.answers[-1] if self.answers else None
 
 
-class Step(NamedTuple):
-    """A part that says what the agent does, None where it says what it was told. `digest` is that of a call."""
+class Standing(NamedTuple):
+    """`reason` is in the program's words. `ended` is in milliseconds, 0 where it is not known."""
 
-    message: str
-    doing: Doing | None
-    digest: bytes = b""
+    state: RunState
+    reason: str = ""
+    ended: int = 0
 
 
 @dataclass(slots=True)
-class Dialogue:
-    """One session as far as its records have been read: up to `seq` and `version`, but for those in `waiting`."""
+class Session:
+    """What is known of one session as of a version of its row. All by the ids of messages and parts."""
 
     row: SessionRow
-    places: Sequence[str] = ()
-    """The spellings of the workspace."""
-    waiting: list[tuple[RecordKind, str]] = field(default_factory=list)
-    listed: dict[tuple[RecordKind, str], object] = field(default_factory=dict)
-    """The records and their times, where the database does not number its changes."""
-    seq: int | None = None
-    version: tuple[object, ...] | None = None
-    turns: dict[str, Turn] = field(default_factory=dict)
+    turns: dict[str, TurnRecord] = field(default_factory=dict)
+    rounds: list[Exchange] = field(default_factory=lambda: [Exchange()])
+    """The conversation, oldest first, without what was said to shorten it; one at least."""
     calls: dict[str, ToolCall] = field(default_factory=dict)
-    notices: dict[str, Notice] = field(default_factory=dict)
-    words: dict[str, dict[str, int]] = field(default_factory=dict)
-    """When each part with words was last changed, in milliseconds, by message and part."""
-    checklist: Sequence[tuple[str, str]] | None = None
+    notices: list[Notice] = field(default_factory=list)
+    messages: dict[str, Message] = field(default_factory=dict)
+    """What a human or the parent asked, and the last text of each answer; by call what was handed over."""
+    outputs: dict[str, Message] = field(default_factory=dict)
+    """By call, what it was answered."""
+    todos: Sequence[tuple[str, str]] | None = None
     unread: dict[str, str | None] = field(default_factory=dict)
     """Records that cannot be read, each with its message."""
+    using_tools: set[str] = field(default_factory=set)
+    """Messages with a tool call."""
     last_part: int = 0
-    """The last change of a part, in milliseconds."""
-    was_shortened: bool = False
-    """A part was removed, so that `last_part` has to be asked for."""
-    moved: set[str] = field(default_factory=set)
-    """Children of which something was read since they were last judged."""
-    steps: dict[str, Step] = field(default_factory=dict)
-    """The last parts that say what it does, by their ids, which are in the order of time."""
-    permits: Permits = field(default_factory=Permits)
-    _checklists: dict[str, tuple[str | None, list[tuple[str, str]]]] = field(default_factory=dict)
-    _rounds: list[Exchange] | None = None
-    _asked_at: dict[str, float] | None = None
+    doing: Activity | None = None
+    permits: tuple[Permit, ...] = ()
+    asked_at: dict[str, float] = field(default_factory=dict)
+    """That of the runs it asked for, by session, or by call where there is none."""
+    is_later: bool = False
+    """Its messages are kept as OpenCode 2 does."""
 
     @property
-    def is_loaded(self) -> bool:
-        return self.version == self.row.version and not self.waiting
-
-    def put(self, kind: RecordKind, name: str, record: RecordRow | None) -> None:
-        """A record as it is now, None where it was removed."""
-        self.unread.pop(name, None)
-        if record is not None and records.is_strange(record):
-            self.unread[name] = record.message_id
-        (self._put_message if kind == "message" else self._put_part)(name, record)
-
-    def rounds(self) -> list[Exchange]:
-        """The conversation in rounds, oldest first, without what was said to shorten it."""
-        if self._rounds is None:
-            summaries = [turn for turn in self.turns.values() if turn.is_summary]
-            aside = {turn.id for turn in summaries} | {turn.asked_by for turn in summaries}
-            rounds: list[tuple[Turn | None, list[Turn]]] = []
-            for turn in sorted(self.turns.values(), key=turn_order):
-                if turn.id not in aside and turn.is_user:
-                    rounds.append((turn, []))
-                elif turn.id not in aside:
-                    rounds = rounds or [(None, [])]
-                    rounds[-1][1].append(turn)
-            self._rounds = [Exchange(asked, tuple(answers)) for asked, answers in rounds]
-        return self._rounds
-
-    @property
-    def last_round(self) -> Exchange:
-        return self.rounds()[-1] if self.rounds() else Exchange()
-
-    def words_of(self, message: Turn) -> dict[str, int]:
-        """The parts with the words of a message in their order, and when each was last changed."""
-        return dict(sorted(self.words.get(message.id, {}).items()))
-
-    @property
-    def asked(self) -> frozenset[str]:
+    def asked(self) -> set[str]:
         """The sessions that its task calls name."""
-        return frozenset(call.child for call in self.calls.values() if call.child is not None)
-
-    def asked_at(self, child_or_call: str) -> float | None:
-        """That of a run: of a session that was asked for, or of a call that has none; None where nobody asked."""
-        if self._asked_at is None:
-            # The ids are made of times. Rows are in order, unless another program wrote them: that numbers no changes.
-            is_in_order = self.row.seq is not None
-            calls = [call for call in self.calls.values() if call.is_task]
-            calls.sort(key=lambda call: (call.row if is_in_order else call.created or call.started, call.id))
-            rising = Rising()
-            self._asked_at = {}
-            for call in calls:
-                self._asked_at.setdefault(call.child or call.id, rising((call.created or call.started) / 1000))
-        return self._asked_at.get(child_or_call)
+        return {call.child for call in self.calls.values() if call.child is not None}
 
     def call_for(self, child: str) -> ToolCall | None:
         """The last task call that is about a child."""
         return max((call for call in self.calls.values() if call.child == child), key=_call_order, default=None)
 
-    def last_calls(self) -> list[ToolCall]:
-        """The task calls without a child, and the last one about each child."""
-        calls = sorted((call for call in self.calls.values() if call.is_task), key=_call_order)
-        return list({call.child or call.id: call for call in calls}.values())
-
-    def notice_about(self, child: str) -> tuple[int, Notice] | None:
-        """When the last notice about a child came, in milliseconds, and that notice."""
-        there = (one for one in self.notices.values() if one.child == child and one.message in self.turns)
-        return max(((self.turns[one.message].created, one) for one in there), default=None)
-
     def goes_on_after(self, message: str) -> bool:
         """Whether the session has answered again after a message: it no longer works on that one."""
         turn = self.turns.get(message)
-        return turn is not None and any(
-            turn_order(later) > turn_order(turn)
-            for later in self.turns.values()
-            if not later.is_user and not later.is_summary
-        )
+        later = (one for one in self.turns.values() if not one.is_user and not one.is_summary)
+        return turn is not None and any(_turn_order(one) > _turn_order(turn) for one in later)
 
-    def todos(self) -> Sequence[tuple[str, str]] | None:
-        """(text, status): the session's checklist, or the one it wrote last where there is no table for it."""
-        if self.checklist:
-            return self.checklist
-        return self._checklists[max(self._checklists)][1] if self._checklists else None
+    def waits_for(self, now: float) -> tuple[str, float | None]:
+        """What it waits for from a human, and when to ask again, in seconds since the epoch."""
+        due: float | None = None
+        for _, call in sorted(self.calls.items()):
+            if call.waits and not self.goes_on_after(call.message):
+                at = call.started / 1000 + _PATIENCE
+                if call.waits_surely or now >= at:
+                    return call.waits, None
+                due = at if due is None else min(due, at)
+        return "", due
 
-    def doing(self) -> Doing | None:
-        """What it does, or did last; None where nothing of it was said since it was told something."""
-        steps = [(name, self._said(step)) for name, step in sorted(self.steps.items())]
-        told = max((number for number, (_, step) in enumerate(steps, 1) if step.doing is None), default=0)
-        steps = steps[told:]
-        if not steps:
-            return None
-        name, last = steps[-1]
-        if last.doing is None or not last.digest:
-            return last.doing
-        if name in self._checklists and (moved := self._moved(name, last.doing.at)) is not None:
-            return moved
-        if last.doing.over:
-            still = (step for _, step in reversed(steps) if step.message == last.message and step.digest)
-            last = next((step for step in still if step.doing is not None and not step.doing.over), last)
-        row = list(takewhile(lambda step: step.digest == last.digest, (s for _, s in reversed(steps) if s.digest)))
-        return last.doing._replace(repeats=max(len(row), 1)) if last.doing is not None else None
 
-    def _said(self, step: Step) -> Step:
-        """The words of a person, or of the parent, are not what it does."""
-        turn = self.turns.get(step.message)
-        return step._replace(doing=None) if turn is not None and turn.is_user else step
+def read_session(row: SessionRow, tables: Tables, places: Sequence[str], make: MakeMessage) -> Session:
+    """Read all records of a session. `places` are the spellings of the workspace. Raises sqlite3.Error."""
+    session = Session(row)
+    messages, parts = tables.records("message", row.id), tables.records("part", row.id)
+    session.turns = {record.id: records.turn_of(record) for record in messages}
+    session.unread = {record.id: record.message_id for record in (*messages, *parts) if records.is_strange(record)}
+    session.rounds = _rounds_of(session.turns.values()) or session.rounds
+    session.is_later = not messages and tables.has_later_messages(row.id)
+    session.last_part = max((part.updated for part in parts), default=0)
+    words: dict[str, list[RecordRow]] = {}
+    activity, message_id = ActivityLog(places), ""
+    checklist: list[tuple[str, str]] | None = None
+    permits: list[Permit] = []
+    for part in parts:
+        if part.message_id is None:
+            continue
+        turn = session.turns.get(part.message_id)
+        if part.message_id != message_id:
+            message_id = part.message_id
+            activity.open.clear()
+        said = list(entries(part.data, part.created / 1000, is_asked=turn is not None and turn.is_user))
+        for entry in said:
+            activity.add(entry)
+        if records.has_words(part):
+            words.setdefault(part.message_id, []).append(part)
+        if part.data.get("type") == "tool":
+            session.using_tools.add(part.message_id)
+        if (notice := records.notice_of(part)) is not None:
+            session.notices.append(notice)
+        if (permit := records.permit_of(part)) is not None:
+            permits.append(permit)
+        if (todos := records.todos_of(part)) is not None:
+            before = todos_of(checklist) if checklist is not None else None
+            activity.list(before, todos_of(todos), said[0].at if said else 0.0)
+            checklist = todos
+        if (call := records.call_of(part)) is not None:
+            session.calls[part.id] = call
+            if call.is_task and (prompt := records.prompt_in(part)) is not None:
+                session.messages[part.id] = make(prompt, call.started, (part.id,))
+            if call.is_task and (output := records.output_in(part)) is not None:
+                session.outputs[part.id] = make(output, call.ended or call.updated, (part.id,))
+    session.todos = tables.todos(row.id) or checklist
+    session.doing, session.permits = activity.doing, tuple(permits[-MOST_PERMITS:])
+    for exchange in session.rounds:
+        for turn in (exchange.asked, exchange.last):
+            if turn is not None and turn.id in words:
+                # The last text of an answer is what the program hands to the parent.
+                there = words[turn.id] if turn.is_user else words[turn.id][-1:]
+                joined = "\n".join(text(one.data, "text") or "" for one in there)
+                at = turn.created if turn.is_user else turn.completed or turn.created
+                session.messages[turn.id] = make(joined, at, tuple(one.id for one in there))
+    # The ids are made of times. Rows are in order, unless another program wrote them: that numbers no changes.
+    calls = [call for call in session.calls.values() if call.is_task]
+    calls.sort(key=lambda call: (call.row if row.seq is not None else call.created or call.started, call.id))
+    rising = Rising()
+    for call in calls:
+        session.asked_at.setdefault(call.child or call.id, rising((call.created or call.started) / 1000))
+    return session
 
-    def _moved(self, name: str, at: float) -> Doing | None:
-        earlier = [part for part in self._checklists if part < name]
-        before = todos_of(self._checklists[max(earlier)][1]) if earlier else None
-        return todo_moved(before, todos_of(self._checklists[name][1]), at)
 
-    def _put_step(self, name: str, record: RecordRow) -> None:
-        """Take in what a part says that the agent does."""
-        self.steps.pop(name, None)
-        said = list(entries(record.data or {}, record.created / 1000))
-        if record.message_id is None or not said:
-            return
-        first, is_over = said[0], len(said) > 1
-        if first.kind is EntryKind.CALL:
-            doing = call_of(first, self.places)._replace(over=is_over)
-            self.steps[name] = Step(record.message_id, doing, digest_of_call(first.tool, first.given))
-        elif first.kind is EntryKind.WORDS:
-            self.steps[name] = Step(record.message_id, words_of(first))
-        if len(self.steps) > 2 * _KEPT_STEPS:
-            self.steps = dict(sorted(self.steps.items())[-_KEPT_STEPS:])
-
-    def _put_message(self, name: str, record: RecordRow | None) -> None:
-        self._rounds = None
-        if record is not None:
-            self.turns[name] = records.turn_of(record)
-            return
-        self.turns.pop(name, None)
-        self.words.pop(name, None)
-        parts = [call.id for call in self.calls.values() if call.message == name]
-        parts += [part for part, step in self.steps.items() if step.message == name]
-        parts += [notice.id for notice in self.notices.values() if notice.message == name]
-        parts += [part for part, (message, _) in self._checklists.items() if message == name]
-        self.unread = {part: message for part, message in self.unread.items() if message != name}
-        self.was_shortened = True
-        for part in parts:
-            self._put_part(part, None)
-
-    def _put_part(self, name: str, record: RecordRow | None) -> None:
-        before = self.calls.pop(name, None), self.notices.pop(name, None)
-        self.permits.put(name, record)
-        self._asked_at = None
-        self._checklists.pop(name, None)
-        for words in self.words.values() if record is None else [self.words.get(record.message_id or "", {})]:
-            words.pop(name, None)
-        if record is None:
-            self.steps.pop(name, None)
-            self.was_shortened = True
-            # The others may have been asked for at another place.
-            self.moved |= self.asked
-            after: tuple[ToolCall | None, Notice | None] = None, None
+def _rounds_of(turns: Iterable[TurnRecord]) -> list[Exchange]:
+    summaries = [turn for turn in turns if turn.is_summary]
+    aside = {turn.id for turn in summaries} | {turn.asked_by for turn in summaries}
+    rounds: list[Exchange] = []
+    for turn in sorted((turn for turn in turns if turn.id not in aside), key=_turn_order):
+        if turn.is_user:
+            rounds.append(Exchange(turn))
         else:
-            self.last_part = max(self.last_part, record.updated)
-            after = call, notice = records.call_of(record), records.notice_of(record)
-            if call is not None:
-                self.calls[name] = call
-            if notice is not None:
-                self.notices[name] = notice
-            self._put_step(name, record)
-            if record.message_id is not None and records.has_words(record):
-                self.words.setdefault(record.message_id, {})[name] = record.updated
-            if (checklist := records.todos_of(record)) is not None:
-                self._checklists[name] = record.message_id, checklist
-        self.moved.update(one.child for one in (*before, *after) if one is not None and one.child is not None)
+            asked, answers = rounds.pop() if rounds else Exchange()
+            rounds.append(Exchange(asked, (*answers, turn)))
+    return rounds
 
 
-def turn_order(turn: Turn) -> tuple[int, str]:
+def judge(session: Session, parent: Session | None, parent_state: RunState | None) -> Standing:
+    """How a session stands: by its own last message, and where this does not tell, by what its parent was told of it.
+    `parent_state` is None where there is no parent or its state is not known."""
+    asked, last = session.rounds[-1].asked, session.rounds[-1].last
+    has_answered = any(one.answers for one in session.rounds)
+    own = _standing_of(last) if last is not None else Standing(RunState.WORKING if has_answered else RunState.SUBMITTED)
+    call = parent.call_for(session.row.id) if parent is not None else None
+    if parent is None or call is None:
+        return own
+    begun = asked.created if asked is not None else 0
+    told = _told(call, begun)
+    if told is None and call.is_answered_later:
+        told = _noticed(session, parent, begun)
+    # A model that says "stop" beside a call is asked again.
+    if own.state is RunState.ENDED and told is None and last is not None and last.id in session.using_tools:
+        own = Standing(RunState.WORKING)
+    if own.state not in OVER:
+        if told is not None:
+            return told
+        return Standing(RunState.FAILED, _LEFT_BEHIND) if _is_left_behind(call, parent, parent_state) else own
+    return told if own.state is RunState.ENDED and told is not None and told.state is RunState.FAILED else own
+
+
+def _is_left_behind(call: ToolCall, parent: Session, parent_state: RunState | None) -> bool:
+    """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
+    return call.is_open and (parent_state in OVER or parent.goes_on_after(call.message))
+
+
+def _standing_of(last: TurnRecord) -> Standing:
+    """How a round stands by its last message."""
+    if last.is_aborted:
+        return Standing(RunState.CANCELED, last.error, last.completed)
+    if last.error:
+        return Standing(RunState.FAILED, last.error, last.completed)
+    return Standing(RunState.ENDED, "", last.completed) if last.is_ended else Standing(RunState.WORKING)
+
+
+def _told(call: ToolCall, begun: int) -> Standing | None:
+    """By the call that waited for the session, unless that was for an earlier round."""
+    if call.is_open or call.is_answered_later or call.ended < begun:
+        return None
+    if not call.error:
+        return Standing(RunState.ENDED, "", call.ended)
+    state = RunState.CANCELED if call.error.startswith(_CANCELED) else RunState.FAILED
+    return Standing(state, call.error, call.ended)
+
+
+def _noticed(session: Session, parent: Session, begun: int) -> Standing | None:
+    """By what the parent was told of a session in the background."""
+    mine = [one for one in parent.notices if one.child == session.row.id and one.message in parent.turns]
+    at, notice = max(((parent.turns[one.message].created, one) for one in mine), default=(0, None))
+    if notice is None or at < begun:
+        return None
+    return (
+        Standing(RunState.FAILED, notice.text or "it failed", at)
+        if notice.is_error
+        else Standing(RunState.ENDED, "", at)
+    )
+
+
+def runs_of(
+    session: Session,
+    parent_id: str | None,
+    parent: Session | None,
+    parent_state: RunState | None,
+    now: float,
+    *,
+    source: str,
+    place: str,
+    has_words: bool,
+    has_session: Callable[[str], bool],
+) -> tuple[dict[str, Run], float | None]:
+    """The runs of a session, and of its task calls that have none, by key; and when time alone changes them.
+
+    `has_words`: what sessions say can be read in this database. `has_session`: whether there is one, of any directory.
+    """
+    standing = judge(session, parent, parent_state)
+    if session.is_later and standing.state is RunState.SUBMITTED and not standing.reason:
+        standing = Standing(RunState.SUBMITTED, LATER)
+    waiting, due = session.waits_for(now) if standing.state not in OVER else ("", None)
+    run = _run(session, parent_id, parent, standing, has_words=has_words)
+    runs = {session.row.id: replace(run, source=source, place=place, waiting=waiting)}
+    calls = sorted((call for call in session.calls.values() if call.is_task), key=_call_order)
+    for call in {call.child or call.id: call for call in calls}.values():
+        told: Standing | None = Standing(RunState.FAILED, _LEFT_BEHIND)
+        if not call.is_open:
+            told = _told(call, 0) or Standing(RunState.WORKING)
+        elif not _is_left_behind(call, session, standing.state):
+            # It may still get a session.
+            told = None
+        if told is not None and (call.child is None or not has_session(call.child)):
+            runs[call.id] = replace(_run_of_call(session, call, told), source=source, place=place)
+    return runs, due
+
+
+def _run(
+    session: Session, parent_id: str | None, parent: Session | None, standing: Standing, *, has_words: bool
+) -> Run:
+    row, turns = session.row, list(session.turns.values())
+    call = parent.call_for(row.id) if parent is not None else None
+    last = max((turn for turn in turns if not turn.is_user), key=_turn_order, default=None)
+    first = min((turn for turn in turns if turn.is_user), key=_turn_order, default=None)
+    sent_on, answer = session.rounds[-1].asked, session.rounds[-1].last
+    said = session.messages.get(answer.id) if answer is not None and standing.state is RunState.ENDED else None
+    if said is None and call is not None and parent is not None:
+        is_of_this_round = sent_on is None or call.ended >= sent_on.created
+        said = _answered(parent, call, standing) if is_of_this_round else None
+    state, reason = standing.state, standing.reason
+    if state is RunState.ENDED and said is None:
+        is_read = has_words and (answer is None or answer.id not in session.unread.values())
+        reason = WORDLESS if is_read else UNREAD
+        # What cannot be read may say that it failed, so it is not said to be over.
+        state = state if is_read or parent_id is None else RunState.SUBMITTED
+    prompt = session.messages.get(first.id) if first is not None else None
+    if prompt is None and call is not None and parent is not None:
+        prompt = parent.messages.get(call.id)
+    link = "the parent's task call names the session" if call is not None else ""
+    if row.parent_id is not None:
+        link = "the session names its parent" + (", whose task call names the session" if call is not None else "")
+    tokens = [turn.tokens for turn in turns if turn.tokens is not None]
+    times = (max(turn.created, turn.updated) for turn in turns)
+    return Run(
+        source="",
+        session_id=row.id,
+        parent_session=parent_id,
+        state=state,
+        place="",
+        started_at=row.created / 1000,
+        updated_at=max(row.created, session.last_part, max(times, default=0)) / 1000,
+        ended_at=standing.ended / 1000 if standing.ended and state is standing.state else None,
+        link=link,
+        reason=reason,
+        title=_SUFFIX.sub("", row.title) if row.title is not None and parent_id is not None else row.title,
+        agent=(last and last.agent) or row.agent or (first and first.agent),
+        mode=last.mode if last is not None else None,
+        model=last.model if last is not None else None,
+        prompt=prompt,
+        said=said,
+        rounds=_rounds(session, is_child=parent_id is not None),
+        # What was cancelled does not have to be done, and was not: it is not counted at all.
+        todos=todos_of(one for one in session.todos if one[1] != "cancelled") if session.todos is not None else None,
+        tokens=sum(tokens) if tokens else None,
+        doing=session.doing,
+        background=call is not None and call.is_background,
+        asked_at=parent.asked_at.get(row.id) if parent is not None else None,
+        permits=session.permits,
+    )
+
+
+def _run_of_call(session: Session, call: ToolCall, standing: Standing) -> Run:
+    """The run of a task call without a session: refused, or its session was deleted."""
+    ended = standing.ended or call.updated
+    said, prompt = _answered(session, call, standing), session.messages.get(call.id)
+    return Run(
+        source="",
+        session_id=call.child or (call.call_id if len(call.call_id) >= _SHORTEST_CALL_ID else call.id),
+        parent_session=session.row.id,
+        state=standing.state,
+        place="",
+        started_at=call.started / 1000,
+        updated_at=max(call.started, ended) / 1000,
+        ended_at=ended / 1000,
+        link="the task call of the parent",
+        reason=WORDLESS if standing.state is RunState.ENDED and said is None else standing.reason,
+        title=call.title,
+        agent=call.agent,
+        prompt=prompt,
+        prompt_missing="" if prompt is not None else "the program did not keep it",
+        said=said,
+        background=call.is_background,
+        asked_at=session.asked_at.get(call.child or call.id),
+    )
+
+
+def _rounds(session: Session, *, is_child: bool) -> tuple[Turn, ...]:
+    """Those of a session that was sent on. What a human goes on to say in a session of his own is not read."""
+    kept = session.rounds[-KEPT_ROUNDS - 1 :]
+    rounds: list[Turn] = []
+    for one in kept if len(kept) > 1 else ():
+        asked, last, is_last = one.asked, one.last, one is kept[-1]
+        prompt = session.messages.get(asked.id) if asked is not None and is_child else None
+        standing = _standing_of(last) if last is not None and not is_last else Standing(RunState.WORKING)
+        if prompt is None and standing.state is RunState.WORKING and not is_last:
+            # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
+            continue
+        said = session.messages.get(last.id) if last is not None and standing.state is RunState.ENDED else None
+        began, ended = (asked or one.answers[0]).created / 1000, standing.ended / 1000 if standing.ended else None
+        asker = StartedBy.PARENT if prompt is not None else StartedBy.PROGRAM
+        rounds.append(Turn(began, prompt, asker, standing.state, said, ended, standing.reason))
+    return tuple(rounds)
+
+
+def _answered(parent: Session, call: ToolCall, standing: Standing) -> Message | None:
+    """What the parent was answered, if the task ended."""
+    said = parent.outputs.get(call.id)
+    if standing.state is not RunState.ENDED or call.is_answered_later or said is None:
+        return None
+    return replace(said, at=(standing.ended or call.updated) / 1000)
+
+
+def _turn_order(turn: TurnRecord) -> tuple[int, str]:
     return turn.created, turn.id
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
@@ -19,7 +19,6 @@ RecordKind = Literal["message", "part"]
 
 LATEST: Final = 1 << 43
 """Milliseconds, in the year 2248. No program has written anything later."""
-MAX_ROW: Final = (1 << 63) - 1
 LARGEST_RECORD: Final = 4 * 1024 * 1024
 """Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
 
@@ -93,26 +92,17 @@ class SessionRow(NamedTuple):
 
 
 class RecordRow(NamedTuple):
-    """A message or a part. `data` is None where it is no JSON object. `is_cut`: it was too large to be read whole.
-    `row` rises in the order in which they were first written."""
+    """A message, or a part of `message_id`. Times are in milliseconds. `is_lost`: its `data` are no JSON object, and
+    empty here; `is_cut`: it was too large to be read whole. `row` rises in the order in which they were written."""
 
     id: str
     message_id: str | None
     updated: int
     created: int
-    data: Fields | None
+    data: Fields
+    is_lost: bool = False
     is_cut: bool = False
     row: int = 0
-
-
-class SaidPart(NamedTuple):
-    """A part with what it says. `row` rises in the order in which parts were first written; times are milliseconds."""
-
-    row: int
-    created: int
-    updated: int
-    data: Fields
-    is_asked: bool
 
 
 def columns_of(connection: sqlite3.Connection) -> TableColumns:
@@ -137,12 +127,10 @@ class Tables:
     def sessions(
         self,
         directories: Sequence[str],
-        known: Mapping[tuple[object, ...], SessionRow],
         others: Sequence[str] = (),
     ) -> Sequence[SessionRow]:
         """The sessions of some directories and what is below them, but for `others` and what is below those; and their
-        children wherever those work.
-        `known` are those of an earlier look by their version: they are given back where nothing has changed."""
+        children wherever those work."""
         if not self.columns.has("session"):
             return ()
         there = self.columns.tables
@@ -165,7 +153,7 @@ class Tables:
             f"SELECT {', '.join([*self.columns.of('session'), *marks])} FROM session WHERE id IN ours",
             bounds,
         )
-        return [session for row in rows if (session := known.get(row) or _session(row)) is not None]
+        return [session for row in rows if (session := _session(row)) is not None]
 
     def later_sessions(self, directories: Sequence[str]) -> int:
         """How many sessions of some directories, and below, are those of OpenCode 2."""
@@ -184,110 +172,52 @@ class Tables:
 
     def has_session(self, session: str) -> bool:
         """Whether there is such a session, of any directory."""
-        name = session.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-        return self._connection.execute("SELECT 1 FROM session WHERE id = ?", (name,)).fetchone() is not None
+        return self._connection.execute("SELECT 1 FROM session WHERE id = ?", (_sound(session),)).fetchone() is not None
 
     def directory(self, session: str) -> str:
         """Where a session works, "" where that is not told."""
         if not self.columns.has("session"):
             return ""
-        row = self._connection.execute("SELECT directory FROM session WHERE id = ?", (session,)).fetchone()
+        row = self._connection.execute("SELECT directory FROM session WHERE id = ?", (_sound(session),)).fetchone()
         return row[0] if row is not None and isinstance(row[0], str) else ""
 
-    def listing(self, session: str) -> dict[tuple[RecordKind, str], object]:
-        """All messages and parts of a session with the time of their last change, messages first."""
-        records: dict[tuple[RecordKind, str], object] = {}
-        for kind in filter(self.columns.has, _KINDS):
-            updated = "time_updated" if "time_updated" in self.columns.tables[kind] else "NULL"
-            rows = self._connection.execute(f"SELECT id, {updated} FROM {kind} WHERE session_id = ?", (session,))  # noqa: S608
-            records |= {(kind, row[0]): row[1] for row in rows if isinstance(row[0], str)}
-        return records
-
-    def changed(self, session: str, after: int, last: int) -> list[tuple[RecordKind, str]] | None:
-        """What changed between two events, the second included; None where the events do not tell."""
-        rows = self._connection.execute(
-            "SELECT type, coalesce(json_extract(sound, '$.part.id'), json_extract(sound, '$.partID')), "
-            "coalesce(json_extract(sound, '$.info.id'), json_extract(sound, '$.messageID')) "
-            "FROM (SELECT seq, type, CASE WHEN json_valid(data) THEN data END AS sound FROM event "
-            "WHERE aggregate_id = ? AND seq > ? AND seq <= ?) ORDER BY seq",
-            (session, after, last),
-        ).fetchall()
-        if len(rows) != last - after:
-            return None
-        changes: dict[tuple[RecordKind, str], None] = {}
-        for name, part, message in rows:
-            if isinstance(part, str):
-                changes["part", part] = None
-            elif isinstance(name, str) and name.startswith("session."):
-                continue
-            elif isinstance(message, str):
-                changes["message", message] = None
-            else:
-                return None
-        return [change for change in changes if self.columns.has(change[0])]
+    def records(self, kind: RecordKind, session: str) -> list[RecordRow]:
+        """All messages, or parts, of a session, in the order of their ids, which is that of time."""
+        if not self.columns.has(kind):
+            return []
+        try:
+            found = self._records(kind, "session_id = ?", session)
+        except sqlite3.DataError:
+            # One of them is larger than SQLite was allowed to hold.
+            query = f"SELECT id FROM {kind} WHERE session_id = ?"  # noqa: S608
+            ids = [row[0] for row in self._connection.execute(query, (session,)) if isinstance(row[0], str)]
+            found = [one for name in ids if (one := self.record(kind, name)) is not None]
+        return sorted(found)
 
     def record(self, kind: RecordKind, name: str) -> RecordRow | None:
         """A message or a part as it is now, None where it is not there any more."""
-        *columns, data = self.columns.of(kind)
         try:
-            row = self._connection.execute(
-                f"SELECT {', '.join(columns)}, {_CUT.format(data=data)}, length({data}) > {LARGEST_RECORD}, "  # noqa: S608
-                f"{_ROW if _ROW in self.columns.tables[kind] else '0'} FROM {kind} WHERE id = ?",
-                (name,),
-            ).fetchone()
-        except sqlite3.DataError:  # larger than SQLite was allowed to hold
-            return RecordRow(name, None, 0, 0, None, is_cut=True)
-        if row is None:
-            return None
-        message = row[2] if kind == "part" else name
-        data, is_cut, place = row[-3:]
-        message_id = message if isinstance(message, str) else None
-        return RecordRow(name, message_id, _time(row[-4]), _time(row[-5]), _object(data), bool(is_cut), place)
+            return next(iter(self._records(kind, "id = ?", name)), None)
+        except sqlite3.DataError:
+            return RecordRow(name, None, 0, 0, {}, is_lost=True, is_cut=True)
 
-    def said(
-        self, session: str, *, before: int = MAX_ROW, after: int = 0, since: int = 0, most: int = -1
-    ) -> list[SaidPart]:
-        """The last parts of a session before a row, in their order; those behind another row, or changed since then
-        (milliseconds). Nothing where rows have no numbers."""
-        there = self.columns.tables["part"]
-        if _ROW not in there or not self.columns.has("part"):
-            return []
-        *columns, data = self.columns.of("part")
-        role = "NULL"
-        if self.columns.has("message"):
-            sound = "CASE WHEN json_valid(data) THEN json_extract(data, '$.role') END"
-            role = f"(SELECT {sound} FROM message WHERE id = part.message_id)"  # noqa: S608
-        changed = f"(part.{_ROW} > ? OR {columns[-1]} >= ?)"
+    def _records(self, kind: RecordKind, where: str, name: str) -> list[RecordRow]:
+        *columns, data = self.columns.of(kind)
+        place = _ROW if _ROW in self.columns.tables[kind] else "0"
         rows = self._connection.execute(
-            f"SELECT part.{_ROW}, {columns[-2]}, {columns[-1]}, {_CUT.format(data=data)}, {role} FROM part "  # noqa: S608
-            f"WHERE session_id = ? AND part.{_ROW} < ? AND {changed} ORDER BY part.{_ROW} DESC LIMIT ?",
-            (session, before, after, since, most),
-        ).fetchall()
-        return [
-            SaidPart(row, _time(created), _time(updated), _object(data) or {}, role == "user")
-            for row, created, updated, data, role in reversed(rows)
-        ]
-
-    def said_rows(self, session: str) -> list[int]:
-        """The rows of all parts of a session."""
-        if _ROW not in self.columns.tables["part"]:
-            return []
-        query = f"SELECT {_ROW} FROM part WHERE session_id = ? ORDER BY {_ROW}"  # noqa: S608
-        return [row for (row,) in self._connection.execute(query, (session,))]
-
-    def last_change(self, kind: RecordKind, session: str) -> int:
-        """When a message or a part of a session was changed last, in milliseconds."""
-        if "time_updated" not in self.columns.tables[kind]:
-            return 0
-        query = f"SELECT max(time_updated) FROM {kind} WHERE session_id = ?"  # noqa: S608
-        return _time(self._connection.execute(query, (session,)).fetchone()[0])
-
-    def calls_a_tool(self, message: str) -> bool:
-        """Whether one of the parts of a message is a tool call."""
-        if not self.columns.has("part"):
-            return False
-        query = "SELECT 1 FROM part WHERE message_id = ? AND json_valid(data) AND json_extract(data, '$.type') = 'tool'"
-        return self._connection.execute(query, (message,)).fetchone() is not None
+            f"SELECT {', '.join(columns)}, {_CUT.format(data=data)}, length({data}) > {LARGEST_RECORD}, {place} "  # noqa: S608
+            f"FROM {kind} WHERE {where}",
+            (_sound(name),),
+        )
+        found: list[RecordRow] = []
+        for row in rows:
+            *_, created, updated, text, is_cut, number = row
+            message, fields = row[2] if kind == "part" else row[0], _object(text)
+            if isinstance(row[0], str):
+                message_id = message if isinstance(message, str) else None
+                times, is_lost = (_time(updated), _time(created)), fields is None
+                found.append(RecordRow(row[0], message_id, *times, fields or {}, is_lost, bool(is_cut), number))
+        return found
 
     def todos(self, session: str) -> list[tuple[str, str]]:
         """(text, status) of the checklist of a session, in its order."""
@@ -300,6 +230,11 @@ class Tables:
             (session,),
         )
         return [(words, status) for words, status in rows if isinstance(words, str) and isinstance(status, str)]
+
+
+def _sound(name: str) -> str:
+    """A name that may hold half a character, which SQLite does not take."""
+    return name.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def _within(directories: Sequence[str]) -> tuple[str, list[str]]:

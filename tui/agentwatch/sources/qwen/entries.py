@@ -82,13 +82,3 @@ def unwrapped(call: Fields) -> tuple[str | None, Fields]:
 
 def parts_of(record: Fields) -> Iterator[Fields]:
     return map(mapping, listed(inner(record, "message"), "parts"))
-
-
-def texts_in(fields: Fields) -> Iterator[str]:
-    """All texts of a record that a message may have been made of."""
-    yield (words := words_of(fields))
-    told = read_notification(words)
-    for part in parts_of(fields):
-        yield text(unwrapped(inner(part, "functionCall"))[1], "prompt") or ""
-        yield text(inner(part, "functionResponse", "response"), "output") or ""
-    yield (told.said if told is not None else None) or ""

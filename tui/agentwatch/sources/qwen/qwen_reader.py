@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
-from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
-from agentwatch.sources.qwen.entries import entries, parts_of, texts_in, unwrapped, words_of
+from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
+from agentwatch.sources.qwen.entries import entries, parts_of, unwrapped, words_of
+from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -21,35 +20,27 @@ from agentwatch.sources.sessions.fields import (
     todos_in,
     whole,
 )
-from agentwatch.sources.sessions.group import Kind, StoredSession
-from agentwatch.sources.sessions.processes import Program
-from agentwatch.sources.sessions.projects import SESSION, Layout
-from agentwatch.sources.sessions.reader import spellings
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
+    Account,
     AgentAnswer,
     AgentCall,
     Keep,
-    LiveAccount,
     Rising,
     Standing,
+    no_message,
     run_of,
     settle,
 )
-from agentwatch.sources.sessions.tail import Line, lines_of, records
-from agentwatch.sources.sessions.transcripts import TranscriptsReader
+from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
+from agentwatch.sources.sessions.tail import Record
 
 _TELEMETRY: Final = b'"subtype":"ui_telemetry"'
 """Most lines of a chat, also about calls of its agents. What a signal breaks off stands nowhere else."""
 
 NAME: Final = "qwen-code"
 
-_LAYOUT: Final = Layout(
-    r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
-    r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))",
-    r"chats|subagents(?:/(?P<session>[^/]+))?",
-)
 # An agent is paused that a program before left behind.
 _STATES: Final = {
     "running": RunState.WORKING,
@@ -69,7 +60,7 @@ class QwenCall(AgentCall):
     is_left: bool = False
 
 
-class Chat(LiveAccount):
+class Chat(Account):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
@@ -83,21 +74,14 @@ class Chat(LiveAccount):
         self._open: set[str] = set()
         """Calls of any tool that have no result."""
 
-    def fold(self, stretch: Line) -> None:
-        for line in lines_of(stretch):
-            if _TELEMETRY in line.data and b'"cancelled"' not in line.data:
-                continue
-            for fields in records(line.data) or [{}]:
-                at = moment(fields.get("timestamp"))
-                if at is None or text(fields, "uuid") is None:
-                    self.not_understood += 1
-                else:
-                    self._take(fields, at, line.offset)
-
-    def _take(self, fields: Fields, at: float, offset: int) -> None:
+    def add(self, fields: Record, offset: int) -> None:
+        at = moment(fields.get("timestamp"))
+        if at is None or text(fields, "uuid") is None:
+            self.not_understood += 1
+            return
         self.cwd = self.cwd or text(fields, "cwd")
         for entry in entries(fields, at):
-            self.pulse.take(entry)
+            self.activity.add(entry)
         match fields.get("type"):
             case "user":
                 self._prompted(fields, at, offset)
@@ -115,7 +99,7 @@ class Chat(LiveAccount):
         by_program = "subtype" in fields
         told = read_notification(words) if by_program else None
         if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
-            said = self._keep(told.said, at, offset) if told.said is not None else None
+            said = self.keep(told.said, at, offset) if told.said is not None else None
             call.answer = AgentAnswer(at, told.status, told.summary, said)
         for call in self.calls.values():
             call.is_left = call.is_left or (not by_program and call.answer is None)
@@ -124,15 +108,16 @@ class Chat(LiveAccount):
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
-            self._begin_round(Round(at, self._keep(words, at, offset), Asker.PARENT if is_asked else Asker.PROGRAM))
+            asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
+            self.begin_round(Turn(at, self.keep(words, at, offset), asker))
         if self.prompt is None:
-            self.prompt = self._keep(words, at, offset)
+            self.prompt = self.keep(words, at, offset)
         self.round_at = at
         self._open.clear()
-        self._go_on(at)
+        self.go_on(at)
 
     def _answered(self, fields: Fields, at: float, offset: int) -> None:
-        self._go_on(at)
+        self.go_on(at)
         used = inner(fields, "usageMetadata")
         self.tokens += (whole(used, "totalTokenCount") or 0) - (whole(used, "cachedContentTokenCount") or 0)
         self.model = text(fields, "model") or self.model
@@ -142,16 +127,16 @@ class Chat(LiveAccount):
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
-            self._end(RunState.ENDED, at)
-            self._said = self._saying(words, at, offset) if words.strip() else None
+            self.end(RunState.ENDED, at)
+            self.answer = self.later(words, at, offset) if words.strip() else None
 
     def _called(self, name: str, tool: str | None, given: Fields, at: float, offset: int) -> None:
         self._open.add(name)
         if tool == "todo_write":
-            self._list(todos_in(listed(given, "todos"), "content"), at)
+            self.list(todos_in(listed(given, "todos"), "content"), at)
         elif tool == "agent":
             words = text(given, "prompt")
-            prompt = self._keep(words, at, offset) if words is not None else None
+            prompt = self.keep(words, at, offset) if words is not None else None
             kind, title = text(given, "subagent_type"), text(given, "description")
             background = given.get("run_in_background") is True
             self.calls[name] = QwenCall(name, at, self._rising(at), prompt, kind, title, background)
@@ -172,86 +157,100 @@ class Chat(LiveAccount):
             if call is not None and status == "background":
                 call.background = True
             elif call is not None and call.answer is None:
-                said = self._keep(output, at, offset) if status == "completed" and output.strip() else None
+                said = self.keep(output, at, offset) if status == "completed" and output.strip() else None
                 call.answer = AgentAnswer(at, status, first_line(output), said)
 
     def _broken_off(self, name: str, at: float, words: str) -> None:
         """A human, or a signal, has ended the turn inside a call."""
         if name in self._open:
             self._open.discard(name)
-            self._end(RunState.CANCELED, at)
+            self.end(RunState.CANCELED, at)
             if name in self.calls:
                 self.calls[name].answer = AgentAnswer(at, "cancelled", first_line(words))
 
 
 _NO_CALL: Final = QwenCall("")
-_NO_CHAT: Final = Chat(lambda *_: Message(0.0, "", ""), is_agent=True)
+_NO_CHAT: Final = Chat(no_message, is_agent=True)
 
 
-class QwenReader(TranscriptsReader[Chat]):
-    """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`."""
+class QwenReader(FilesReader[Chat]):
+    """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
 
-    def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        chat = partial(Chat, places=spellings(workspace))
-        super().__init__(Kind(NAME, _LAYOUT, chat, QwenSession, texts_in, entries), workspace, home, since)
+    name = NAME
+    layout: ClassVar = Layout(
+        r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
+        r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))",
+        r"chats|subagents(?:/(?P<session>[^/]+))?",
+    )
 
+    def begin(self, keep: Keep, agent: str, path: str) -> Chat:  # noqa: ARG002
+        return Chat(keep, agent != SESSION, self.places)
 
-class QwenSession(StoredSession[Chat]):
-    """One session. A description is the object in `agent-<id>.meta.json`."""
+    def is_skipped(self, data: bytes) -> bool:
+        return _TELEMETRY in data and b'"cancelled"' not in data
 
-    __slots__ = ()
+    def entries(self, fields: Fields) -> Iterable[Entry]:
+        return entries(fields)
 
-    def runs(self, program: Program) -> dict[str, Run]:
+    def runs_of(self, session: Session[Chat], about: object) -> dict[str, Run]:
+        folds, metas, places = session.folds, session.descriptions, session.places
         calls: dict[str, tuple[str, QwenCall]] = {}
         # The session first: a later copy of a call is none.
-        for asker in sorted(self.transcripts):
-            for call in self.transcripts[asker].calls.values():
+        for asker, chat in sorted(folds.items()):
+            for call in chat.calls.values():
                 calls.setdefault(call.id, (asker, call))
         found: dict[str, Run | None] = {}
-        for agent_id in sorted((self.transcripts.keys() | self.metas.keys()) - {SESSION}):
-            meta = self.metas.get(agent_id, {})
+
+        def run(agent_id: str | None, parent: str | None, meta: Fields, call: QwenCall) -> Run | None:
+            chat = _NO_CHAT if agent_id is None else folds.get(agent_id, _NO_CHAT)
+            place = session.place(places, agent_id or parent or SESSION)
+            session_id = agent_id or call.id or session.id
+            return _run(chat, meta, call, session_id=session_id, parent=parent, place=place)
+
+        for agent_id in sorted((folds.keys() | metas.keys()) - {SESSION}):
+            meta = metas.get(agent_id, {})
             name = text(meta, "toolUseId") or next((one for one in calls if agent_id.endswith(f"-{one}")), None)
             asker, call = calls.get(name or "", (SESSION, _NO_CALL))
-            parent = text(meta, "parentAgentId") or asker or self.session_id
-            found[name or f"{self.session_id}/{agent_id}"] = self._run(agent_id, parent, meta, call)
+            parent = text(meta, "parentAgentId") or asker or session.id
+            found[name or f"{session.id}/{agent_id}"] = run(agent_id, parent, meta, call)
         for asker, call in calls.values():
             if call.id not in found:
-                found[call.id] = self._run(None, asker or self.session_id, {}, call)
-        if SESSION in self.transcripts:
-            found[self.session_id] = self._run(SESSION, None, {}, _NO_CALL)
-        runs = {key: run for key, run in found.items() if run is not None}
-        settle(runs, program)
+                found[call.id] = run(None, asker or session.id, {}, call)
+        if SESSION in folds:
+            found[session.id] = run(SESSION, None, {}, _NO_CALL)
+        runs = {key: one for key, one in found.items() if one is not None}
+        settle(runs, about)
         return runs
 
-    def _run(self, agent_id: str | None, parent: str | None, meta: Fields, call: QwenCall) -> Run | None:
-        """The run of an agent, or of a call of which none is known; None before there is anything but a name."""
-        chat = _NO_CHAT if agent_id is None else self.transcripts.get(agent_id, _NO_CHAT)
-        written = moment(meta.get("lastUpdatedAt"))
-        if (chat.started_at, call.at, written) == (None, None, None):
-            return None
-        # What ended an earlier round says nothing of one that began later.
-        answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
-        is_news = written is not None and written < chat.round_at
-        status = "running" if is_news else text(meta, "status")
-        state, reason = _standing(chat, _STATES.get(status or ""), status or "", call, answer)
-        ended = [at for at in (written, answer.at if answer is not None else None, chat.ended_at) if at is not None]
-        # The parent's copy has lost its last line break.
-        said = chat.said or (answer.said if answer is not None else None)
-        run = run_of(
-            chat,
-            call,
-            Standing(state, reason, said, ended[0] if ended else chat.updated_at),
-            source=NAME,
-            session_id=agent_id or call.id or self.session_id,
-            parent=parent,
-            place=self.place(agent_id or parent or SESSION),
-            link="meta.json" if "toolUseId" in meta else "the parent's tool call",
-            seen_at=written,
-            title=text(meta, "description"),
-            agent=text(meta, "agentType"),
-            background=meta.get("isBackgrounded") is True,
-        )
-        return run if run.model is not None else replace(run, model=text(meta, "model"))
+
+def _run(chat: Chat, meta: Fields, call: QwenCall, *, session_id: str, parent: str | None, place: str) -> Run | None:
+    """The run of an agent, or of a call of which none is known; None before there is anything but a name."""
+    written = moment(meta.get("lastUpdatedAt"))
+    if (chat.started_at, call.at, written) == (None, None, None):
+        return None
+    # What ended an earlier round says nothing of one that began later.
+    answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
+    is_news = written is not None and written < chat.round_at
+    status = "running" if is_news else text(meta, "status")
+    state, reason = _standing(chat, _STATES.get(status or ""), status or "", call, answer)
+    ended = [at for at in (written, answer.at if answer is not None else None, chat.ended_at) if at is not None]
+    # The parent's copy has lost its last line break.
+    said = chat.said or (answer.said if answer is not None else None)
+    run = run_of(
+        chat,
+        call,
+        Standing(state, reason, said, ended[0] if ended else chat.updated_at),
+        source=NAME,
+        session_id=session_id,
+        parent=parent,
+        place=place,
+        link="meta.json" if "toolUseId" in meta else "the parent's tool call",
+        seen_at=written,
+        title=text(meta, "description"),
+        agent=text(meta, "agentType"),
+        background=meta.get("isBackgrounded") is True,
+    )
+    return run if run.model is not None else replace(run, model=text(meta, "model"))
 
 
 def _standing(

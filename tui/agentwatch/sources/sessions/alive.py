@@ -189,10 +189,11 @@ def _begun_in(path: Path) -> str | None:
 
 
 def _rolled_out_in(path: Path) -> str | None:
-    from agentwatch.sources.codex import catalogue
+    from agentwatch.sources.codex import codex_reader
+    from agentwatch.sources.codex.rollout import header_of
 
-    first = record(catalogue.line_at(path, 0) or b"")
-    header = catalogue.header_of(first) if first is not None else None
+    first = record(codex_reader.line_at(path, 0) or b"")
+    header = header_of(first) if first is not None else None
     # An agent belongs to the session that asked for it, wherever it works.
     return header.directory or None if header is not None and header.parent is None else None
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import LONGEST_DOING, Doing, DoingKind, todo_moved
+from agentwatch.delegation.run import LONGEST_DOING, Activity, ActivityKind, todo_moved
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, text
 
 _PATHS: Final = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "dir_path")
@@ -119,78 +117,69 @@ def _within(path: str, places: Sequence[str]) -> str:
     return next(filter(None, inside), path)
 
 
-class Pulse:
-    """What one agent does, after the entries that were taken in. It depends on these alone."""
+class ActivityLog:
+    """What one agent does, by its entries alone. `places` are the spellings of the workspace."""
 
     def __init__(self, places: Sequence[str] = ()) -> None:
-        self.open: dict[str, Doing] = {}
-        """The calls of the last message that have no result yet, by id."""
+        self.open: dict[str, tuple[Entry, int]] = {}
+        """The calls of the last message that have no result yet, by id, and how often each was repeated."""
         self._places = places
-        self._doing: Doing | None = None
-        self._call = ""
-        """The id of the call that it is about."""
-        self._last = b""
-        """The digest of the last call."""
+        self._last: Entry | Activity | None = None
+        """The last words, call or todo."""
+        self._is_over = False
+        self._call: Entry | None = None
         self._repeats = 0
+        """How often the last call was made, without another one between."""
 
     @property
-    def doing(self) -> Doing | None:
+    def doing(self) -> Activity | None:
         """What it does, or did last; None where nothing of it was said since it was told something."""
-        doing = self._doing
-        if doing is not None and doing.kind is DoingKind.TOOL and doing.over and self.open:
+        last = self._last
+        if last is None or isinstance(last, Activity):
+            return last
+        if last.kind is EntryKind.WORDS:
+            return Activity(last.at, ActivityKind.WORDS, about=first_line(last.text, LONGEST_DOING))
+        call, repeats, is_over = last, self._repeats, self._is_over
+        if is_over and self.open:
             # What still runs says more than what is over.
-            return next(reversed(self.open.values()))
-        return doing
+            (call, repeats), is_over = next(reversed(self.open.values())), False
+        given = about(call.tool, call.given, self._places)
+        return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over, repeats)
 
-    def take(self, entry: Entry) -> None:
+    def add(self, entry: Entry) -> None:
         """Something was said or done."""
         match entry.kind:
             case EntryKind.WORDS:
-                if (said := words_of(entry)).about:
-                    self._does(said)
+                if entry.text and not entry.text.isspace():
+                    self._last = entry
             case EntryKind.CALL:
-                self._count(digest_of_call(entry.tool, entry.given))
-                doing = call_of(entry, self._places, self._repeats)
-                self._does(doing, entry.call)
-                self.open.pop(entry.call, None)
-                if len(self.open) < _MOST_OPEN:
-                    self.open[entry.call] = doing
+                self.call(entry)
             case EntryKind.RESULT:
-                is_known, before = self.open.pop(entry.call, None) is not None, self._doing
-                if is_known and entry.call == self._call and before is not None and before.kind is DoingKind.TOOL:
-                    self._doing = before._replace(over=True)
+                self.end_call(entry.call)
             case EntryKind.PROMPT:
-                self._does(None)
-                self._repeats = 0
-                self.go_on()
+                self.begin()
 
-    def go_on(self) -> None:
-        """There is another message: of calls in the one before, no result is waited for."""
+    def call(self, entry: Entry) -> None:
+        """A tool is called."""
+        before, self._call, self._last, self._is_over = self._call, entry, entry, False
+        is_same = before is not None and (before.tool, before.given) == (entry.tool, entry.given)
+        self._repeats = self._repeats + 1 if is_same and self._repeats else 1
+        self.open.pop(entry.call, None)
+        if len(self.open) < _MOST_OPEN:
+            self.open[entry.call] = entry, self._repeats
+
+    def end_call(self, call: str) -> Entry | None:
+        """A call has its result; returns the call, None where it is not open."""
+        entry, _ = self.open.pop(call, (None, 0))
+        if entry is not None and entry is self._last:
+            self._is_over = True
+        return entry
+
+    def begin(self) -> None:
+        """The agent was told something."""
+        self._last, self._repeats = None, 0
         self.open.clear()
 
-    def listed(self, before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> None:
+    def list(self, before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> None:
         """The checklist is another one: what has moved in it says more than the call that changed it."""
-        if (moved := todo_moved(before, after, at)) is not None:
-            self._does(moved)
-
-    def _does(self, doing: Doing | None, call: str = "") -> None:
-        self._doing, self._call = doing, call
-
-    def _count(self, digest: bytes) -> None:
-        self._repeats = self._repeats + 1 if self._repeats and digest == self._last else 1
-        self._last = digest
-
-
-def call_of(entry: Entry, places: Sequence[str] = (), repeats: int = 1) -> Doing:
-    """What an agent does that calls a tool."""
-    return Doing(entry.at, DoingKind.TOOL, entry.tool, about(entry.tool, entry.given, places), repeats=repeats)
-
-
-def words_of(entry: Entry) -> Doing:
-    """What an agent does that says something."""
-    return Doing(entry.at, DoingKind.WORDS, about=first_line(entry.text, LONGEST_DOING))
-
-
-def digest_of_call(tool: str, given: Fields) -> bytes:
-    """Equal for calls of a tool with the same arguments, in every process."""
-    return sha256(f"{tool}\n{json.dumps(given, sort_keys=True)}".encode("utf-8", "surrogatepass")).digest()
+        self._last = todo_moved(before, after, at) or self._last

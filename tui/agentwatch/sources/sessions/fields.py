@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -58,7 +59,8 @@ def mapping(value: object) -> Fields:
 def inner(fields: Fields, *keys: str) -> Fields:
     """The object at the end of a path of keys, an empty one where the path ends before."""
     for key in keys:
-        fields = mapping(fields.get(key))
+        value = fields.get(key)
+        fields = value if isinstance(value, dict) else _NOTHING
     return fields
 
 
@@ -100,6 +102,11 @@ def first_sentence(words: str, limit: int = 300) -> str:
     """
     lines = (line for line in words.splitlines() if line.strip() and not _SAYS_NOTHING.fullmatch(line[:limit]))
     return first_line(next(lines, words), limit)
+
+
+def digest_of(text: str) -> str:
+    """The sha256, in hex, that a text handed over or back is known by; half a character is one, too."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:

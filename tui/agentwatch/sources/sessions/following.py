@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Run
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.steps import Step, Steps, says_again
-from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, line_at, lines_of, open_regular, records
+from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, line_at, open_regular, records
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]
 """What stands in a record. Never raises for what it holds."""
@@ -31,6 +31,9 @@ _BLOCK: Final = 256 * 1024
 _FIRST_LOOK: Final = 16 * 1024 * 1024
 _ONE_LOOK: Final = 4 * 1024 * 1024
 """Bytes that are read for them at most, so that a screen need not wait; a look at older ones may be repeated."""
+_SHARE: Final = 10.0
+_LONG: Final = 0.02
+"""Seconds that reading a transcript as a whole may take without a rest of some times as long."""
 _LONGEST_RECORD: Final = 4 * 1024 * 1024
 """Bytes. A longer one is only said to be there: parsing it would keep the screen waiting."""
 
@@ -134,12 +137,50 @@ class RunTranscript(ABC):
         return Look(self._steps.snapshot(), trouble=self._trouble)
 
 
-@runtime_checkable
-class HasTranscripts(Protocol):
-    """A reader that can show the transcript of a run. Any thread may call it."""
+class WholeTranscript(RunTranscript):
+    """One that is read as a whole whenever it has changed: `stamp` tells that, `load` gives (place, entries) of all its
+    records. Both raise OSError; `load` raises ValueError where nothing can be told just now."""
 
-    def transcript(self, run: Run) -> RunTranscript | None:
-        """That of a run of this reader, None where it has none of its own."""
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._stamp: object = None
+        self._next_at = 0.0
+
+    @abstractmethod
+    def stamp(self) -> object: ...
+
+    @abstractmethod
+    def load(self) -> Iterable[tuple[int, Sequence[Entry]]]: ...
+
+    def entries(self) -> Iterator[Entry]:
+        with suppress(OSError, ValueError):
+            for _, said in self.load():
+                yield from said
+
+    def _read(self) -> bool | None:
+        began = time.monotonic()
+        if began < self._next_at:
+            return None
+        stamp = self.stamp()
+        if stamp == self._stamp and not self._trouble:
+            return False
+        steps = Steps()
+        try:
+            for place, said in self.load():
+                steps.add(place, said)
+        except ValueError:
+            return None
+        # One that works is written anew all the time: reading a long one may take a tenth of it.
+        now = time.monotonic()
+        self._next_at = now + (now - began) * _SHARE if now - began > _LONG else 0.0
+        is_new = self._stamp is None or bool(self._trouble) or steps.snapshot() != self._steps.snapshot()
+        self._stamp, self._steps = stamp, steps
+        return is_new
+
+    def _entries_at(self, place: int) -> Sequence[Entry]:
+        with suppress(OSError, ValueError):
+            return next((said for number, said in self.load() if number == place), ())
+        return ()
 
 
 class LinesTranscript(RunTranscript):
@@ -159,7 +200,7 @@ class LinesTranscript(RunTranscript):
         super().__init__(path)
         self._entries_in = entries_in
         self._once = once
-        self._own_entries = own_entries
+        self._own_entries = own_entries or (lambda: entries_in)
         self._before: Look | None = None
         """What was there before the file was cut short, or another one took its place, until that says something."""
         self._begin()
@@ -184,27 +225,27 @@ class LinesTranscript(RunTranscript):
         marks, last = set[int](), None
         with suppress(OSError):
             for line in self._lines():
-                for entry in self._entries_of(line, marks, self._entries_in):
+                for entry in self._entries_of(line, marks):
                     if last is None or not says_again(last, entry) or last.text != entry.text:
                         yield entry
                     last = entry
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        marks, entries_in = set[int](), self._own_entries() if self._own_entries is not None else self._entries_in
+        marks, entries_in = set[int](), self._own_entries()
         for line in self._lines():
-            found = records(line.data) if line.end - line.start <= _LONGEST_RECORD else ()
+            found = records(line.data) if len(line.data) <= _LONGEST_RECORD else ()
             if not found:
                 raise OSError(errno.EMSGSIZE, "a record of it cannot be read")
             yield line.offset, self._entries_in_all(found, marks, entries_in)
 
     def _lines(self) -> Iterator[Line]:
         """All whole lines from the beginning. Raises OSError."""
-        tail = self._from_beginning()
+        tail = self._open_tail(0)
         while True:
-            look = tail.read(_ONE_LOOK)
-            if look.restarted or tail.passed_over:
+            lines, restarted = tail.read(_ONE_LOOK)
+            if restarted or tail.passed_over:
                 raise OSError(errno.EIO, "it was replaced, or has a line that is too long")
-            yield from look.lines
+            yield from lines
             if not tail.behind:
                 return
 
@@ -219,25 +260,34 @@ class LinesTranscript(RunTranscript):
     def _read(self) -> bool:
         is_new = self._tail is None
         if self._tail is None:
-            self._tail = self._open()
+            # The last lines there are; what comes after these is for the tail.
+            self._start = position = self._find_end()
+            self._read_back(_FIRST_LOOK)
+            self._tail = self._open_tail(position)
         while True:
-            look = self._tail.read(_ONE_LOOK)
-            if look.restarted:
+            lines, restarted = self._tail.read(_ONE_LOOK)
+            if restarted:
                 self._before = self._look()
                 self._begin()
                 return self._read()
-            for line in look.lines:
-                entries = self._entries_of(line, self._marks, self._entries_in)
+            for line in lines:
+                entries = self._entries_of(line, self._marks)
                 self._steps.add(line.offset, entries)
                 is_new |= bool(entries)
             if not self._tail.behind:
                 return is_new
 
-    def _open(self) -> Tail:
-        """Read the last lines there are; what comes after these is for the tail. Raises OSError."""
-        self._start = position = _last_line_end(self._path)
-        self._read_back(_FIRST_LOOK)
-        return Tail(self._path, position=position)
+    def _find_end(self) -> int:
+        """Behind the last line that has its end: what follows is not whole yet. Raises OSError."""
+        with os.fdopen(open_regular(self._path), "rb", 0) as file:
+            end = file.seek(0, os.SEEK_END)
+            while end > 0:
+                start = max(end - _BLOCK, 0)
+                at = os.pread(file.fileno(), end - start, start).rfind(b"\n")
+                if at >= 0:
+                    return start + at + 1
+                end = start
+        return 0
 
     def _read_back(self, budget: int) -> None:
         """Read lines before those that were read, until there are enough steps. Raises OSError."""
@@ -245,14 +295,12 @@ class LinesTranscript(RunTranscript):
         with os.fdopen(open_regular(self._path), "rb", 0) as file:
             while wanted > 0 and self._start > 0 and end - self._start < budget:
                 lines, self._start = _lines_before(file.fileno(), self._start)
-                found = ((line.offset, self._entries_of(line, self._marks, self._entries_in)) for line in lines)
-                wanted -= self._steps.add_before(found)
+                wanted -= self._steps.add_before([(one.offset, self._entries_of(one, self._marks)) for one in lines])
 
-    def _entries_of(self, line: Line, marks: set[int], entries_in: EntriesIn) -> list[Entry]:
-        size = line.end - line.start
-        if size > _LONGEST_RECORD:
-            return [Entry(0.0, EntryKind.NOTE, f"a record of {size >> 20} MB, which is not shown")]
-        return self._entries_in_all(records(line.data), marks, entries_in)
+    def _entries_of(self, line: Line, marks: set[int]) -> list[Entry]:
+        if len(line.data) > _LONGEST_RECORD:
+            return [Entry(0.0, EntryKind.NOTE, f"a record of {len(line.data) >> 20} MB, which is not shown")]
+        return self._entries_in_all(records(line.data), marks, self._entries_in)
 
     def _entries_in_all(self, found: Iterable[Fields], marks: set[int], entries_in: EntriesIn) -> list[Entry]:
         entries: list[Entry] = []
@@ -264,27 +312,14 @@ class LinesTranscript(RunTranscript):
             entries += entries_in(fields)
         return entries
 
-    def _from_beginning(self) -> Tail:
-        return Tail(self._path)
+    def _open_tail(self, position: int) -> Tail:
+        return Tail(self._path, position=position)
 
     def _line_at(self, offset: int) -> bytes | None:
         return line_at(self._path, offset)
 
     def _entries_at(self, place: int) -> Sequence[Entry]:
         return [entry for fields in records(self._line_at(place) or b"") for entry in self._entries_in(fields)]
-
-
-def _last_line_end(path: Path) -> int:
-    """Behind the last line that has its end: what follows is not whole yet. Raises OSError."""
-    with os.fdopen(open_regular(path), "rb", 0) as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(end - _BLOCK, 0)
-            at = os.pread(file.fileno(), end - start, start).rfind(b"\n")
-            if at >= 0:
-                return start + at + 1
-            end = start
-    return 0
 
 
 def _lines_before(descriptor: int, end: int) -> tuple[list[Line], int]:
@@ -297,7 +332,12 @@ def _lines_before(descriptor: int, end: int) -> tuple[list[Line], int]:
         # The last byte is the end of the last of these lines.
         first = data.find(b"\n", 0, max(len(data) - 1, 0)) + 1 if start else 0
         if first or not start:
-            return list(lines_of(Line(start + first, data, first, len(data)))), start + first
+            lines, offset = [], start + first
+            for part in data[first:].split(b"\n"):
+                if part and not part.isspace():
+                    lines.append(Line(offset, part))
+                offset += len(part) + 1
+            return lines, start + first
         if size > LINE_LIMIT:
             return [], start
         size *= 4

@@ -28,7 +28,7 @@ class Outliving:
         self._lost: dict[tuple[str, str], str] = {}
         """By reader and session, the key of the run."""
 
-    def take(self, reader: str, key: str, run: Run | None) -> list[tuple[str, Run | None]]:
+    def update(self, reader: str, key: str, run: Run | None) -> list[tuple[str, Run | None]]:
         """A reader says that a run is like this now. Returns (key, run) of what is to be shown of it."""
         if run is not None and (reader, key) not in self._shown:
             key = self._lost_of_call(reader, run) or key

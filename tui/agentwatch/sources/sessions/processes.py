@@ -73,15 +73,12 @@ class Processes:
     are seen from here.
     """
 
-    def __init__(
-        self, directory: Path, wait_in: WaitIn = lambda _: None, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._wait_in = wait_in
-        self._clock = clock
+    def __init__(self, directory: Path, wait_in: WaitIn = lambda _: None) -> None:
         self.directory = directory / "sessions"
-        self._read: dict[str, tuple[tuple[int, int], Registered | None]] = {}
+        self._wait_in = wait_in
+        self._files: dict[str, tuple[tuple[int, int], Registered | None]] = {}
         self._registered: dict[str, list[Registered]] = {}
-        self._known: set[str] = set()
+        """By session. One that was there once, and is not any more, has ended."""
         self._left: dict[str, Registered] = {}
         """By session that a process has left for another one, that process."""
         self._seen: set[tuple[int, str | None]] = set()
@@ -89,45 +86,38 @@ class Processes:
 
     def look(self) -> None:
         """Read what has changed since the last look."""
-        before, self._read = self._read, {}
+        before, self._files = self._files, {}
+        self._registered = {session: [] for session in self._registered}
         with suppress(OSError):
             for path, mark in self._listed():
                 known_mark, known = before.get(path, (None, None))
                 # The program writes over what is there: a half-written one says nothing, and what it said holds.
-                one = known if known_mark == mark else self._look_into(path) or known
-                self._read[path] = mark, one
-                if known is not None and one is not None and known.session != one.session:
-                    self._left[known.session] = one
-        self._registered = {}
-        for _, one in self._read.values():
-            if one is not None:
-                self._registered.setdefault(one.session, []).append(one)
-        self._known |= self._registered.keys()
+                one = known if known_mark == mark else self._parse(path) or known
+                self._files[path] = mark, one
+                if one is not None:
+                    self._registered.setdefault(one.session, []).append(one)
+                    if known is not None and known.session != one.session:
+                        self._left[known.session] = one
 
     def of(self, session_id: str) -> Program:
         """The program of a session, as of the last look."""
         registered = self._registered.get(session_id)
-        if registered is None:
+        if not registered:
             if session_id in self._left and self._gone(self._left[session_id]) is False:
                 # Its agents in the background may still run there.
                 return UNKNOWN
-            return _ENDED if session_id in self._known else UNKNOWN
+            return UNKNOWN if registered is None else _ENDED
+        return self._program(registered)
+
+    def _program(self, registered: list[Registered]) -> Program:
         answers = {one: self._gone(one) for one in registered}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return UNKNOWN if None in answers.values() else _ENDED
         # A clock that was set back must not hide anything.
-        now = self._clock()
+        now = time.time()
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
-
-    def _register(self, session_id: str, registered: list[Registered]) -> None:
-        """These are the programs of a session now."""
-        if registered:
-            self._registered[session_id] = registered
-            self._known.add(session_id)
-        else:
-            self._registered.pop(session_id, None)
 
     def _gone(self, registered: Registered) -> bool | None:
         gone, process = _gone(registered), (registered.pid, registered.start)
@@ -141,7 +131,7 @@ class Processes:
         """Whether a process is gone that is not seen, and of which nothing says where its number counts."""
         return True if sees_all() and is_of_this_system(self.directory) else None
 
-    def _look_into(self, path: str) -> Registered | None:
+    def _parse(self, path: str) -> Registered | None:
         try:
             fields = mapping(document(Path(path), _MAX_BYTES))
         except (OSError, ValueError):

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.run import Message, Run
-from agentwatch.sources.sessions.fields import Fields, first_sentence
-from agentwatch.sources.sessions.tail import line_at, records
+from agentwatch.sources.sessions.fields import digest_of, first_sentence, object_in, read_notification
+from agentwatch.sources.sessions.following import RunTranscript
 
 _OPENING: Final = 200
 _KNOWN: Final = 200_000
 _JUDGED: Final = 2000
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 Broken = Callable[[str, Exception], None]
-"""Takes the name of a reader, or of an entry point, that does not work, and what it raised."""
+"""Called with the name of a reader that cannot be used, and why."""
 
 
 class ReaderError(Exception):
     """What a reader of somebody else's package raised, in words that name its type."""
-
-
-Find = Callable[..., Iterable[str]]
-"""All texts that stand in a place, such as a file and the offset of a line: among them the one that is looked for."""
 
 
 class Change(NamedTuple):
@@ -63,7 +61,7 @@ class Progress(NamedTuple):
 class SessionReader(Protocol):
     """Reads the sessions of one workspace out of one program's store, and never writes there.
 
-    One thread calls it. Nothing here raises for what a store holds: what cannot be read is told in `trouble`.
+    One thread at a time calls it. Nothing here raises for what a store holds: what cannot be read is told in `trouble`.
     """
 
     @property
@@ -86,7 +84,7 @@ class SessionReader(Protocol):
         """How far the reading has come."""
 
     def text(self, digest: str) -> str | None:
-        """A text handed over or back, by its digest; None where it is not to be had any more. Any thread may call."""
+        """A text handed over or back, by its digest; None where it is not to be had any more."""
 
     def found(self) -> Sequence[Found]:
         """What was found, and what was skipped and why."""
@@ -95,22 +93,20 @@ class SessionReader(Protocol):
         """Give back what is open."""
 
 
-def digest_of(text: str) -> str:
-    """The sha256, in hex, that a text handed over or back is known by; half a character is one, too."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+@runtime_checkable
+class HasTranscripts(Protocol):
+    """A reader that can show the transcript of a run."""
 
-
-def may_follow_contract(text: str) -> bool:
-    """Whether a text has an object or a heading: without, it follows no contract."""
-    return "{" in text or "#" in text
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """That of a run of this reader, None where it has none of its own."""
 
 
 def message(text: str, at: float, *, key: str, digest: str | None = None) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
     opening = first_sentence(text, _OPENING)
     digest = digest or digest_of(text)
-    if not may_follow_contract(text):
-        # Most sessions need not wait until the contracts are loaded.
+    if "{" not in text and "#" not in text:
+        # It follows no contract. Most sessions need not wait until the contracts are loaded.
         return Message(at, digest, opening, None)
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
@@ -121,29 +117,83 @@ def message(text: str, at: float, *, key: str, digest: str | None = None) -> Mes
     return Message(at, digest, opening, reading, read_document(text, key, handed_over=True) if both else None)
 
 
-class StoreReader:
-    """What many a `SessionReader` begins with; nothing is held open between two calls."""
+class Texts:
+    """Where the texts of one store stand: they are not kept, but found again by `find`, which gives all texts in a
+    place. What it raises as OSError or ValueError is no text."""
 
-    def __init__(self, name: str, texts: Texts) -> None:
-        self.name: Final = name
-        self._texts = texts
-        self._given: Mapping[str, Run] = {}
+    def __init__(self, find: Callable[..., Iterable[str]]) -> None:
+        self._find = find
+        self._places: dict[str, list[tuple[object, ...]]] = {}
+        """By digest, the latest two: a copy may be there still where the other is gone."""
+        self._made: dict[tuple[str, str], Message] = {}
+
+    def message(self, text: str, at: float, *place: object, key: str) -> Message:
+        """A text as a message, as the function does it. A copy of it is not judged again."""
+        digest = digest_of(text)
+        made = self._made.get((digest, key))
+        made = message(text, at, key=key, digest=digest) if made is None else replace(made, at=at)
+        _remember(self._made, (digest, key), made, _JUDGED)
+        others = [one for one in self._places.get(digest, ()) if one != place]
+        _remember(self._places, digest, [place, *others[:1]], _KNOWN)
+        return made
+
+    def get(self, digest: str) -> str | None:
+        """The text, None where it is no longer there or was never known."""
+        for place in self._places.get(digest, ()):
+            with suppress(OSError, ValueError, RecursionError):
+                for text in self._find(*place):
+                    if digest_of(text) == digest:
+                        return text
+        return None
+
+
+def _remember(known: dict[K, V], key: K, value: V, most: int) -> None:
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > most:
+        del known[next(iter(known))]
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """All texts in a record that a message may be made of: its strings, also those in JSON that is written in a string,
+    and the parts of a message together."""
+    if isinstance(value, str):
+        yield value
+        if value.startswith("{"):
+            yield from texts_in(object_in(value))
+        elif (told := read_notification(value)) is not None:
+            yield told.said or ""
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from texts_in(one)
+    elif isinstance(value, list):
+        parts = [one for one in value if isinstance(one, dict) and one.get("thought") is not True]
+        words = [said for one in parts if isinstance(said := one.get("text"), str)]
+        yield from ("\n".join(words), "".join(words))
+        for one in value:
+            yield from texts_in(one)
+
+
+class StoreReader:
+    """What every `SessionReader` of ours begins with; nothing is held open between two calls."""
+
+    name: str
+
+    def __init__(self, find_texts: Callable[..., Iterable[str]]) -> None:
+        self.texts = Texts(find_texts)
+        self.given: Mapping[str, Run] = {}
         """The runs as they were last given, by key."""
 
     def text(self, digest: str) -> str | None:
-        return self._texts.get(digest)
+        return self.texts.get(digest)
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _give(self, runs: Mapping[str, Run]) -> list[Change]:
+    def give(self, runs: Mapping[str, Run]) -> list[Change]:
         """What has changed, now that these are all runs there are."""
-        before, self._given = self._given, runs
+        before, self.given = self.given, runs
         return changes_between(before, runs)
-
-    def _found(self, place: object, skipped: str, runs: Iterable[Run]) -> Found:
-        asked_for = [run.parent_session is not None for run in runs]
-        return Found(self.name, str(place), asked_for.count(False), skipped, asked_for.count(True))
 
 
 class Workspace:
@@ -174,63 +224,10 @@ def spellings(workspace: Path) -> list[str]:
 def changes_between(before: Mapping[str, Run], after: Mapping[str, Run]) -> list[Change]:
     """What turns these runs, by key, into those."""
     gone = [Change(key, None) for key in before.keys() - after.keys()]
-    return gone + [Change(key, run) for key, run in after.items() if before.get(key) != run]
+    changed = [(key, run) for key, run in after.items() if before.get(key) is not run]
+    return gone + [Change(key, run) for key, run in changed if before.get(key) != run]
 
 
 def several(count: int, noun: str) -> str:
     """A number of things: `2 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-class Texts:
-    """Where the texts of one store stand: they are not kept, but found again. Any thread may call it.
-
-    What `find` raises as OSError or ValueError is no text.
-    """
-
-    def __init__(self, find: Find) -> None:
-        self._find = find
-        self._places: dict[str, tuple[object, ...]] = {}
-        self._made: dict[tuple[str, str], Message] = {}
-        self._lock = threading.Lock()
-
-    def message(self, text: str, at: float, *place: object, key: str) -> Message:
-        """A text as a message, as the function does it. A copy of it is not judged again."""
-        digest = digest_of(text)
-        made = self._made.pop((digest, key), None)
-        made = message(text, at, key=key, digest=digest) if made is None else replace(made, at=at)
-        self._made[digest, key] = made
-        if len(self._made) > _JUDGED:
-            del self._made[next(iter(self._made))]
-        self.note(digest, *place)
-        return made
-
-    def note(self, digest: str, *place: object) -> None:
-        """A text with this digest stands in a place."""
-        with self._lock:
-            self._places.pop(digest, None)
-            self._places[digest] = place
-            if len(self._places) > _KNOWN:
-                del self._places[next(iter(self._places))]
-
-    def get(self, digest: str) -> str | None:
-        """The text, None where it is no longer there or was never known."""
-        with self._lock:
-            place = self._places.get(digest)
-        try:
-            texts = self._find(*place) if place is not None else ()
-            return next((text for text in texts if digest_of(text) == digest), None)
-        except (OSError, ValueError):
-            return None
-
-
-def in_lines(
-    texts_in: Callable[[Fields], Iterable[str]], line_at: Callable[[Path, int], bytes | None] = line_at
-) -> Callable[[Path, int], Iterable[str]]:
-    """Finds texts in the records of files of JSON lines."""
-
-    def find(path: Path, offset: int) -> Iterator[str]:
-        for fields in records(line_at(path, offset) or b""):
-            yield from texts_in(fields)
-
-    return find

@@ -36,7 +36,8 @@ class Registry:
     def __init__(self, workspace: Path, since: float | None = None) -> None:
         self._workspace = workspace
         self._since = since
-        self._others_asked = False
+        self._asks_others = True
+        """Those that others ship, once, and again where one could not be used."""
 
     def heard(self) -> list[Path]:
         """The directories, there or not, in which something happens when a store comes, but for most of Roo Code's."""
@@ -49,9 +50,14 @@ class Registry:
             if name not in known and (name == CLAUDE_CODE or is_there(home.place())):
                 yield home.open(self._workspace, self._since)
         yield from _without_home(self._workspace, known)
-        if not self._others_asked:
-            self._others_asked = True
-            yield from _shipped_by_others(self._workspace, known, broken)
+        if self._asks_others:
+            self._asks_others = False
+
+            def failed(reader: str, error: Exception) -> None:
+                self._asks_others = True
+                broken(reader, error)
+
+            yield from _shipped_by_others(self._workspace, known, failed)
 
 
 class _Home(NamedTuple):
@@ -182,7 +188,10 @@ def _shipped_by_others(workspace: Path, known: Collection[str], broken: Broken) 
         except Exception as error:  # noqa: BLE001
             broken(entry.name, error)
             continue
-        if reader is not None and reader.name in taken:
+        if reader is not None and reader.name in known:
+            # It is asked again for the sake of another.
+            reader.close()
+        elif reader is not None and reader.name in taken:
             broken(entry.name, ValueError(f"another source has its name, {reader.name}"))
             with suppress(Exception):
                 reader.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 from agentwatch.delegation.events import Ran
+from agentwatch.delegation.run import Run
 
-_Session = tuple[str, str]
-"""(source, session id)."""
+_Paths = dict[tuple[str, str | None], str]
+"""By source and session."""
 
 
 class Selection:
@@ -18,76 +19,36 @@ class Selection:
     def __init__(self, since: float | None = None, session: str | None = None) -> None:
         self.since: Final = since
         self._session = session
-        self._runs: dict[str, Ran] = {}
-        self._paths: dict[_Session, str] = {}
-        self._asked_for: dict[_Session, dict[str, None]] = defaultdict(dict)
+        self._runs: dict[str, tuple[Ran, Run]] = {}
         self._shown: set[str] = set()
 
     def anew(self) -> Selection:
         """The same wish, for another workspace: it remembers what it was told."""
         return Selection(self.since, self._session)
 
-    def take(self, ran: Ran) -> list[Ran]:
-        """A run is like this now. Returns what is to be told of it, and of others that come or go with it."""
+    def choose(self, news: Sequence[Ran]) -> Sequence[Ran]:
+        """Runs are like this now. Returns what is to be told of them, and of others that come or go with them."""
         if self.since is None and self._session is None:
-            return [ran]
-        self._forget(ran.path)
-        if ran.run is None:
-            return [ran] if self._withdraw(ran.path) else []
-        self._runs[ran.path] = ran
-        self._paths[ran.run.source, ran.run.session_id] = ran.path
-        if ran.run.parent_session is not None:
-            self._asked_for[ran.run.source, ran.run.parent_session][ran.path] = None
-        family = self._family(self._root(ran.path))
-        if self._is_wanted(family[0]):
-            told = [path for path in family if path == ran.path or path not in self._shown]
-            self._shown.update(told)
-            return [self._runs[path] for path in told]
-        return [Ran(ran.seq, ran.at, path, None) for path in family if self._withdraw(path)]
+            return news
+        for ran in news:
+            self._runs.pop(ran.path, None)
+            if ran.run is not None:
+                self._runs[ran.path] = ran, ran.run
+        paths: _Paths = {(run.source, run.session_id): path for path, (_, run) in self._runs.items()}
+        before, self._shown = self._shown, {path for path in self._runs if self._is_wanted(path, paths)}
+        changed = {ran.path: ran for ran in news}
+        gone = [(changed.get(path) or self._runs[path][0])._replace(run=None) for path in before - self._shown]
+        shown = [ran for path, (ran, _) in self._runs.items() if path in self._shown]
+        return gone + [ran for ran in shown if ran.path in changed or ran.path not in before]
 
-    def _is_wanted(self, path: str) -> bool:
-        run = self._runs[path].run
-        if run is None or (self._session is not None and not run.session_id.startswith(self._session)):
+    def _is_wanted(self, path: str, paths: _Paths) -> bool:
+        """Whether the session from which all came is wanted; a circle ends where it closes."""
+        seen: dict[str, None] = {}
+        above: str | None = path
+        while above is not None and above not in seen:
+            seen[above] = None
+            run = self._runs[above][1]
+            above = paths.get((run.source, run.parent_session))
+        if self._session is not None and not run.session_id.startswith(self._session):
             return False
         return self.since is None or run.updated_at >= self.since
-
-    def _root(self, path: str) -> str:
-        seen = {path}
-        while True:
-            run = self._runs[path].run
-            if run is None or run.parent_session is None:
-                return path
-            above = self._paths.get((run.source, run.parent_session))
-            if above is None or above in seen:
-                return path
-            seen.add(above)
-            path = above
-
-    def _family(self, root: str) -> list[str]:
-        """A run and all below it, each once."""
-        family = {root: None}
-        pending = [root]
-        while pending:
-            run = self._runs[pending.pop()].run
-            below = self._asked_for.get((run.source, run.session_id), {}) if run is not None else {}
-            new = [path for path in below if path not in family]
-            family |= dict.fromkeys(new)
-            pending += new
-        return list(family)
-
-    def _forget(self, path: str) -> None:
-        before = self._runs.pop(path, None)
-        if before is None or before.run is None:
-            return
-        run = before.run
-        if self._paths.get((run.source, run.session_id)) == path:
-            del self._paths[run.source, run.session_id]
-        if run.parent_session is not None:
-            self._asked_for[run.source, run.parent_session].pop(path, None)
-
-    def _withdraw(self, path: str) -> bool:
-        """Whether it was shown; it is not any more."""
-        if path not in self._shown:
-            return False
-        self._shown.discard(path)
-        return True

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
 from agentwatch.sources.sessions.doing import Entry, EntryKind, about
-from agentwatch.sources.sessions.fields import Fields, listed, text, todos_in
-from agentwatch.sources.sessions.reader import digest_of
+from agentwatch.sources.sessions.fields import Fields, digest_of, listed, text, todos_in
 
 Place = tuple[int, int]
 """Where a record stands, and which entry of it this is."""
@@ -98,15 +97,6 @@ class Steps:
         self._steps[:0] = before
         self._most = min(max(self._most, len(self._steps)), _MOST)
         return len(before)
-
-    def put(self, records: Iterable[tuple[int, Iterable[Entry]]]) -> None:
-        """Take in records that say of their calls what came of them, wherever they belong, or what they say now."""
-        known = {step.place: step for step in self._steps}
-        for place, entries in records:
-            alone = Steps()
-            alone.add(place, entries)
-            known |= {step.place: step for step in alone.snapshot()}
-        self._steps = [known[place] for place in sorted(known)][-_MOST:]
 
     def _made(self, place: int, entries: Iterable[Entry], before: list[Step]) -> list[Step]:
         """The steps of a record that stands behind those `before`."""

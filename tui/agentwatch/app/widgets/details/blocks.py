@@ -1,43 +1,27 @@
-"""What a tab is made of: blocks that lay themselves out into lines of a given width, lazily and without a widget."""
+"""Parts of a tab: blocks that lay themselves out into lines of a given width, lazily and without a widget."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from typing import Final, NamedTuple, Protocol
 
 from textual.content import Content
 
-from agentwatch.app.markdown_safe import FAINT, NOTHING, Paragraph, inline, markdown
+from agentwatch.app.markdown_safe import FAINT, NOTHING, Line, Text, inline, markdown
 from agentwatch.app.widgets.cells import shown, summary
 from agentwatch.text import LINE_LIMIT, clean
 from agentwatch.view.looks import Look
 
 LABEL_WIDTH: Final = 12
-"""Cells of the left column with the labels; every label of ours is at most ten cells."""
 WIDE: Final = 60
 """Cells from which labels stand in a column of their own; narrower, each stands above its value."""
 MAX_LINES: Final = 4_000
-"""Lines of one tab. Blocks are laid out lazily, so this bounds the work as well."""
 MAX_ROWS: Final = 300
 """Rows of one table or list that are shown."""
 ACCENT: Final = "bold $text-accent"
-_INDENT: Final = "  "
 _GAP: Final = 2
 _MIN_FLEXIBLE: Final = 22
-
-
-class Line(NamedTuple):
-    """One line on screen. The first `margin` characters are ours (indent, gutter): they are not copied.
-
-    Lines with the same `choice` are one entry that the cursor can stand on; they begin with a blank for its mark.
-    `tint` is the style of the whole row, to its end; a terminal of sixteen colours shows none.
-    """
-
-    content: Content
-    margin: int = 0
-    choice: Hashable = None
-    tint: str = ""
 
 
 class Block(Protocol):
@@ -49,9 +33,8 @@ class Block(Protocol):
 
 def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
     """The lines of all blocks, at most `MAX_LINES`, without blank lines at the edges or two in a row."""
-    width = max(width, 1)
     laid: list[Line] = []
-    for line in chain.from_iterable(block.lines(width) for block in blocks):
+    for line in chain.from_iterable(block.lines(max(width, 1)) for block in blocks):
         if len(laid) >= MAX_LINES:
             laid.append(Line(faint(f"truncated: the first {MAX_LINES:,} lines are shown")))
             break
@@ -87,38 +70,13 @@ def in_color(look: Look, words: str = "") -> Content:
     return Content.styled(f"{look.glyph} {words or look.word}", f"${look.color}")
 
 
-class Gap(NamedTuple):
-    """A blank line; several in a row count as one."""
-
-    def lines(self, width: int) -> Iterator[Line]:  # noqa: ARG002 - a blank line is as wide as any
-        yield Line(NOTHING)
-
-
-class Text(NamedTuple):
-    """A paragraph, indented by `indent` cells."""
-
-    paragraph: Paragraph
-    indent: int = 0
-
-    def lines(self, width: int) -> Iterator[Line]:
-        paragraph = self.paragraph
-        indent = " " * min(self.indent, width // 3)
-        first, rest = Content.assemble(indent, paragraph.first), Content(indent + paragraph.rest)
-        if first.cell_length > max(width // 2, rest.cell_length):
-            # A long key would leave no room beside it: what it stands for goes below.
-            for part in first.rstrip().wrap(width):
-                yield Line(part)
-            first = rest
-        room = max(width - max(first.cell_length, rest.cell_length), 8)
-        parts = paragraph.content.wrap(room) if paragraph.wrap else paragraph.content.fold(room)
-        for number, part in enumerate(parts):
-            prefix = rest if number else first
-            yield Line(prefix + part if prefix else part, len(prefix))
+GAP: Final = Text(NOTHING)
+"""A blank line; several in a row count as one."""
 
 
 def text(content: Content, indent: int = 0) -> Text:
     """A plain paragraph."""
-    return Text(Paragraph(content), indent)
+    return Text(content, Content(" " * indent), " " * indent)
 
 
 def caution(words: str, indent: int = 0) -> Text:
@@ -126,41 +84,13 @@ def caution(words: str, indent: int = 0) -> Text:
     return text(Content.styled(words, "$text-warning"), indent)
 
 
-def bullet(content: Content) -> Text:
-    """An item of a list."""
-    return Text(Paragraph(content, faint("• "), "  "))
-
-
-class Rich(NamedTuple):
-    """A foreign Markdown string. `first` stands before its first line, `rest` before the others."""
-
-    source: str
-    first: Content = NOTHING
-    rest: str = ""
-
-    def lines(self, width: int) -> Iterator[Line]:
-        prefix = self.first
-        for part in markdown(self.source):
-            first, rest = prefix + part.first, self.rest + part.rest
-            yield from Text(Paragraph(part.content, first, rest, wrap=part.wrap)).lines(width)
-            prefix = Content(self.rest)
-
-
-class Heading(NamedTuple):
+def heading(title: str, number: int | None = None, note: Content | None = None) -> Iterator[Block]:
     """The title of a section with a blank line above it; `number` of items and a note stand behind it."""
-
-    title: str
-    number: int | None = None
-    note: Content | None = None
-
-    def lines(self, width: int) -> Iterator[Line]:
-        yield Line(NOTHING)
-        heading = Content.styled(self.title, "bold")
-        if self.number is not None:
-            heading += faint(f"  {self.number:,}")
-        if self.note is not None:
-            heading += Content.assemble("  ", self.note)
-        yield Line(heading.truncate(width, ellipsis=True))
+    words = Content.styled(title, "bold")
+    if number is not None:
+        words += faint(f"  {number:,}")
+    yield GAP
+    yield Text(words if note is None else Content.assemble(words, "  ", note))
 
 
 class Field(NamedTuple):
@@ -170,31 +100,23 @@ class Field(NamedTuple):
     body: Sequence[Block]
 
     def lines(self, width: int) -> Iterator[Line]:
-        label = faint(self.label)
-        title, under = label.pad_right(LABEL_WIDTH - len(label)), Content(" " * LABEL_WIDTH)
-        beside = list(islice(_shifted(self.body, title, under, width), 2)) if width < WIDE else []
+        title, under = faint(self.label.ljust(LABEL_WIDTH)), Content(" " * LABEL_WIDTH)
+        beside = list(islice(self._shifted(title, under, width), 2)) if width < WIDE else []
         if width >= WIDE or (len(beside) == 1 and beside[0].content.cell_length <= width):
-            yield from _shifted(self.body, title, under, width)
+            yield from self._shifted(title, under, width)
         else:
-            yield Line(label)
-            yield from _shifted(self.body, Content(_INDENT), Content(_INDENT), width)
+            yield Line(faint(self.label))
+            yield from self._shifted(Content("  "), Content("  "), width)
 
-
-def _shifted(body: Iterable[Block], first: Content, rest: Content, width: int) -> Iterator[Line]:
-    prefix = first
-    for line in chain.from_iterable(block.lines(max(width - len(rest), 8)) for block in body):
-        yield line._replace(content=prefix + line.content, margin=len(prefix) + line.margin) if line.content else line
-        prefix = rest
+    def _shifted(self, first: Content, rest: Content, width: int) -> Iterator[Line]:
+        for line in chain.from_iterable(block.lines(max(width - len(rest), 8)) for block in self.body):
+            yield line._replace(content=first + line.content, margin=len(first) + line.margin) if line.content else line
+            first = rest
 
 
 def field(label: str, content: Content) -> Field:
     """A label and one paragraph."""
     return Field(label, (text(content),))
-
-
-def rich_field(label: str, source: str) -> Field:
-    """A label and a foreign Markdown string."""
-    return Field(label, (Rich(source),))
 
 
 def fields(*pairs: tuple[str, str | None]) -> Iterator[Field]:
@@ -204,7 +126,7 @@ def fields(*pairs: tuple[str, str | None]) -> Iterator[Field]:
 
 def rich_fields(*pairs: tuple[str, str | None]) -> Iterator[Field]:
     """Labels and foreign Markdown strings, those that are there."""
-    return (rich_field(label, source) for label, source in pairs if source)
+    return (Field(label, tuple(markdown(source))) for label, source in pairs if source)
 
 
 class Column(NamedTuple):
@@ -222,15 +144,20 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Content]]
 
     def lines(self, width: int) -> Iterator[Line]:
-        rows = self.rows[:MAX_ROWS]
+        rows = list(self.rows[:MAX_ROWS])
         widths = self._widths(rows, width)
         if widths is None:
             yield from self._stacked(rows, width)
         else:
-            if any(column.title for column in self.columns):
-                yield self._joined([faint(column.title) for column in self.columns], widths)
-            for row in rows:
-                yield from self._row(row, widths)
+            titles = [faint(column.title) for column in self.columns]
+            for row in [titles, *rows] if any(titles) else rows:
+                wrapped = [cell.wrap(size) if cell else [cell] for cell, size in zip(row, widths, strict=True)]
+                for cells in zip_longest(*wrapped, fillvalue=NOTHING):
+                    parts = []
+                    for cell, size, column in zip(cells, widths, self.columns, strict=True):
+                        missing = size - cell.cell_length
+                        parts.append(cell.pad_left(missing) if column.right else cell.pad_right(missing))
+                    yield Line(Content(" " * _GAP).join(parts).rstrip())
         for block in left_out(len(self.rows)):
             yield from block.lines(width)
 
@@ -243,7 +170,7 @@ class Table(NamedTuple):
         flexible = [index for index, column in enumerate(self.columns) if column.flexible]
         fixed = sum(size for index, size in enumerate(natural) if index not in flexible)
         room = width - _GAP * (len(self.columns) - 1) - fixed
-        # The narrowest first: what it does not need is left for the others.
+        # The narrowest first: the room that it does not need is left for the others.
         for left, index in enumerate(sorted(flexible, key=natural.__getitem__)):
             share = room // (len(flexible) - left)
             if natural[index] > share:
@@ -253,26 +180,13 @@ class Table(NamedTuple):
             room -= natural[index]
         return natural if room >= 0 else None
 
-    def _row(self, row: Sequence[Content], widths: Sequence[int]) -> Iterator[Line]:
-        sized = zip(row, widths, strict=True)
-        wrapped = [cell.wrap(size) if cell.cell_length > size else [cell] for cell, size in sized]
-        for cells in zip_longest(*wrapped, fillvalue=NOTHING):
-            yield self._joined(cells, widths)
-
     def _stacked(self, rows: Sequence[Sequence[Content]], width: int) -> Iterator[Line]:
         for row in rows:
-            fixed = [cell for cell, column in zip(row, self.columns, strict=True) if not column.flexible and cell]
-            flexible = [cell for cell, column in zip(row, self.columns, strict=True) if column.flexible and cell]
+            cells = list(zip(row, self.columns, strict=True))
+            fixed = [cell for cell, column in cells if not column.flexible and cell]
             yield from text(Content("  ").join(fixed)).lines(width)
-            for cell in flexible:
-                yield from text(cell, indent=len(_INDENT) if fixed else 0).lines(width)
-
-    def _joined(self, cells: Sequence[Content], widths: Sequence[int]) -> Line:
-        padded = []
-        for cell, size, column in zip(cells, widths, self.columns, strict=True):
-            missing = size - cell.cell_length
-            padded.append(cell.pad_left(missing) if column.right else cell.pad_right(missing))
-        return Line(Content(" " * _GAP).join(padded).rstrip())
+            for cell in (cell for cell, column in cells if column.flexible and cell):
+                yield from text(cell, indent=2 if fixed else 0).lines(width)
 
 
 def left_out(count: int, most: int = MAX_ROWS, where: str = "", indent: str = "") -> Iterator[Block]:
@@ -285,7 +199,7 @@ def listed(items: Sequence[str], none: str) -> Iterator[Block]:
     """A list of foreign one-line strings, `none` in their place if it is empty."""
     if not items:
         yield text(faint(none))
-    yield from (bullet(plain(item)) for item in items[:MAX_ROWS])
+    yield from (Text(plain(item), faint("• "), "  ") for item in items[:MAX_ROWS])
     yield from left_out(len(items))
 
 
@@ -294,17 +208,12 @@ def rich_list(
 ) -> Iterator[Block]:
     """A list of foreign Markdown strings. `where` says where those after `most` are."""
     for item in items[:most]:
-        yield Rich(item, Content.styled(f"{marker} ", style), " " * (len(marker) + 1))
+        yield from markdown(item, Content.styled(f"{marker} ", style), "  ")
     yield from left_out(len(items), most, where)
 
 
-def section(
-    title: str, items: Sequence[str] | None, marker: str = "•", style: str = FAINT, none: str = ""
-) -> Iterator[Block]:
-    """A section of foreign Markdown strings. Where there are none, it says `none`, or is not there."""
+def section(title: str, items: Sequence[str] | None, marker: str = "•", style: str = FAINT) -> Iterator[Block]:
+    """A section of foreign Markdown strings, where there are any."""
     if items:
-        yield Heading(title, len(items))
+        yield from heading(title, len(items))
         yield from rich_list(items, marker, style)
-    elif none:
-        yield Heading(title, 0)
-        yield text(faint(none))

@@ -1,8 +1,8 @@
-"""The scrolling page of a tab: lines drawn one by one, so that its cost is that of what is on screen."""
+"""A scrolling page of blocks, drawn line by line, so that its cost is that of what is on screen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -17,69 +17,41 @@ from textual.style import Style
 from textual.visual import Visual
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.app.markdown_safe import NOTHING
-from agentwatch.app.widgets.details.blocks import Block, Line, lay_out
-
-Source = Callable[[], Iterable[Block]]
+from agentwatch.app.markdown_safe import NOTHING, Line
+from agentwatch.app.widgets.details.blocks import Block, lay_out
 
 MAX_WIDTH: Final = 120
 """Cells of a line: longer ones are hard to read back to the next."""
 
 
-class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines to scroll through, with a cursor on one of them while it has the focus."""
+class Page(ScrollView, can_focus=True, inherit_bindings=False):
+    """Lines of blocks, laid out again when the width changes.
+
+    Where lines belong to entries (`Line.choice`), the cursor stands on one of them while the page has the focus. It is
+    bound to the entry, not to its place.
+    """
 
     class Opened(Message):
-        """What the cursor is on was clicked twice."""
+        """The entry under the cursor was clicked twice."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.LINES)
 
     # The gutter is there before it is needed: a scrollbar that comes and goes would wrap everything anew.
     DEFAULT_CSS = """
-    CursorView {
-        height: 1fr; text-wrap: nowrap;
+    Page {
+        height: 1fr; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis;
         overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1;
     }
     """
 
-    @property
-    def height(self) -> int:
-        """Lines in sight."""
-        return self.scrollable_content_region.height
-
-    @on(events.Focus)
-    @on(events.Blur)
-    def _draw_cursor(self) -> None:
-        # The widget's own handlers run after these, and only they set `has_focus`.
-        self.call_next(self.refresh)
-
-    def _under_cursor(self, content: Content, width: int) -> Content:
-        rest = content[1:].pad_right(max(width - content.cell_length, 0))
-        if self.app.native_ansi_color:
-            # Reversed colours differ from part to part: the whole row in the terminal's own two.
-            return Content.styled("▌" + rest.plain, "reverse")
-        return Content.assemble(("▌", "$text-accent"), rest).stylize_before("on $cursor-row")
-
-
-class Page(CursorView):
-    """Lines of blocks. They are laid out again when the source or the width changes, at no other time.
-
-    Where lines belong to entries (`Line.choice`), the cursor stands on one of them. It is bound to the entry, not to
-    its place.
-    """
-
-    DEFAULT_CSS = """
-    Page { padding: 0 0 0 1; text-overflow: ellipsis; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._source: Source | None = None
-        self._laid_width = 0
+    def __init__(self, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._blocks: Sequence[Block] = ()
         self._lines: list[Line] = []
-        self._places: dict[Hashable, range] = {}
+        self.places: dict[Hashable, range] = {}
         """The lines of each entry, in their order."""
-        self._chosen: Hashable = None
+        self.chosen: Hashable = None
+        """The entry that the cursor is on, None if there are none."""
 
     @property
     def allow_select(self) -> bool:
@@ -87,84 +59,76 @@ class Page(CursorView):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What the page says, line by line."""
-        return tuple(line.content.plain for line in self._lines)
+        """The words of the page, line by line."""
+        return tuple(self.line(number).content.plain for number in range(self.virtual_size.height))
 
     @property
-    def chosen(self) -> Hashable:
-        """The entry that the cursor is on, None if there are none."""
-        return self._chosen
+    def height(self) -> int:
+        """Lines in sight."""
+        return self.scrollable_content_region.height
 
-    def show(self, source: Source, *, keep: bool, offset: float = 0) -> None:
-        """Show the blocks of `source`, which is called again when the width changes.
+    @property
+    def top(self) -> int:
+        return int(self.scroll_offset.y)
 
-        `keep` stays at the line now on top; otherwise the page goes to line `offset`. Nothing is drawn where the
-        lines have not changed.
-        """
-        self._source = source
+    def line(self, number: int) -> Line:
+        """One line of the page; a blank one behind its end."""
+        return self._lines[number] if number < len(self._lines) else Line(NOTHING)
+
+    def show(self, blocks: Sequence[Block], *, keep: bool) -> None:
+        """Show blocks: `keep` stays at the line now on top; otherwise the page goes to its beginning."""
+        self._blocks = blocks
         if not keep:
-            self._chosen = None
-        changed = self._lay_out()
-        top = min(self.scroll_offset.y if keep else offset, self.max_scroll_y)
-        if top != self.scroll_offset.y:
-            self.scroll_to(y=top, animate=False, force=True)
-        if changed:
-            self.refresh()
+            self.chosen = None
+            self.scroll_to(y=0, animate=False, force=True, immediate=True)
+        self.lay_out()
 
-    def _lay_out(self) -> bool:
+    def on_resize(self) -> None:
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Lay the lines out in the width that there is now."""
         width = min(self.scrollable_content_region.width, MAX_WIDTH)
-        if self._source is None or width <= 0:
-            return False
-        lines = lay_out(self._source(), width)
-        if width == self._laid_width and _same(lines, self._lines):
-            return False
-        self._laid_width = width
-        self._lines = lines
-        self._find_places()
-        self.virtual_size = Size(width, len(lines))
-        return True
-
-    def _find_places(self) -> None:
-        """Where the entries are now. A cursor whose entry has gone is on the one that took its place."""
-        before = list(self._places)
-        self._places = {}
+        if width <= 0:
+            return
+        self._lines = lay_out(self._blocks, width)
+        places: dict[Hashable, range] = {}
         for number, line in enumerate(self._lines):
             if line.choice is not None:
-                first = self._places[line.choice].start if line.choice in self._places else number
-                self._places[line.choice] = range(first, number + 1)
-        if self._chosen not in self._places:
-            at = before.index(self._chosen) if self._chosen in before else 0
-            entries = list(self._places)
-            self._chosen = entries[min(at, len(entries) - 1)] if entries else None
+                first = places[line.choice].start if line.choice in places else number
+                places[line.choice] = range(first, number + 1)
+        self.place(places, Size(width, len(self._lines)))
 
-    # Without animation: a held key would otherwise run ahead of what is drawn.
+    def place(self, places: dict[Hashable, range], size: Size) -> None:
+        """Put the entries into their places. A cursor whose entry has gone is on the one that took its place."""
+        before, self.places = list(self.places), places
+        if self.chosen not in places:
+            at = before.index(self.chosen) if self.chosen in before else 0
+            self.chosen = list(places)[min(at, len(places) - 1)] if places else None
+        self.virtual_size = size
+        self.refresh()
+
+    # Moving, without animation: a held key would otherwise run ahead of what is drawn.
 
     def action_move_by(self, step: int) -> None:
         """Move the cursor by one entry; scroll by a line if there is no other, or where none is in sight."""
-        if not self._move_cursor(step):
+        bottom = self.top + self.height
+        entries = list(self.places)
+        seen = [at for at, place in enumerate(self.places.values()) if place.start >= self.top and place.stop <= bottom]
+        at = entries.index(self.chosen) if seen else 0
+        at = at + step if at in seen else seen[0 if step > 0 else -1] if seen else -1
+        if 0 <= at < len(entries):
+            self.choose(entries[at])
+        else:
             self.scroll_relative(y=step, animate=False)
 
-    def _move_cursor(self, step: int) -> bool:
-        top, height = int(self.scroll_offset.y), self.height
-        entries = list(self._places)
-        places = enumerate(self._places.values())
-        seen = [number for number, place in places if place.start >= top and place.stop <= top + height]
-        if not seen:
-            return False
-        at = entries.index(self._chosen)
-        at = at + step if at in seen else seen[0] if step > 0 else seen[-1]
-        if not 0 <= at < len(entries):
-            return False
-        self._choose(entries[at])
-        return True
-
-    def _choose(self, entry: Hashable) -> None:
-        self._chosen = entry
-        place, top, height = self._places[entry], int(self.scroll_offset.y), self.height
-        if place.start < top:
-            self.scroll_to(y=place.start, animate=False)
-        elif place.stop > top + height:
-            self.scroll_to(y=place.stop - height, animate=False)
+    def choose(self, entry: Hashable) -> None:
+        """Put the cursor on an entry, and bring that into sight."""
+        self.chosen = entry
+        place = self.places[entry]
+        if not self.top <= place.start <= place.stop <= self.top + self.height:
+            above = place.start < self.top or len(place) > self.height
+            self.scroll_to(y=place.start if above else place.stop - self.height, animate=False, immediate=True)
         self.refresh()
 
     def action_move_pages(self, pages: int) -> None:
@@ -172,45 +136,52 @@ class Page(CursorView):
         self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False)
 
     def action_first_line(self) -> None:
-        self._go_to_end(next(iter(self._places), None), 0)
+        self._go_to_end(next(iter(self.places), None), 0)
 
     def action_last_line(self) -> None:
-        self._go_to_end(next(reversed(self._places), None), self.max_scroll_y)
+        self._go_to_end(next(reversed(self.places), None), self.max_scroll_y)
 
     def _go_to_end(self, entry: Hashable, y: int) -> None:
-        self._chosen = entry
+        self.chosen = entry
         self.refresh()
         self.scroll_to(y=y, animate=False)
 
     def on_click(self, event: events.Click) -> None:
-        number = int(self.scroll_offset.y) + event.y
-        choice = self._lines[number].choice if number < len(self._lines) else None
-        if choice is not None:
-            self._choose(choice)
+        entry = self.line(self.top + event.y).choice
+        if entry is not None:
+            self.choose(entry)
             if event.chain == 2:
                 self.post_message(self.Opened())
 
-    def on_resize(self) -> None:
-        if min(self.scrollable_content_region.width, MAX_WIDTH) != self._laid_width and self._lay_out():
-            self.refresh()
+    # Drawing
+
+    @on(events.Focus)
+    @on(events.Blur)
+    def _draw_cursor(self) -> None:
+        # The widget's own handlers run after these, and only they set `has_focus`.
+        self.call_next(self.refresh)
 
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width
-        number = self.scroll_offset.y + y
-        line = self._lines[number] if number < len(self._lines) else Line(NOTHING)
+        width, number = self.scrollable_content_region.width, self.top + y
+        line = self.line(number)
         content = line.content
         if not content:
             # The visual style is kept ready; `rich_style` would be put together anew for every line.
             return Strip.blank(width, self.visual_style.rich_style).apply_offsets(0, number)
-        span = self.text_selection.get_span(number) if self.text_selection else None
-        if span:
-            start, end = span
+        if span := self.text_selection.get_span(number) if self.text_selection else None:
             selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
-            content = content.stylize(selected, start, len(content) if end < 0 else end)
-        if line.tint and not self.app.native_ansi_color:
+            content = content.stylize(selected, span[0], len(content) if span[1] < 0 else span[1])
+        ansi = self.app.native_ansi_color
+        if line.tint and not ansi:
             content = content.pad_right(max(width - content.cell_length, 0)).stylize_before(line.tint)
-        if line.choice is not None and line.choice == self._chosen and self.has_focus:
-            content = self._under_cursor(content, width)
+        if line.choice is not None and line.choice == self.chosen and self.has_focus:
+            rest = content[1:].pad_right(max(width - content.cell_length, 0))
+            # Reversed colours differ from part to part: with the terminal's own, the whole row has two.
+            content = (
+                Content.styled("▌" + rest.plain, "reverse")
+                if ansi
+                else Content.assemble(("▌", "$text-accent"), rest).stylize_before("on $cursor-row")
+            )
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
         return strips[0].apply_offsets(0, number)
 
@@ -219,15 +190,6 @@ class Page(CursorView):
         chosen = []
         for number, (content, margin, _choice, _tint) in enumerate(self._lines):
             span = selection.get_span(number)
-            if span is None or (margin and margin == len(content)):
-                continue
-            start, end = span
-            chosen.append(content.plain[max(start, margin) : len(content) if end < 0 else end])
+            if span is not None and not (margin and margin == len(content)):
+                chosen.append(content.plain[max(span[0], margin) : len(content) if span[1] < 0 else span[1]])
         return "\n".join(chosen), "\n"
-
-
-def _same(lines: list[Line], others: list[Line]) -> bool:
-    return len(lines) == len(others) and all(
-        line.content.is_same(other.content) and (line.choice, line.tint) == (other.choice, other.tint)
-        for line, other in zip(lines, others, strict=True)
-    )

@@ -1,52 +1,52 @@
-"""The details of one task: a head that is always there, and one page whose content depends on the tab."""
+"""The details of one task: a head that is always there, and its tabs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
-from textual import events, on
+from rich.cells import cell_len
+from textual import events, on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.widget import Widget
+from textual.widgets import Static, TabbedContent, TabPane
+from textual.widgets._tabbed_content import ContentTabs
+from textual.worker import get_current_worker
 
 from agentwatch.app.actions import Home, bindings
+from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import Inspect, KeysChanged, PageTranscript, ReadStep
-from agentwatch.app.widgets.details import attempts, attestation, findings, handoff, live, overview, returned
-from agentwatch.app.widgets.details.blocks import Block, Gap, faint, text
-from agentwatch.app.widgets.details.head import TABS, Count, Head, TabBar
-from agentwatch.app.widgets.details.page import CursorView, Page
-from agentwatch.app.widgets.details.view import Reads, View
+from agentwatch.app.widgets.cells import clip, shown, summary
+from agentwatch.app.widgets.details.blocks import ACCENT, GAP, LABEL_WIDTH, WIDE, faint, gist, in_color, plain, text
+from agentwatch.app.widgets.details.live import LiveTab
+from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.tabs import TABS, Entry, comparable, compared_attempt
+from agentwatch.app.widgets.details.view import Texts, View
 from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.attempts import Unclaimed
-from agentwatch.delegation.run import Message, Run
-from agentwatch.delegation.task import Task, Version
+from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.view import looks
+from agentwatch.text import LINE_LIMIT, exact
+from agentwatch.view import looks, times
+from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
 
-_WRITERS: Final[dict[str, Callable[[View], Iterable[Block]]]] = {
-    "overview": overview.write,
-    "live": live.write,
-    "handoff": handoff.write,
-    "return": returned.write,
-    "attestation": attestation.write,
-    "findings": findings.write,
-    "attempts": attempts.write,
-    "raw": findings.write_raw,
-}
-
-_TIMED: Final = frozenset({"overview", "attempts"})
-"""Tabs that say how long something has taken: they change with nothing but the time."""
+_ID: Final = 1_000
+"""Characters of an id that are looked at."""
+_AGENT: Final = 24
+"""Cells of an agent's name."""
+_ROOMY: Final = 20
+"""Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
+_AMPLE: Final = 28
+"""Lines of the pane from which each part may take twice as many."""
 
 
 class DetailsPane(Widget):
-    """Everything about the selected task. Only the visible tab is written, at most once a refresh."""
+    """Everything about the selected task. Only the visible tab is written."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.PANE)
 
@@ -56,253 +56,313 @@ class DetailsPane(Widget):
     DetailsPane { layout: vertical; height: 1fr; width: 1fr; }
     DetailsPane > .details--faint { color: $text-muted; }
     DetailsPane:ansi > .details--faint { text-style: dim; }
+    DetailsPane #head { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    DetailsPane TabbedContent, DetailsPane ContentSwitcher, DetailsPane TabPane { height: 1fr; }
+    DetailsPane Tab { padding: 0 1; color: $text-muted; }
+    DetailsPane.-tight Tab { padding: 0 1 0 0; }
+    DetailsPane Tab.-active { color: $foreground; text-style: bold; }
+    DetailsPane Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
     """
 
     def __init__(self, prices: Mapping[str, float] = MappingProxyType({})) -> None:
         """`prices` are those of a million tokens, by model."""
         super().__init__()
         self._prices = prices
-        self._head = Head()
-        self._bar = TabBar()
-        self._bar.display = False
-        self._page = Page()
-        self.live_tab = live.LiveTab()
-        self._reads = Reads(self.run_worker, self._take_arrival)
         self._view: View | None = None
-        self.instead: tuple[str, ...] = ()
-        """What is told where no task is selected, line by line, the first as a title."""
+        self._made: dict[Hashable, Any] = {}
         self._written: tuple[str, str] | None = None
-        """Task id and tab that the page holds."""
-        self._basis: tuple[object, ...] | None = None
-        self._offsets: dict[str, float] = {}
-        """Where each tab of this task was left, but for the one that is shown."""
-        self._scheduled = False
+        """Task id and tab that were written last."""
         self._compared: int | None = None
         """The attempt that is compared with the one before, None for the last."""
-        self._offered: frozenset[str] = frozenset()
+        self._offered = frozenset[str]()
+        self.instead: tuple[str, ...] = ()
+        """The lines in the place of a task where none is selected, the first as a title."""
 
     def compose(self) -> ComposeResult:
-        yield self._head
-        yield self._bar
-        yield self._page
-        yield self.live_tab
+        yield Static(id="head", markup=False)
+        yield Page(id="instead")
+        with TabbedContent():
+            for tab_id, tab in TABS.items():
+                with TabPane(tab.title, id=tab_id):
+                    if tab_id == "live":
+                        yield LiveTab()
+                    yield Page(id=f"page-{tab_id}")
+
+    def on_mount(self) -> None:
+        # The keys go to the page below.
+        self.query_one(ContentTabs).can_focus = False
 
     @property
     def active(self) -> str:
         """Id of the tab that is shown."""
-        return self._bar.active
+        return self.query_one(TabbedContent).active or next(iter(TABS))
+
+    @property
+    def live_tab(self) -> LiveTab:
+        return self.query_one(LiveTab)
+
+    @property
+    def page(self) -> Page:
+        """The page in front."""
+        return self.query_one(f"#page-{self.active}" if self._view is not None else "#instead", Page)
 
     @property
     def offered(self) -> frozenset[str]:
         """Ids of the commands for the visible tab that would do something now."""
-        view = self._view
-        if view is None:
+        if self._view is None or not self.is_mounted:
             return frozenset()
-        if self.active == "attempts" and len(attempts.comparable(view.task.attempts)) > 1:
+        if self.active == "attempts" and len(comparable(self._view.task.attempts)) > 1:
             return frozenset({"compare.earlier", "compare.later"})
-        if self.live_tab.display:
-            return frozenset({"live.search", "live.pager", *(("inspect",) if self.live_tab.lines.steps else ())})
-        return frozenset({"inspect"} if self._page.chosen is not None else ())
+        if self._is_live:
+            return frozenset({"live.search", "live.pager", *(("inspect",) if self.live_tab.page.steps else ())})
+        return frozenset({"inspect"} if self.page.chosen is not None else ())
 
-    def show(
-        self,
-        task: Task | None,
-        tree: Tree,
-        content: Callable[[Version | Message], str | None],
-        now: float,
-        transcript: Callable[[Run], RunTranscript | None] = lambda _: None,
-        *,
-        checks: bool = False,
-    ) -> None:
-        """Show a task, or how it stands by now. `now` is in seconds since the epoch; `checks` is as in `View`.
+    @property
+    def _is_live(self) -> bool:
+        return self.active == "live" and self.live_tab.transcript is not None
 
-        `transcript` gives that of a run, None where there is none. `content` gives a version's text; it is called in a
-        thread, for it may take its time. Cheap to call often: drawing waits for the next refresh, and then only what
-        changed is drawn.
-        """
+    def show(self, task: Task | None, tree: Tree, monitor: Texts, now: float) -> None:
+        """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
         if task is None or self._view is None or task.task_id != self._view.task.task_id:
             self._compared = None
-        compared = self._compared
-        given = content, now, self._reads, compared, transcript, self._prices, checks
-        self._view = None if task is None else View(task, tree, *given)
-        self._schedule()
-
-    def resume(self) -> None:
-        """Write what is due, whatever became of the time at which it was to be written."""
-        self._scheduled = False
-        self._schedule()
+            self._made = {}
+        self._view = None if task is None else View(task, tree, monitor, now, self._prices, made=self._made)
+        self._write()
 
     def activate(self, tab_id: str) -> None:
         """Bring a tab to the front; one that does not exist is a `ValueError`."""
-        if tab_id not in _WRITERS:
-            raise ValueError(f"no tab {tab_id!r}: use one of {', '.join(_WRITERS)}")
-        if tab_id == self._bar.active:
-            return
-        if self._written:
-            self._offsets[self._written[1]] = self._page.scroll_offset.y
-        self._bar.active = tab_id
-        self._schedule()
+        if tab_id not in TABS:
+            raise ValueError(f"no tab {tab_id!r}: use one of {', '.join(TABS)}")
+        had_focus = self.has_focus_within
+        self.query_one(TabbedContent).active = tab_id
+        self._write()
+        if had_focus:
+            self.call_after_refresh(self.focus)
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the page: it is what the keys scroll."""
-        (self.live_tab.lines if self.live_tab.display else self._page).focus(scroll_visible)
+        (self.live_tab.page if self._is_live else self.page).focus(scroll_visible)
         return self
 
     def action_next_tab(self, by: int) -> None:
         """Bring the next tab to the front (`by` 1), or the one before (-1)."""
-        ids = [tab_id for tab_id, _ in TABS]
+        ids = list(TABS)
         self.activate(ids[(ids.index(self.active) + by) % len(ids)])
 
+    @on(Page.Opened)
     def action_inspect(self) -> None:
         """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
-        transcript, log = self.live_tab.transcript, self.live_tab.lines
-        if self.live_tab.display and transcript is not None and log.chosen is not None:
-            self.post_message(ReadStep(transcript, partial(log.current, log.chosen.place)))
+        if self._view is None:
             return
-        entry = self._page.chosen
-        if self._view is not None and isinstance(entry, attestation.Entry):
+        log, transcript = self.live_tab.page, self.live_tab.transcript
+        if self._is_live and transcript is not None:
+            if log.chosen is not None:
+                self.post_message(ReadStep(transcript, partial(log.current, log.chosen)))
+        elif isinstance(entry := self.page.chosen, Entry):
             self.post_message(Inspect(self._view.task.task_id, entry))
 
     def action_search(self) -> None:
         """Look for words in the transcript, where one is shown."""
-        if self.live_tab.display:
+        if self._is_live:
             self.live_tab.search()
 
     def action_page_transcript(self) -> None:
         """Open the whole transcript in the operator's pager; elsewhere the key is another's."""
-        if not self.live_tab.display or self.live_tab.transcript is None:
+        if not self._is_live or self.live_tab.transcript is None:
             raise SkipAction
         self.post_message(PageTranscript(self.live_tab.transcript))
 
     def leave_search(self) -> bool:
         """Show all of the transcript again; False where nothing was looked for."""
-        return self.live_tab.display and self.live_tab.leave_search()
+        return self._is_live and self.live_tab.leave_search()
 
     def action_compare(self, step: int) -> None:
         """Compare the attempts before those that are compared now, or after them."""
-        if self._view is None or self.active != "attempts":
-            return
-        numbers = attempts.comparable(self._view.task.attempts)
-        if numbers:
-            at = numbers.index(attempts.compared_attempt(self._view)) + step
-            # At the last one, what is compared goes on with the attempts to come.
-            self._compared = numbers[max(at, 0)] if at < len(numbers) - 1 else None
-            self._view = self._view._replace(compared=self._compared)
-            self._schedule()
+        if (view := self._view) is not None and self.active == "attempts":
+            view.compared = self._compared
+            if numbers := comparable(view.task.attempts):
+                at = numbers.index(compared_attempt(view)) + step
+                # At the last one, the comparison goes on with the attempts to come.
+                self._compared = numbers[max(at, 0)] if at < len(numbers) - 1 else None
+            self._write()
 
-    @on(CursorView.Opened)
-    async def _opened(self, event: CursorView.Opened) -> None:
-        event.stop()
-        await self.run_action("inspect")
+    @on(TabbedContent.TabActivated)
+    def _show_tab(self) -> None:
+        if self._view is not None and self._written != (self._view.task.task_id, self.active):
+            self._write()
 
-    @on(TabBar.Chosen)
-    def _chosen(self, event: TabBar.Chosen) -> None:
-        event.stop()
-        self.activate(event.tab_id)
-        self.focus()
-
-    def _take_arrival(self) -> None:
-        """What was missing is there. It is written at once: mostly nothing was painted since it was asked for."""
-        self._basis = None
-        self._write()
-
-    @on(events.Mount)
     @on(events.Show)
     @on(events.Resize)
-    def _schedule(self) -> None:
-        if not self._scheduled and self.is_attached:
-            self._scheduled = self.call_after_refresh(self._write)
-
     def _write(self) -> None:
         """Bring head, titles and page up to date. A pane that is not displayed has no size: it waits until it is."""
-        self._scheduled = False
-        if not self.size:
+        if not self.size or not self.is_mounted:
             return
-        view = self._view
-        self._head.show(view.task if view else None, view.now if view else 0.0, height=self.size.height)
-        self._bar.display = view is not None
-        if self._show_live(view):
-            # The page has no size before it is laid out.
-            self._written = None
-            self._schedule()
-            return
+        view, tabs, instead = self._view, self.query_one(TabbedContent), self.query_one("#instead", Page)
+        tabs.display, instead.display = view is not None, view is None
+        head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
+        self.query_one("#head", Static).update(Content("\n").join(head))
         if view is None:
-            self._written = self._basis = None
-            self._offsets.clear()
-            self._page.show(lambda: _told(self.instead), keep=False)
-            self._offer()
-            return
-        task_id, tab_id = view.task.task_id, self.active
-        if self._written is None or self._written[0] != task_id:
-            self._offsets.clear()
-        self._bar.counts = _counts(view.task, view.tree.unclaimed(view.task))
-        if self.live_tab.display:
-            self._written, self._basis = (task_id, tab_id), None
-            self._offer()
-            return
-        same = self._written == (task_id, tab_id)
-        if same and tab_id not in _TIMED and view.basis == self._basis:
-            return
-        self._reads.begin(anew=not same)
-        blocks = list(_WRITERS[tab_id](view))
-        if same and self._reads.is_waiting:
-            # The last that was whole stays until the next one is.
-            return
-        self._written, self._basis = (task_id, tab_id), view.basis
-        self._page.show(lambda: blocks, keep=same and tab_id not in self._offsets, offset=self._offsets.get(tab_id, 0))
-        if not self._reads.is_waiting:
-            self._offsets.pop(tab_id, None)
-        self._offer()
-
-    def _show_live(self, view: View | None) -> bool:
-        """Follow the transcript while its tab is shown and there is one. True where the page takes its place again."""
-        is_shown = view is not None and self.active == "live" and self.live_tab.show(view)
-        if view is None or self.active != "live":
+            self._written = None
             self.live_tab.leave()
-        if is_shown != self.live_tab.display:
-            had_focus = self.has_focus_within
-            self.live_tab.display, self._page.display = is_shown, not is_shown
-            if had_focus:
-                self.focus()
-            return not is_shown
-        return False
+            told = [text(Content(line)) if line else GAP for line in self.instead[1:]]
+            first = Content.styled(self.instead[0], "bold") if self.instead else faint("No task is selected.")
+            instead.show([text(first), *told], keep=False)
+        else:
+            titles = {
+                tab_id: Content.assemble(TABS[tab_id].title, " " if count[0] else "", count)
+                for tab_id, count in counts_of(view).items()
+            }
+            for tab_id, title in titles.items():
+                if not (tab := tabs.get_tab(tab_id)).label.is_same(title):
+                    tab.label = title
+            is_tight = sum(map(len, titles.values())) + 2 * len(titles) > self.size.width
+            if is_tight != self.has_class("-tight") or self._written is None:
+                self.set_class(is_tight, "-tight")
+                self.call_after_refresh(self._move_line)
+            self._write_tab(view)
+        if self.offered != self._offered:
+            self._offered = self.offered
+            self.post_message(KeysChanged())
+
+    def _move_line(self) -> None:
+        # Tabs move the line below the active one when that is labelled, but not when it has moved.
+        tab = self.query_one(TabbedContent).get_tab(self.active)
+        tab.label = tab.label
+
+    def _write_tab(self, view: View) -> None:
+        shown, page = (view.task.task_id, self.active), self.page
+        if shown[1] == "live":
+            self.live_tab.show(view)
+            page.display = not self._is_live
+        else:
+            self.live_tab.leave()
+        is_same, view.compared = shown == self._written, self._compared
+        view.missing.clear()
+        blocks = list(TABS[self.active].write(view))
+        if view.missing:
+            self._make(dict(view.missing))
+        # The last that was whole stays until the next one is.
+        if not (is_same and view.missing):
+            self._written = shown
+            page.show(blocks, keep=is_same)
+
+    @work(thread=True, exclusive=True, exit_on_error=False)
+    def _make(self, missing: Mapping[Hashable, Callable[[], object]]) -> None:
+        made = {key: make() for key, make in missing.items()}
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._take, made)
+
+    def _take(self, made: Mapping[Hashable, object]) -> None:
+        self._made.update(made)
+        self._write()
 
     @on(events.Hide)
     def _rest(self) -> None:
         """Nobody sees it: nothing is followed."""
         self.live_tab.leave()
 
-    @on(live.LiveTab.Changed)
+    @on(LiveTab.Changed)
     def _offer(self) -> None:
-        """Tell the footer where the keys do something else now."""
-        if self.offered != self._offered:
-            self._offered = self.offered
-            self.post_message(KeysChanged())
+        self.post_message(KeysChanged())
 
 
-def _told(lines: Sequence[str]) -> Iterator[Block]:
-    """What is said where no task is selected."""
-    if not lines:
-        yield text(faint("No task is selected."))
-        return
-    yield text(Content.styled(lines[0], "bold"))
-    for line in lines[1:]:
-        yield text(Content(line)) if line else Gap()
-
-
-def _counts(task: Task, unclaimed: Unclaimed | None) -> dict[str, Count]:
-    severities = {placed.finding.severity for placed in task.findings}
-    counts = {}
-    if severities:
+def counts_of(view: View) -> dict[str, tuple[str, str]]:
+    """The words behind the titles of tabs, with their style; "" for none."""
+    task, unclaimed = view.task, view.tree.unclaimed(view.task)
+    counts: dict[str, tuple[str, str]] = dict.fromkeys(TABS, ("", ""))
+    if severities := {placed.finding.severity for placed in task.findings}:
         worst = looks.SEVERITIES[Severity.ERROR if Severity.ERROR in severities else Severity.WARNING]
-        counts["findings"] = Count(str(len(task.findings)), f"${worst.color}")
+        counts["findings"] = str(len(task.findings)), f"${worst.color}"
     if false := len(looks.false_claims(task)):
-        counts["attestation"] = Count(f"{false}!", f"${looks.CONTRADICTED.color}")
+        counts["attestation"] = f"{false}!", f"${looks.CONTRADICTED.color}"
     elif unclaimed and unclaimed.alone:
-        counts["attestation"] = Count(f"±{len(unclaimed.alone)}", "$text-warning")
+        counts["attestation"] = f"±{len(unclaimed.alone)}", "$text-warning"
     if len(task.attempts) > 1:
-        counts["attempts"] = Count(str(len(task.attempts)), FAINT)
+        counts["attempts"] = str(len(task.attempts)), FAINT
     if task.todos:
         done, total = task.progress or (0, 0)
-        counts["handoff"] = Count(f"{done}/{total}", FAINT)
+        counts["handoff"] = f"{done}/{total}", FAINT
     return counts
+
+
+# The head
+
+
+def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
+    """The task, how it stands, what it needs and what was decided, for a pane of so many lines."""
+    is_roomy, more = height >= _ROOMY, 2 if height >= _AMPLE else 1
+    yield _identity(task, width)
+    gap = Content("   " if width >= WIDE else "  ")
+    yield from _limited(gap.join(_standing(task, now, wide=width >= WIDE)), width, 2 if is_roomy else 1)
+    hint, decision = task.retry.hint, decision_of(task)
+    if is_roomy and (task.question or hint or decision):
+        yield Content("")
+    if task.ask:
+        words = Content(in_line(task, question_at(task, now), LINE_LIMIT))
+        yield from _labelled("NEEDS YOU", ACCENT, words, width, 5 * more if is_roomy else 1)
+    elif task.question:
+        aside = aside_words(task, now)
+        words = Content(f"{aside}: " if aside else "") + Content(in_line(task, task.question, LINE_LIMIT))
+        yield from _labelled("put aside" if aside else "history", FAINT, words, width, 2 * more if is_roomy else 1)
+    if hint:
+        yield from _labelled("hint", FAINT, gist(hint), width, 3 * more if is_roomy else 1)
+    if decision is not None:
+        trouble = warning(decision, now)
+        # In one line, what is wrong with it comes first.
+        if is_roomy or trouble is None:
+            yield from _labelled("decided", FAINT, receipt_line(decision, now), width, 2 * more if is_roomy else 1)
+        if trouble is not None:
+            words = Content.styled(trouble, "$text-warning")
+            yield from _labelled("" if is_roomy else "decided", FAINT, words, width, 3 * more if is_roomy else 1)
+    if is_roomy:
+        yield Content("")
+
+
+def _identity(task: Task, width: int) -> Content:
+    """The id, cut at its beginning if it is too long, and the agent at the right edge where it fits.
+
+    Where the tree calls it otherwise, such as by the title of a session, that name comes first.
+    """
+    agent = clip(shown(task.agent), _AGENT) if task.agent and width >= WIDE else ""
+    room = width - cell_len(agent) - 2 if agent else width
+    name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), _ID)
+    called = clip(summary(task.title), room) if task.title not in task.own_id else ""
+    if called:
+        name = clip(name, max(room - cell_len(called) - 2, 0))
+    while cell_len(name) > max(room, 1):
+        name = "…" + name[max(cell_len(name) - room, 1) + 1 :]
+    words = Content.assemble((called, "bold"), "  ", (name, FAINT)) if called else Content.styled(name, "bold")
+    return Content.assemble(words, " " * (width - words.cell_length - cell_len(agent)), (agent, FAINT)).rstrip()
+
+
+def _standing(task: Task, now: float, *, wide: bool) -> Sequence[Content]:
+    look, behind = looks.look(task), looks.LOOKS[task.state]
+    parts = [in_color(look) if look is behind else Content.assemble(in_color(look), "  ", in_color(behind))]
+    # Nobody has handed a session out, so nobody can retry it.
+    if task.attempts and not task.is_session:
+        most = max(1 + task.retry.max_retries, task.attempt)
+        parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt} of {most}"))
+    if task.result and task.result.error_code:
+        parts.append(plain(task.result.error_code, 40).stylize("$text-error"))
+    if task.agent and not wide:
+        parts.append(plain(task.agent, _AGENT))
+    if (since := times.stands_since(task)) is not None:
+        parts.append(faint(times.ago(since, now)))
+    return parts
+
+
+def _labelled(label: str, style: str, content: Content, width: int, lines: int) -> Iterator[Content]:
+    """A label and its text, which hangs behind it if there is room."""
+    if width < WIDE:
+        yield from _limited(Content.assemble((label, style), "  ", content), width, lines)
+        return
+    title = Content.styled(label, style).pad_right(LABEL_WIDTH - len(label))
+    for line in _limited(content, width - LABEL_WIDTH, lines):
+        yield title + line
+        title = Content(" " * LABEL_WIDTH)
+
+
+def _limited(content: Content, width: int, lines: int) -> Sequence[Content]:
+    """The content in at most so many lines; what does not fit is cut off with an ellipsis."""
+    wrapped = content.wrap(max(width, 8))
+    return wrapped if len(wrapped) <= lines else [*wrapped[: lines - 1], wrapped[lines - 1].truncate(width - 1) + "…"]

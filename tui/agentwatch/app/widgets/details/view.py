@@ -1,14 +1,12 @@
-"""What a tab is written from: the task, the tree around it, and the documents behind it, read in threads and kept."""
+"""One look at one task: all that a tab is written from, and the documents behind it, which threads read."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from agentwatch.app.widgets.details.blocks import Block, Gap, Rich, faint, text
+from agentwatch.app.widgets.details.blocks import GAP, Block, faint, text
 from agentwatch.contracts.reading import read_and_open
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.run import Message
@@ -20,12 +18,22 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
     from agentwatch.sources.sessions.following import RunTranscript
 
-T = TypeVar("T")
-
 READING: Final = text(faint("reading…"))
-"""What stands for a document as long as a thread reads it."""
-KEPT: Final = 16
-"""Values that are kept: moving up and down between a few tasks reads nothing twice."""
+"""In the place of a document as long as a thread reads it."""
+
+
+class Texts(Protocol):
+    """The monitor of a task's workspace, as far as the details need it."""
+
+    @property
+    def checks(self) -> bool:
+        """Whether claims of returns are checked here."""
+
+    def content(self, version: Version | Message) -> str | None:
+        """The last good text of a version, None if there is none any more. It may read a file."""
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """The transcript of a run, None where there is none to be had."""
 
 
 class Opened(NamedTuple):
@@ -34,28 +42,23 @@ class Opened(NamedTuple):
     text: str | None
     model: Model | None
 
-    def __bool__(self) -> bool:
-        return self.text is not None
 
+@dataclass
+class View:
+    """One look at one task. `now` is in seconds since the epoch, `prices` are those of a million tokens, by model.
 
-class View(NamedTuple):
-    """One look at one task.
-
-    `content` gives the last good text of a version, None if there is none any more. It may read a file, so it is
-    called through `reads` only. `compared` is the number of the attempt that is compared with the one before, None for
-    the last. `transcript` gives that of a run, None where there is none to be had. `prices` are those of a million
-    tokens, by model. `checks`: what returns claim is checked here, sooner or later.
+    `compared` is the number of the attempt that is compared with the one before, None for the last. `made` holds the
+    values that threads have made; `missing` gets those that are still to be made.
     """
 
     task: Task
     tree: Tree
-    content: Callable[[Version | Message], str | None]
+    monitor: Texts
     now: float
-    reads: Reads
+    prices: Mapping[str, float] = field(default_factory=dict)
     compared: int | None = None
-    transcript: Callable[[Run], RunTranscript | None] = lambda _: None
-    prices: Mapping[str, float] = MappingProxyType({})
-    checks: bool = False
+    made: dict[Hashable, Any] = field(default_factory=dict)
+    missing: dict[Hashable, Callable[[], object]] = field(default_factory=dict)
 
     @property
     def handed(self) -> Attempt | None:
@@ -71,11 +74,17 @@ class View(NamedTuple):
         """Say why the latest attempt is not the one that is told of, where that is so."""
         if attempt is not self.task.latest:
             yield text(faint(f"Attempt {self.task.attempt} {why} attempt {attempt.number}{words}."))
-            yield Gap()
+            yield GAP
+
+    def later(self, key: Hashable, make: Callable[[], object]) -> Any:
+        """The value that `make` returns in a thread, None as long as it is not there."""
+        if key not in self.made:
+            self.missing[key] = make
+        return self.made.get(key)
 
     def opened(self, version: Version | Message) -> Opened | None:
-        """What a version holds, None as long as a thread reads it."""
-        content, path = self.content, "" if isinstance(version, Message) else version.path
+        """The document of a version, None as long as a thread reads it."""
+        content, path = self.monitor.content, "" if isinstance(version, Message) else version.path
 
         def read() -> Opened:
             source = content(version)
@@ -86,74 +95,5 @@ class View(NamedTuple):
             is_known = document is not None and document.document.recognised
             return Opened(source, document.model if document is not None and is_known else None)
 
-        return self.reads.later((path, version.digest), read)
-
-    def words(self, message: Message) -> Block:
-        """The whole of what was said in a session."""
-        opened = self.opened(message)
-        if opened is None:
-            return READING
-        return Rich(message.opening + " …" if opened.text is None else opened.text)
-
-    @property
-    def basis(self) -> tuple[object, ...]:
-        """All that the tabs are written from, but for the time: equal means that they would say the same."""
-        task = self.task
-        attempts = tuple(
-            (one.number, *(file and file.digest for file in (one.handoff, one.returned)), one.run, one.decision)
-            for one in task.attempts
-        )
-        judged = tuple(task.findings), task.is_checked, task.claims, task.unsaid, self.tree.unclaimed(task)
-        return task.task_id, attempts, judged, task.todos, self.compared
-
-
-class Reads:
-    """Values that threads make, by key. `run` starts a coroutine on the event loop, `arrived` tells of a new value.
-
-    Everything but what makes a value runs on the event loop.
-    """
-
-    def __init__(self, run: Callable[[Coroutine[None, None, None]], object], arrived: Callable[[], None]) -> None:
-        self._run = run
-        self._arrived = arrived
-        self._made: OrderedDict[Hashable, object] = OrderedDict()
-        self._making: set[Hashable] = set()
-        self._asked: set[Hashable] = set()
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether something that was asked for since `begin` is still being made."""
-        return not self._making.isdisjoint(self._asked)
-
-    def begin(self, *, anew: bool) -> None:
-        """Something is about to be written. `anew`: what was not found before is looked for again."""
-        self._asked.clear()
-        if anew:
-            for key in [key for key, value in self._made.items() if not value]:
-                del self._made[key]
-
-    def later(self, key: Hashable, make: Callable[[], T]) -> T | None:
-        """The value that `make` returns, None as long as a thread is still making it.
-
-        One that is false is made again when something else was shown meanwhile: what it needs was not found.
-        """
-        self._asked.add(key)
-        if key in self._made:
-            self._made.move_to_end(key)
-            return cast("T", self._made[key])
-        if key not in self._making:
-            self._making.add(key)
-            self._run(self._make(key, make))
-        return None
-
-    async def _make(self, key: Hashable, make: Callable[[], object]) -> None:
-        try:
-            self._made[key] = await asyncio.to_thread(make)
-        finally:
-            self._making.discard(key)
-        # What is on the screen stays, however much it is: it would be asked for again at once.
-        for other in list(self._made)[: max(len(self._made) - KEPT, 0)]:
-            if other not in self._asked:
-                del self._made[other]
-        if key in self._asked and not self.is_waiting:
-            self._arrived()
+        opened: Opened | None = self.later((path, version.digest), read)
+        return opened

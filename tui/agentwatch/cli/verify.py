@@ -1,0 +1,250 @@
+"""Verify the file of a decision, or of statements; without one, the whole ledger and what lies in the workspace."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from agentwatch.arguments import workspace_at
+from agentwatch.cli.command import PATH, argument, flag
+from agentwatch.composition import scanned
+from agentwatch.config import load
+from agentwatch.decisions.chain import Chain, RefusedError, verified
+from agentwatch.decisions.delivery import NAME as MIRROR
+from agentwatch.decisions.delivery import page, why_foreign
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.envelope import LARGEST, VARIABLE, Trust, given
+from agentwatch.decisions.errors import DecisionError, reason
+from agentwatch.decisions.others import Role
+from agentwatch.decisions.record import Record
+from agentwatch.decisions.signed import read
+from agentwatch.decisions.statement import Statement, is_statement, subject_of
+from agentwatch.decisions.statement import verified as verified_statement
+from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.tree import Tree
+from agentwatch.disk import DOT, TEMPORARY, Directory, open_dot_directory
+from agentwatch.errors import ExitCode, UsageError
+from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
+from agentwatch.view.words import plural, state_words
+
+ARGUMENTS: Final = (
+    argument("file", "FILE", "a decision, or statements of `attest`; a directory is taken for PATH", nargs="?"),
+    PATH,
+    flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
+)
+EXIT_CODES: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
+
+_LARGEST: Final = 64 * 1024 * 1024
+"""Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks."""
+_MOST: Final = 1_000
+"""Files of the mirror that are told of."""
+
+
+def run(options: Namespace) -> int:
+    """Verify, and print what holds. Nothing is written but with `--set-aside`. Returns 0 or 1."""
+    file, path = options.file, options.path
+    if file is not None and os.path.isdir(file):
+        file, path = None, file
+    workspace = workspace_at(path)
+    desk = Desk(workspace, read_only=True)
+    if options.set_aside:
+        if file is not None:
+            raise UsageError("--set-aside is about the whole ledger; give no FILE")
+        return _set_aside(desk)
+    if file is not None:
+        return say_checks(_of_file(file, workspace, desk))
+    chain = desk.read()
+    return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, _trust(desk))])
+
+
+def _set_aside(desk: Desk) -> int:
+    """Move what is wrong in the ledger away, so that decisions can be made again."""
+    names = desk.ledger.set_aside(desk.keys.trust())
+    for name in names:
+        say(f"{clean(name)}: set aside; what was decided there must be decided again")
+    if not names:
+        say("nothing in the ledger had to be set aside")
+    return ExitCode.DONE
+
+
+def _trust(desk: Desk) -> Trust:
+    """The keys of this user and those that an orchestrator was started with."""
+    return desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
+
+
+def _of_file(path: str, workspace: Path, desk: Desk) -> Iterator[Check]:
+    file = Path(path)
+    try:
+        with Directory.open(file.parent) as directory:
+            data = directory.read(file.name, _LARGEST)
+    except OSError as error:
+        why = f"{path}: {reason(error)}; give a file of a decision or of statements, or none to verify the ledger"
+        raise UsageError(why) from error
+    tree = scanned(workspace, load(), desk=desk, inspects=False, requests=True).tree
+    if is_statement(data):
+        yield from _of_statements(data, tree, desk, _trust(desk))
+        return
+    if b'"payloadType"' not in data:
+        yield bad("signature", "it is neither a signed decision nor a signed statement: empty, or something else")
+        return
+    try:
+        record, keyid = verified(data, _trust(desk), None)
+    except RefusedError as error:
+        yield bad("signature", str(error))
+        return
+    what = f"{_what(record)}, by {quoted(record.operator, 60)}"
+    yield good("signature", f"{what}, signed with your key {keyid[:16]}…")
+    if record.signed_request is not None:
+        request, operator = read(record.signed_request, _trust(desk))
+        said = f"{quoted(record.operator, 60)} signed it on another machine, with the key {operator[:16]}…"
+        yield good("operator", f"{said} for this host, at {request.asked.created_at}")
+    if record.workspace_id != desk.workspace_id:
+        yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
+        return
+    yield good("workspace", "it is about this one")
+    yield _in_chain(record, data, desk)
+    if record.request is not None:
+        held = "held until" if record.is_expired(datetime.now(UTC)) else "holds until"
+        yield note("expiry", f"it {held} {record.expires_at}, for the one process that asked")
+        yield good("input", f"the exact input has the sha256 {record.request.input_sha256}")
+        return
+    if record.is_expired(datetime.now(UTC)):
+        yield bad("expiry", f"it held until {record.expires_at}; the operator must decide again")
+    else:
+        yield good("expiry", f"it holds until {record.expires_at or 'further notice'}")
+    yield _of_return(record, tree, desk)
+
+
+def _what(record: Record) -> str:
+    """What was decided about what, in a few words."""
+    asked = record.request
+    if asked is None:
+        return f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
+    where = f"of {quoted(asked.program)}, session {quoted(asked.session)}, task {quoted(record.task_id)}"
+    return f"{record.action} of a {asked.kind} {where}"
+
+
+def _in_chain(record: Record, data: bytes, desk: Desk) -> Check:
+    if not os.path.exists(desk.ledger.directory) and not desk.keys.is_in_sight():
+        return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
+    chain = desk.read()
+    entry = next((one for one in chain.entries if one.sha256 == hashlib.sha256(data).hexdigest()), None)
+    if entry is None:
+        return bad("ledger", "it is not in it: an old copy, or one of a decision that was set aside")
+    if chain.latest[record.decision_id] is not entry:
+        what = "attempt" if record.request is None else "request"
+        return bad("ledger", f"number {record.seq}, and the {what} has been decided again since")
+    return good("ledger", f"number {record.seq}, byte for byte")
+
+
+def _of_return(record: Record, tree: Tree, desk: Desk) -> Check:
+    task = tree.tasks.get(record.task_id)
+    attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
+    if attempt is None or task is None:
+        return note("return", "the attempt is not seen here any more")
+    digest = attempt.returned.digest if attempt.returned else None
+    if digest == record.return_sha256:
+        return good("return", "it is still the one that was decided about")
+    if attempt is not task.latest:
+        return note("return", "it is another one now: there has been another attempt")
+    is_read = desk.receipts([record])[record.decision_id][-1].stage.rank >= Stage.READ.rank
+    if is_read and attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256:
+        return note("return", "it is another one now, given after an agent had read the decision")
+    return bad("return", "it has changed since the decision, so the decision does not hold for it")
+
+
+def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Check]:
+    where = clean(str(desk.ledger.directory))
+    if not chain.entries and not chain.problems:
+        yield good("ledger", f"nothing has been decided in {where}")
+    elif chain.entries:
+        decisions = plural(len(chain.entries), "decision")
+        yield good("ledger", f"{decisions} in {where}, each signed, and each following the one before it")
+    for problem in chain.problems:
+        yield bad("ledger", f"{problem.message} ({problem.kind})")
+
+
+def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Check]:
+    place = f"{DOT}/{MIRROR}"
+    try:
+        with open_dot_directory(workspace, MIRROR) as directory:
+            names = sorted(name for name in directory.names() if not name.startswith(TEMPORARY))
+            differing = [(name, why) for name in names[:_MOST] if (why := _why_not(directory, name, chain, trust))]
+    except FileNotFoundError:
+        names, differing = [], []
+    except OSError as error:
+        yield bad("mirror", f"{place} cannot be looked at: {reason(error)}")
+        return
+    for name, why in differing:
+        yield bad("mirror", f"{place}/{quoted(name)}: {why}")
+    if len(names) > _MOST:
+        yield bad("mirror", f"{len(names) - _MOST:,} more files, which were not looked at; remove them")
+    if sound := min(len(names), _MOST) - len(differing):
+        yield good("mirror", f"{plural(sound, 'file')} in {place} as the ledger has them")
+    missing = [one for one in chain.of_attempts if not {f"{one}.json", f"{one}.md"} <= set(names)]
+    if missing:
+        yield note("mirror", f"{len(missing)} not delivered yet, or removed; agentwatch puts them back")
+
+
+def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str | None:
+    """How a file of the mirror differs from the ledger; None if it does not."""
+    stem, _, ending = name.rpartition(".")
+    entry = chain.of_attempts.get(stem) if ending in ("json", "md") else None
+    if entry is None:
+        return why_foreign(directory, name, trust)
+    try:
+        data = directory.read(name, LARGEST)
+    except OSError as error:
+        return f"it cannot be read: {reason(error)}"
+    wanted = entry.sha256 if ending == "json" else hashlib.sha256(page(entry.record)).hexdigest()
+    return None if hashlib.sha256(data).hexdigest() == wanted else "it differs from the ledger: it was edited"
+
+
+def _of_statements(data: bytes, tree: Tree, desk: Desk, trust: Trust) -> Iterator[Check]:
+    """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
+    hosts = {one.public.keyid: one for one in desk.keys.others(Role.HOST)}
+    trust = trust.with_more(Trust(tuple(one.trusted for one in hosts.values())))
+    names = {keyid: f"the key of {quoted(one.name)}" for keyid, one in hosts.items()}
+    here = {
+        artifact["name"]: artifact["digest"]["sha256"] for task in tree.tasks.values() for artifact in subject_of(task)
+    }
+    for number, line in enumerate(data.splitlines(keepends=True), start=1):
+        try:
+            statement, keyid = verified_statement(line, trust)
+        except DecisionError as error:
+            yield bad("signature", f"line {number}: {error}")
+            continue
+        stated = state_words(statement.state, contradicted=statement.contradicted)
+        said = f"{stated}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
+        yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
+        is_of_here = statement.workspace_id == desk.workspace_id
+        if not is_of_here:
+            yield note("workspace", f"it was made in another one, {quoted(statement.workspace_id)}; files are compared")
+        else:
+            yield from _since(statement, tree)
+        yield from _of_documents(statement, here, is_of_here=is_of_here)
+
+
+def _since(statement: Statement, tree: Tree) -> Iterator[Check]:
+    task = tree.tasks.get(statement.task_id)
+    if task is not None and (task.state, task.attempt) != (statement.state, statement.attempt):
+        yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
+
+
+def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Check]:
+    """What a statement of this workspace is about has to be here; a copy may hold less."""
+    found = {name: here.get(name) for name, _ in statement.subject}
+    for name, digest in statement.subject:
+        if found[name] is None and is_of_here:
+            yield bad("subject", f"{quoted(name)} cannot be compared: it is not here any more, or cannot be read")
+        elif found[name] is None:
+            yield note("subject", f"{quoted(name)} is not here, so nothing is known of it")
+        elif found[name] != digest:
+            yield bad("subject", f"{quoted(name)} is another one here: it was changed, or this is another attempt")
+    if same := sum(found[name] == digest for name, digest in statement.subject):
+        yield good("subject", f"{plural(same, 'document')} here as stated")
