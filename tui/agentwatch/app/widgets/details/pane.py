@@ -188,10 +188,8 @@ class DetailsPane(Widget):
     def _show_tab(self, event: TabbedContent.TabActivated) -> None:
         # The keys go to the page below.
         event.tabbed_content.query_one(ContentTabs).can_focus = False
-        was_ready, self._is_ready = self._is_ready, True
-        if not was_ready:
-            self._write()
-        elif self._view is not None and self._written != (self._view.task.task_id, self.active):
+        self._is_ready = True
+        if self._view is None or self._written != (self._view.task.task_id, self.active):
             self._write()
 
     @on(events.Show)
