@@ -75,6 +75,8 @@ class DetailsPane(Widget):
         self._compared: int | None = None
         """The attempt that is compared with the one before, None for the last."""
         self._offered = frozenset[str]()
+        self._is_ready = False
+        """The tabs are there."""
         self.instead: tuple[str, ...] = ()
         """The lines in the place of a task where none is selected, the first as a title."""
 
@@ -87,10 +89,6 @@ class DetailsPane(Widget):
                     if tab_id == "live":
                         yield LiveTab()
                     yield Page(id=f"page-{tab_id}")
-
-    def on_mount(self) -> None:
-        # The keys go to the page below.
-        self.query_one(ContentTabs).can_focus = False
 
     @property
     def active(self) -> str:
@@ -109,7 +107,7 @@ class DetailsPane(Widget):
     @property
     def offered(self) -> frozenset[str]:
         """Ids of the commands for the visible tab that would do something now."""
-        if self._view is None or not self.is_mounted:
+        if self._view is None or not self._is_ready:
             return frozenset()
         if self.active == "attempts" and len(comparable(self._view.task.attempts)) > 1:
             return frozenset({"compare.earlier", "compare.later"})
@@ -187,15 +185,18 @@ class DetailsPane(Widget):
             self._write()
 
     @on(TabbedContent.TabActivated)
-    def _show_tab(self) -> None:
-        if self._view is not None and self._written != (self._view.task.task_id, self.active):
+    def _show_tab(self, event: TabbedContent.TabActivated) -> None:
+        # The keys go to the page below.
+        event.tabbed_content.query_one(ContentTabs).can_focus = False
+        self._is_ready = True
+        if self._view is None or self._written != (self._view.task.task_id, self.active):
             self._write()
 
     @on(events.Show)
     @on(events.Resize)
     def _write(self) -> None:
         """Bring head, titles and page up to date. A pane that is not displayed has no size: it waits until it is."""
-        if not self.size or not self.is_mounted:
+        if not self.size or not self._is_ready:
             return
         view, tabs, instead = self._view, self.query_one(TabbedContent), self.query_one("#instead", Page)
         tabs.display, instead.display = view is not None, view is None
@@ -259,7 +260,8 @@ class DetailsPane(Widget):
     @on(events.Hide)
     def _rest(self) -> None:
         """Nobody sees it: nothing is followed."""
-        self.live_tab.leave()
+        if self._is_ready:
+            self.live_tab.leave()
 
     @on(LiveTab.Changed)
     def _offer(self) -> None:
