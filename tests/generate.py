@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentwatch.app.actions import COMMANDS, Group
-from agentwatch.commands.rules import every_rule
+from agentwatch.cli.rules import every_rule
 from agentwatch.config import SETTINGS, Kind, Settings
 from tests.schemas import SCHEMAS
 

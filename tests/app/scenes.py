@@ -19,7 +19,7 @@ from agentwatch.contracts.shapes import (
 )
 from agentwatch.delegation.claims import Change, Claim, Deed
 from agentwatch.delegation.events import Checked, Event, Gone, Ran, Seen, Unreadable
-from agentwatch.delegation.run import Doing, DoingKind, Message, Run, RunState
+from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health, Source
@@ -28,7 +28,7 @@ from agentwatch.sources.sessions.following import RunTranscript
 NOW = 1_800_000_000.0
 """The frozen present of every scene, in seconds since the epoch."""
 
-LIVE = Health("live", "", directories=3, files=12)
+LIVE = Health("live", "")
 
 
 class Scene:
@@ -123,7 +123,7 @@ class Scene:
         source: str = "claude-code",
         ago: float = 60.0,
         heard: float = 5.0,
-        doing: Doing | None = None,
+        doing: Activity | None = None,
         said: str | None = None,
         reason: str = "",
         gone: bool | None = None,
@@ -237,9 +237,9 @@ def shop() -> Scene:
     return scene
 
 
-def call(tool: str, about: str, ago: float, *, over: bool = False, repeats: int = 1) -> Doing:
+def call(tool: str, about: str, ago: float, *, over: bool = False, repeats: int = 1) -> Activity:
     """A tool that was called so many seconds ago."""
-    return Doing(NOW - ago, DoingKind.TOOL, tool, about, over, repeats)
+    return Activity(NOW - ago, ActivityKind.TOOL, tool, about, over, repeats)
 
 
 def busy() -> Scene:
@@ -256,6 +256,6 @@ def busy() -> Scene:
     scene.ran("c4", "docs", below="s1", agent="writer", ago=600, heard=540, doing=read, gone=True)
     scene.ran("c5", "a plan of the work, written for whoever comes after", RunState.ENDED, below="s1", said="Done.",
               agent="planner", ago=700, heard=650)  # fmt: skip
-    words = Doing(NOW - 9, DoingKind.WORDS, about="The totals differ by one cent; I look at the rounding first.")
+    words = Activity(NOW - 9, ActivityKind.WORDS, about="The totals differ by one cent; I look at the rounding first.")
     scene.ran("s2", "round the totals", source="opencode", ago=90, heard=9, doing=words)
     return scene

@@ -17,7 +17,7 @@ from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt
 from agentwatch.delegation.decision import Stage as DecisionStage
 from agentwatch.delegation.events import Decided, Ran, Tick
-from agentwatch.delegation.run import Doing, DoingKind, RunState
+from agentwatch.delegation.run import Activity, ActivityKind, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 
@@ -91,7 +91,7 @@ async def test_what_is_done_changes_in_its_place() -> None:
     scene.ran("s1", "lead", doing=call("Read", "a.md", 3))
     async with stage(scene=scene, size=(80, 12)) as s:
         before = row(s, "lead")
-        scene.ran("s1", "lead", doing=Doing(NOW, DoingKind.TODO, about="write it down", over=True))
+        scene.ran("s1", "lead", doing=Activity(NOW, ActivityKind.TODO, about="write it down", over=True))
         await s.see()
         await s.until(lambda: "✓ write it down" in row(s, "lead"))
         assert row(s, "lead").index("✓ write") == before.index("Read")

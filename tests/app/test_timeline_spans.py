@@ -11,7 +11,7 @@ from agentwatch.app.widgets.timeline import IDLE, activity_of
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Ran, Tick
-from agentwatch.delegation.run import Asker, Run, RunState
+from agentwatch.delegation.run import Run, RunState, StartedBy
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.spans import Span, spans_of
 from agentwatch.view.times import ended_at
@@ -214,6 +214,7 @@ def test_a_task_begins_with_the_first_sign_of_what_is_below_it() -> None:
 
 
 def test_a_retry_in_the_same_session_is_a_span_of_its_own() -> None:
-    task = tree_of([*ran(child((Asker.PARENT, FAILED), (Asker.HOOK, DONE))), decision(FAILED, 117.0)]).tasks["a"]
+    told = ran(child((StartedBy.PARENT, FAILED), (StartedBy.HOOK, DONE)))
+    task = tree_of([*told, decision(FAILED, 117.0)]).tasks["a"]
     told = [(span.number, span.kind.name, span.start, span.end) for span in spans_of(task)]
     assert told == [(1, "WORK", 110.0, 115.0), (1, "WAIT", 115.0, 120.0), (2, "WORK", 120.0, 125.0)]

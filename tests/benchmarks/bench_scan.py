@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
 from pathlib import Path
 from shutil import rmtree
 
@@ -42,11 +41,9 @@ def _start(root: Path, state: Path) -> None:
 
 
 def _keep(root: Path, state: Path) -> None:
-    time.sleep(0.1)  # a file that has just been written is not trusted to show its next change
     files = FilesSource(root)
     history = History(state)
     history.record(files.scan().events, files.content)
-    history.record_files(files.known())
 
 
 def run() -> list[Row]:

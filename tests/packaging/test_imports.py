@@ -60,7 +60,7 @@ def test_what_follows_a_first_frame_waits_for_nothing_that_reads_documents_or_se
 
 
 def test_the_headless_faces_load_no_screen() -> None:
-    names = ("commands.log", "commands.sources", "commands.tree", "commands.check", "monitor", "sources.files.source")
+    names = ("cli.log", "cli.sources", "cli.tree", "cli.check", "monitor", "sources.files.source")
     statements = "import " + ", ".join(f"agentwatch.{name}" for name in names)
     assert loaded(statements, "textual", "rich") == set()
 
@@ -70,7 +70,7 @@ def test_looking_once_loads_no_event_loop_no_database_and_no_reader_of_a_program
         f"agentwatch.sources.{name}.{name}_reader"
         for name in ("claude_code", "codex", "copilot", "gemini", "opencode", "qwen", "roo")
     ]
-    statements = "import agentwatch.composition, agentwatch.commands.tree"
+    statements = "import agentwatch.composition, agentwatch.cli.tree"
     assert loaded(statements, "asyncio", "sqlite3", "tomllib", "importlib.metadata", *programs) == set()
 
 
@@ -127,7 +127,7 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
         "from agentwatch.cli import run\nassert run(['hook']) == 0"
     )
     names = (
-        "commands.wait",
+        "cli.wait",
         "decisions.ledger",
         "decisions.reader",
         "delegation.tree",
@@ -140,7 +140,7 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
 
 def test_the_commands_about_decisions_load_no_screen() -> None:
     names = ["decide", "doctor", "keys", "pending", "verify", "wait"]
-    statements = "import " + ", ".join(f"agentwatch.commands.{name}" for name in names)
+    statements = "import " + ", ".join(f"agentwatch.cli.{name}" for name in names)
     assert loaded(statements, "textual", "rich") == set()
 
 

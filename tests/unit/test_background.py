@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 
 import pytest
@@ -26,24 +25,6 @@ def test_a_thread_rests_for_the_screen_and_a_command_for_nobody(
     over.set()
     other.join()
     assert bool(rests) is in_thread
-
-
-async def test_a_key_goes_first_until_it_is_answered_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = background._KeysFirst()
-    keys.begin()
-    passing = asyncio.create_task(keys.pass_by())
-    await asyncio.sleep(0.01)
-    assert not passing.done()
-    keys.end()
-    await passing
-    now, was_on = [100.0], list[bool]()
-    monkeypatch.setattr(background.time, "monotonic", lambda: now[0])
-    keys = background._KeysFirst()
-    for _ in range(100):
-        now[0] += 0.03
-        keys.begin()
-        was_on.append(keys.is_on)
-    assert 0.1 < was_on.count(False) / len(was_on) < 0.5
 
 
 def test_what_goes_on_takes_its_share_and_debt_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

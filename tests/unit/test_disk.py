@@ -150,47 +150,6 @@ def test_a_lock_that_is_never_given_back_is_an_error(tmp_path: Path, monkeypatch
         pass
 
 
-def test_what_is_appended_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
-    class Failing(Disk):
-        fails: str = ""
-
-        def write(self, descriptor: int, data: Any) -> int:  # type: ignore[override]
-            if self.fails and len(data) < 3:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return os.write(descriptor, data[:2])
-
-        def ftruncate(self, descriptor: int, size: int) -> None:  # type: ignore[override]
-            if self.fails == "truncate" and (tmp_path / "a").stat().st_size > size:
-                raise OSError(errno.EIO, "Input/output error")
-            os.ftruncate(descriptor, size)
-
-    disk = Failing()
-    with Directory.open(tmp_path, disk) as directory:
-        directory.append("a", b"one\n", 0)
-        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
-        (tmp_path / "a").write_bytes(b"one\ntw")
-        directory.append("a", b"two\n", 4)
-        assert directory.read("a", 100) == b"one\ntwo\n"
-        for fails, left in (("write", b"one\ntwo\n"), ("truncate", b"one\ntwo\nth")):
-            disk.fails = fails
-            with pytest.raises(OSError, match="No space left"):
-                directory.append("a", b"thr\n", 8)
-            assert directory.read("a", 100) == left
-
-
-def test_nothing_is_appended_to_what_is_no_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    (tmp_path / "link").symlink_to("elsewhere")
-    with Directory.open(tmp_path) as directory:
-        with pytest.raises(NotRegularError):
-            directory.append("pipe", b"x", 0)
-        with pytest.raises(OSError, match="symbolic links"):
-            directory.append("link", b"x", 0)
-    os.close(reader)
-    assert not (tmp_path / "elsewhere").exists()
-
-
 def test_a_file_that_cannot_be_given_its_name_is_held_by_nobody(tmp_path: Path) -> None:
     class Failing(Disk):
         def rename(self, *_arguments: Any, **_named: Any) -> None:  # type: ignore[override]

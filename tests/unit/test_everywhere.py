@@ -180,8 +180,8 @@ async def test_where_nothing_was_alive_that_is_said(home: Path) -> None:
 
 
 def test_all_goes_with_no_path(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from agentwatch.cli import watch_commands
+    from agentwatch.cli import watch
 
-    monkeypatch.setattr(watch_commands, "_require_terminal", lambda: None)
+    monkeypatch.setattr(watch, "require_terminal", lambda: None)
     assert run(["--all", str(home)]) == 2
     assert "either workspaces or --all" in capsys.readouterr().err

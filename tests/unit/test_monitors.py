@@ -197,10 +197,10 @@ def test_workspaces_are_called_by_as_much_of_their_path_as_tells_them_apart(path
 
 
 def test_a_path_that_is_no_directory_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agentwatch.cli import watch_commands
+    from agentwatch.cli import watch
 
     workspace(home, "one")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(watch_commands, "_require_terminal", lambda: None)
+        patched.setattr(watch, "require_terminal", lambda: None)
         assert run([str(home / "one"), str(home / "none")]) == 2
     assert "none: no such directory" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.tabs import took as took_shown
 from agentwatch.app.widgets.task_line import age_of
-from agentwatch.commands.pending import task_document
+from agentwatch.cli.pending import task_document
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import State

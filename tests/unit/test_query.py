@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.commands.tree import print_tree
+from agentwatch.cli.tree import print_tree
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Alarm, Attempt, State, Task, Version
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
-from agentwatch.text import LINE_LIMIT
+from agentwatch.text import LINE_LIMIT, indented, say
 from agentwatch.view.plain import summary
 from agentwatch.view.query import complete, found_in, parse, unknown_key
 from agentwatch.view.terms import KEYS
@@ -251,7 +252,11 @@ def printed(
     monitor, _source = monitor_of()
     for event in shop().take():
         monitor.tree.apply(event)
-    code = print_tree(monitor, as_json=as_json, fail=fail, where=query)
+    code = print_tree(
+        monitor,
+        Namespace(json=as_json, fail=fail, where=query, since=None, session=None),
+        lambda document: say(indented(document)),
+    )
     return capsys.readouterr().out, code
 
 

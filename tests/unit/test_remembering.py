@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
 
@@ -16,11 +15,7 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Reading
-from agentwatch.delegation.events import Event, Seen
-from agentwatch.history.store import HistoryWorker, recall
 from agentwatch.monitor import Monitor
-from agentwatch.sources import Batch
-from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.view.document import tree_document
 from tests.unit.history.recorded import META, meta, packet
@@ -144,27 +139,6 @@ async def test_nothing_of_the_past_is_shown_before_all_of_it_is_known(workspace:
     assert shown == {4}
 
 
-async def test_what_has_not_changed_is_not_read_again(workspace: Path) -> None:
-    (workspace / "README.md").write_text("# no handoff")
-    (workspace / "b.handoff.json").write_text(packet("b"))
-    await asyncio.sleep(0.03)  # what has just been written may change again without a trace in its times
-    first = monitor_of(workspace)
-    await watch(first, lambda: "b" in first.tree.tasks)
-    read: list[str] = []
-
-    def note(text: str, path: str) -> Reading | None:
-        read.append(path)
-        return read_document(text, path)
-
-    (workspace / "new.handoff.json").write_text(packet("new"))
-    second = monitor_of(workspace, note)
-    await watch(second, lambda: "new" in second.tree.tasks)
-    assert read == ["new.handoff.json"]
-    handoff = second.tree.tasks["b"].attempts[0].handoff
-    assert handoff is not None
-    assert second.content(handoff) == packet("b")
-
-
 async def test_printing_the_tree_reads_the_history_and_writes_nothing(workspace: Path, state: Path) -> None:
     await lived_through(workspace, meta("partial", "sess_1"), meta("implemented", "sess_2"))
     shutil.rmtree(workspace / "specs")
@@ -244,79 +218,3 @@ async def test_a_second_failure_in_the_same_words_asks_and_does_so_after_a_resta
         again = monitor_of(workspace)
         await watch(again, lambda: states(again) == [(1, "invalid"), (2, "invalid")])  # noqa: B023
         assert again.tree.tasks["b"].needs_operator
-
-
-async def test_what_the_source_hands_over_last_is_in_the_history_before_its_file_counts_as_known(
-    workspace: Path,
-) -> None:
-    loop = asyncio.get_running_loop()
-
-    class Late(FilesSource):
-        """Its thread sees a file while the program is left, and the event loop is busy then."""
-
-        def stop(self) -> None:
-            loop.call_soon_threadsafe(time.sleep, 0.2)
-            (workspace / "late.handoff.json").write_text(packet("late"), "utf-8")
-            # It may be read while it is still empty.
-            while (late := self.known().get("late.handoff.json")) is None or late.shown is None:
-                time.sleep(0.001)
-            super().stop()
-
-    source = Late(workspace)
-    monitor = Monitor(workspace, Settings(), source, time.time, inspects=False, remembers=True)
-    await watch(monitor, until=lambda: True)
-    (workspace / "late.handoff.json").unlink()
-    after = monitor_of(workspace)
-    after.scan()
-    assert "late" in after.tree.tasks
-
-
-class Parting(FilesSource):
-    """Tells the last it has seen when it is stopped, as the event loop is busy with something else."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.file = root / "late.return.json"
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.free = threading.Event()
-        self._told: Callable[[Batch], None] | None = None
-
-    def start(self, emit: Callable[[Batch], None]) -> None:
-        self._told = emit
-        super().start(emit)
-
-    def stop(self) -> None:
-        super().stop()
-        assert self.loop is not None
-        self.loop.call_soon_threadsafe(self.free.wait, 20.0)
-        self.file.write_text(meta("implemented", "late"), "utf-8")
-        assert self._told is not None
-        self._told(FilesSource(self.file.parent).scan())
-
-    def known(self) -> dict[str, KnownFile]:
-        return {self.file.name: KnownFile(fingerprint=(1, 1, 1, 1), digest="d", shown="d")}
-
-
-async def test_what_the_source_tells_last_is_recorded_before_it_counts_as_known_however_busy_the_loop_is(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, order = Parting(workspace), list[str]()
-    source.loop = asyncio.get_running_loop()
-    record, record_files = HistoryWorker.record, HistoryWorker.record_files
-
-    def kept(keeper: HistoryWorker, events: Sequence[Event]) -> None:
-        order.extend(one.path for one in events if isinstance(one, Seen))
-        record(keeper, events)
-
-    def known(keeper: HistoryWorker, files: Mapping[str, KnownFile]) -> None:
-        order.append("known")
-        record_files(keeper, files)
-        source.free.set()
-
-    monkeypatch.setattr(HistoryWorker, "record", kept)
-    monkeypatch.setattr(HistoryWorker, "record_files", known)
-    monitor = Monitor(workspace, Settings(), source, time.time, remembers=True)
-    await watch(monitor, lambda: True)
-    assert order == ["late.return.json", "known"]
-    recalled = recall(workspace)
-    assert [one.path for one in recalled.events if isinstance(one, Seen)] == ["late.return.json"]

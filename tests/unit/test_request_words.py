@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentwatch.cli import COMMANDS
+from agentwatch.cli.command import parser_of
+from agentwatch.cli.registry import load_command
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event
@@ -114,9 +115,9 @@ def test_the_line_that_makes_it_answerable_here_is_one_that_the_command_takes() 
     for source in ("claude-code", "opencode", "kilo"):
         line = where(tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]).split("`")[1]
         program, command, *words = line.split()
-        takes = next(one for one in COMMANDS[command].takes if "--agent" in one.names)
+        takes = next(one for one in load_command(command).ARGUMENTS if "--agent" in one.names)
         assert program == "agentwatch"
-        assert COMMANDS[command].parser().parse_intermixed_args(words).agent == source
+        assert parser_of(command).parse_intermixed_args(words).agent == source
         # Not one that it only knows what to make of.
         assert source in takes.choices
 

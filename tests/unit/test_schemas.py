@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentwatch.cli import run
+from agentwatch.cli.log import log_document as logged
 from agentwatch.contracts.reading import read_document
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Player
 from agentwatch.history import errors_file
 from agentwatch.history.log import StateChanges
-from agentwatch.history.log import log_document as logged
 from agentwatch.history.recording import recording_lines
 from agentwatch.manual import page, schemas, topics
 from agentwatch.report.document import document as report_document

@@ -1,8 +1,7 @@
-"""Work in threads of its own, and who goes first where several want the interpreter."""
+"""Threads that work from start to stop, and how they leave the processor to others."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -11,10 +10,6 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 _JOIN_SECONDS: Final = 2.0
 _REST: Final = 0.004
-_LONGEST: Final = 0.2
-_BETWEEN: Final = 0.05
-"""Seconds for which a key goes first at most, and after which the next one does: while a key is held down, all else
-goes on, too."""
 
 T = TypeVar("T")
 
@@ -90,12 +85,6 @@ class Pace:
         return min(max(-self._credit / self._share, 0.0), self._longest)
 
 
-def in_step(now: float, seconds: float) -> float:
-    """The moment about so many seconds later in which all look again that rest as long, on the monotonic clock: those
-    of eleven worktrees take a third of the processor in the same moment of what they take one by one."""
-    return round(now / seconds + 1) * seconds
-
-
 def let_others_work() -> None:
     """Rest, for a while at most, as long as another thread has work: of two, each gets half of the interpreter, and the
     screen would wait twice as long. A command works in the main thread, for which nobody waits."""
@@ -107,36 +96,3 @@ def let_others_work() -> None:
         if time.perf_counter() - began < 0.0005:  # the interpreter is had back at once where nobody else wants it
             return
         time.sleep(_REST)
-
-
-class _KeysFirst:
-    """What can wait rests while a key is being answered: that takes a dozen rounds of the event loop, and what is done
-    in between them keeps it waiting."""
-
-    def __init__(self) -> None:
-        self._until = -math.inf
-
-    def begin(self) -> None:
-        """A key was pressed."""
-        now = time.monotonic()
-        if now >= self._until + _BETWEEN:
-            self._until = now + _LONGEST
-
-    def end(self) -> None:
-        """It is answered."""
-        self._until = min(self._until, time.monotonic())
-
-    @property
-    def is_on(self) -> bool:
-        return time.monotonic() < self._until
-
-    async def pass_by(self) -> None:
-        """Rest meanwhile; the event loop goes round once in any case."""
-        import asyncio  # most that import this have no loop
-
-        await asyncio.sleep(0)
-        while self.is_on:  # noqa: ASYNC110  not long
-            await asyncio.sleep(_REST)
-
-
-keys_first: Final = _KeysFirst()

@@ -86,7 +86,7 @@ def source_of(
 
 def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
-    registry = Registry(workspace, _since(selection))
+    registry = Registry(workspace, selection.since if selection else None)
     return SessionsSource(registry.open, selection, heard=registry.heard)
 
 
@@ -142,7 +142,7 @@ def monitor_of(
         open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers else None),
         open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
         history_before=_history_before(workspace, settings, first) if remembers else -math.inf,
-        since=_since(selection),
+        since=selection.since if selection else None,
     )
 
 
@@ -159,7 +159,11 @@ def watched(
     With `addresses`, of workspaces on other machines, too; with `everywhere`, of all workspaces in which a session was
     alive in so many seconds before. It has not looked yet.
     """
-    names, fleet = names_of(workspaces), _fleet_of(addresses) if addresses else None
+    names, fleet = names_of(workspaces), None
+    if addresses:
+        from agentwatch.remote.fleet import Fleet
+
+        fleet = Fleet(addresses)
 
     def open_one(place: Place) -> Monitor:
         own = selection and selection.anew()
@@ -173,7 +177,14 @@ def watched(
         finds.append(Everywhere(everywhere))
     elif len(workspaces) == 1:
         finds.append(partial(find_worktrees, Worktrees(workspaces[0])))
-    more: dict[str, Any] = {"find": partial(_find_all, finds) if finds else None}
+
+    def find() -> Places:
+        found = [find_some() for find_some in finds]
+        return Places(
+            [one for some in found for one in some.places], [text for one in found for text in one.complaints]
+        )
+
+    more: dict[str, Any] = {"find": find if finds else None}
     places = [Place(one, names[one]) for one in workspaces]
     if fleet is not None:
         places += fleet.find().places
@@ -185,13 +196,6 @@ def watched(
     if places:
         more["workspace"] = places[0].workspace
     return Workspaces(places, settings, open_one, **more)
-
-
-def _find_all(finds: Sequence[Callable[[], Places]]) -> Places:
-    found = [find() for find in finds]
-    places = [place for one in found for place in one.places]
-    # Where there are several, nobody tells of all that happens.
-    return Places(places, [text for one in found for text in one.complaints], found[0].heard if len(found) == 1 else ())
 
 
 # One look, for commands
@@ -232,7 +236,7 @@ def scanned(
         open_shelf=partial(shelf_of, workspace, settings) if has_acknowledgements else None,
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
-        since=_since(selection),
+        since=selection.since if selection else None,
     )
     monitor.scan()
     return monitor
@@ -255,18 +259,18 @@ Load = Callable[..., Monitor]
 Blocks, and writes nothing."""
 
 
-class Repeated:
+def repeated_load() -> Load:
     """`scanned` for a server, which looks each time that it is asked: of the agents' sessions it reads what is new.
 
     Any thread may call it.
     """
+    sessions: dict[Path, KeptSessions] = {}
 
-    def __init__(self) -> None:
-        self._sessions: dict[Path, KeptSessions] = {}
+    def load(workspace: Path, settings: Settings, **more: Any) -> Monitor:
+        kept = sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
+        return scanned(workspace, settings, sessions=kept, **more)
 
-    def __call__(self, workspace: Path, settings: Settings, **more: Any) -> Monitor:
-        sessions = self._sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
-        return scanned(workspace, settings, sessions=sessions, **more)
+    return load
 
 
 def find_task(
@@ -287,10 +291,6 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
     tree.apply(*(one.observed(0, tree.now) for one in inspector.check(inspector.news_of(tree, task_ids))))
-
-
-def _since(selection: Selection | None) -> float | None:
-    return None if selection is None else selection.since
 
 
 def _first_watched(workspace: Path) -> float:
@@ -369,10 +369,6 @@ class RemoteWorkspaces(NamedTuple):
         """What each is called."""
         return {workspace: place.name or "" for workspace, place in self.places.items()}
 
-    def source(self, workspace: Path) -> RemoteSource:
-        """What one of them tells, which it must be."""
-        return self.fleet.source(workspace)
-
     def desk(self, workspace: Path, settings: Settings) -> RemoteDesk:
         """What was decided here about one of them, which it must be; nothing is looked at there."""
         return _desk_of_host(self.fleet.source(workspace), workspace, settings)
@@ -398,7 +394,9 @@ def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces]:
     if not addresses:
         yield RemoteWorkspaces()
         return
-    fleet = _fleet_of(addresses)
+    from agentwatch.remote.fleet import Fleet
+
+    fleet = Fleet(addresses)
 
     def complain_of_silence() -> None:
         if awaited := fleet.awaited():
@@ -412,13 +410,6 @@ def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces]:
     finally:
         timer.cancel()
         fleet.close()
-
-
-def _fleet_of(addresses: Sequence[Address]) -> Fleet:
-    """The hosts behind some addresses. Raises UsageError and DecisionError."""
-    from agentwatch.remote.fleet import Fleet
-
-    return Fleet(addresses)
 
 
 def _monitor_of_host(
@@ -438,7 +429,7 @@ def _monitor_of_host(
         keeps_deleted=True,
         open_desk=partial(_desk_of_host, source, place.workspace, settings, passphrase),
         open_shelf=partial(shelf_of, place.workspace, settings),
-        since=_since(selection),
+        since=selection.since if selection else None,
         host=place.host,
     )
 

@@ -20,7 +20,6 @@ OPEN_HELD: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.
 """For a lock: some file systems lock only what may be written."""
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 DOT: Final = ".agentwatch"
@@ -48,7 +47,6 @@ class Disk:
     read = staticmethod(os.read)
     write = staticmethod(os.write)
     fsync = staticmethod(os.fsync)
-    ftruncate = staticmethod(os.ftruncate)
     link = staticmethod(os.link)
     rename = staticmethod(os.rename)
     unlink = staticmethod(os.unlink)
@@ -209,22 +207,6 @@ class Directory:
             self.move(temporary, self, name)
             return os.dup(descriptor)
 
-    def append(self, name: str, data: bytes, size: int, mode: int = 0o600) -> None:
-        """Write behind the first `size` bytes of a file, which is made where it is missing; whatever was behind them
-        goes. All of it is there then, and on disk, or nothing is. Only under the lock."""
-        descriptor = self._open(name, _APPEND, mode)
-        try:
-            _require_regular(self._disk.fstat(descriptor))
-            self._disk.ftruncate(descriptor, size)
-            try:
-                self._write(descriptor, data)
-            except OSError:
-                with suppress(OSError):
-                    self._disk.ftruncate(descriptor, size)
-                raise
-        finally:
-            self._close(descriptor)
-
     def move(self, name: str, directory: Directory, new: str) -> None:
         """Rename into a directory, and sync both."""
         self._disk.rename(name, new, src_dir_fd=self.descriptor, dst_dir_fd=directory.descriptor)
@@ -276,7 +258,10 @@ class Directory:
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
         descriptor = self._open(temporary, _CREATE, mode)
         try:
-            self._write(descriptor, data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._disk.write(descriptor, rest) :]
+            self._disk.fsync(descriptor)
             yield temporary, descriptor
         finally:
             self._close(descriptor)
@@ -289,12 +274,6 @@ class Directory:
     def _close(self, descriptor: int) -> None:
         with suppress(OSError):
             self._disk.close(descriptor)
-
-    def _write(self, descriptor: int, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self._disk.write(descriptor, rest) :]
-        self._disk.fsync(descriptor)
 
 
 class PrivateDirectory:
@@ -339,7 +318,12 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
                     ) from None
                 raise
         if make and name == DOT:
-            _leave_out_of_git(directory)
+            try:
+                if ".gitignore" not in directory.names():
+                    directory.replace(".gitignore", b"*\n", 0o644)
+            except OSError:
+                directory.close()
+                raise
     return directory
 
 
@@ -347,14 +331,12 @@ def take_lock(descriptor: int, seconds: float, disk: Disk = DISK) -> None:
     """Lock a file until its descriptor is closed. Raises LockedError where somebody else keeps it, OSError."""
     end = time.monotonic() + seconds
     while True:
-        try:
+        with suppress(BlockingIOError):
             disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise LockedError(errno.EWOULDBLOCK, "another process holds the lock") from None
-            time.sleep(0.001)
-        else:
             return
+        if time.monotonic() >= end:
+            raise LockedError(errno.EWOULDBLOCK, "another process holds the lock")
+        time.sleep(0.001)
 
 
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:
@@ -367,16 +349,6 @@ def change_stamp(directory: Path) -> tuple[int, int, int] | None:
     now = time.time_ns()
     is_settled = now - status.st_mtime_ns > _TICK_NANOSECONDS
     return status.st_mtime_ns, status.st_ino, 0 if is_settled else now
-
-
-def _leave_out_of_git(directory: Directory) -> None:
-    """Write `.gitignore` unless something of that name is there; closes the directory where that fails."""
-    try:
-        if ".gitignore" not in directory.names():
-            directory.replace(".gitignore", b"*\n", 0o644)
-    except OSError:
-        directory.close()
-        raise
 
 
 def _require_regular(status: os.stat_result) -> None:

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.background import keys_first
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Limits, Ran, Requested, Rules, Tick
 from agentwatch.delegation.links import missing_artifacts
@@ -45,18 +44,20 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 50
 """Events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes."""
+_REST_SECONDS: Final = 0.01
+"""Between two chunks at most."""
 _PASS_SHARE: Final = 5.0
 """While events wait, a fifth of the time at most goes into the pass over all tasks."""
 _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
 
-class _News(NamedTuple):
-    """What is to be applied: events, and the health with them. `anew`: these are all that count."""
+class _Chunk(NamedTuple):
+    """Events that are to be applied at a stretch, and the health with the last of a batch; `anew` as in `Batch`."""
 
     events: Sequence[Event]
-    health: Health | None = None
-    anew: bool = False
+    health: Health | None
+    anew: bool
 
 
 class Monitor:
@@ -125,18 +126,21 @@ class Monitor:
         self._has_left_out = since is None
         self._inspector: Inspector | None = None
         if inspects:
-            look_at = (self.content, parsed, self.transcript)
-            # What tells that is another one later.
-            seen: Callable[[], Collection[str]] = lambda: self.in_sight()  # noqa: PLW0108, E731
-            self._inspector = Inspector(workspace, *look_at, pruned=settings.pruned, in_sight=seen)
+            self._inspector = Inspector(
+                workspace,
+                self.content,
+                parsed,
+                self.transcript,
+                pruned=settings.pruned,
+                in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
+            )
             source.hear(self._inspector.wake)
         self._keeper: HistoryWorker | None = None
-        self._has_recalled = False
         self._codex: CodexClient | None = None
         self._herald: Herald | None = None
         self._history_problem: str | None = None
         """Why `scan` could not read the history; else the keeper has it in its notice."""
-        self._pending: deque[_News] = deque()
+        self._pending: deque[_Chunk] = deque()
         self._pass_at = 0.0
         """When to pass over all tasks again, while events wait (monotonic seconds)."""
         self._latest_seq = 0
@@ -193,7 +197,7 @@ class Monitor:
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
         workers = (self.clerk, self.inbox, self._inspector)
-        is_done = not (self._pending or self._unchecked) and self.health.mode != "starting"
+        is_done = not (self._pending or (self._inspector and self._unchecked)) and self.health.mode != "starting"
         return is_done and all(worker is None or worker.idle for worker in workers)
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
@@ -222,9 +226,9 @@ class Monitor:
             return text
         if self._keeper is not None:
             return self._keeper.text(version.digest)
-        from agentwatch.history.store import recall_text
+        from agentwatch.history.store import History
 
-        return recall_text(self.workspace, version.digest)
+        return History(state_directory(self.workspace)).text(version.digest)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
@@ -322,16 +326,24 @@ class Monitor:
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
-        def put(news: _News) -> None:
-            self._pending.append(news)
+        def put(events: Sequence[Event], health: Health | None = None, anew: bool = False) -> None:
+            size = max(len(events), 1) if anew else _CHUNK
+            for at in range(0, max(len(events), 1), size):
+                # It is not live before all of it is in the tree.
+                last = health if at + size >= len(events) else None
+                self._pending.append(_Chunk(events[at : at + size], last, anew))
             arrived.set()
 
         def hand_over(*news: Any) -> None:
-            loop.call_soon_threadsafe(put, _News(*news))
+            loop.call_soon_threadsafe(put, *news)
 
         def observed(batch: Batch) -> None:
             # In the source's thread: what it has told counts as known, whether the loop still takes it or not.
-            self._keep(batch.events)
+            if self._keeper is not None:
+                # Sessions are not kept, and they go on all the time.
+                kept = [one for one in batch.events if not isinstance(one, Ran)]
+                if kept or (batch.events and self._keeper.notice):
+                    self._keeper.record(kept)
             hand_over(*batch)
 
         try:
@@ -385,7 +397,6 @@ class Monitor:
         tree = self._new_tree()
         recalled = await asyncio.wrap_future(self._keeper.start(tree))
         self._source.remember(recalled.files, recalled.watched_at)
-        self._has_recalled = True
         for event in recalled.events:
             self.tap(event)
         return self._apply((), self._replace(tree)) if recalled.events else frozenset()
@@ -395,9 +406,6 @@ class Monitor:
             if part is not None:
                 part.stop()
         if self._keeper is not None:
-            if self._has_recalled and (known := self._source.known()):
-                # Else the source knows nothing yet of what the history has.
-                self._keeper.record_files(known)
             self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Set[str]]:
@@ -416,30 +424,23 @@ class Monitor:
                         yield changed
             while self._pending:
                 async with self.turn:
+                    began = time.monotonic()
                     yield await self._apply_next()
-                    await keys_first.pass_by()
+                    # A key takes a dozen rounds of the event loop: half of the time is theirs.
+                    await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
-        """Apply what waits, a chunk of it. Returns the tasks that have changed."""
-        news = self._pending[0]
-        if news.anew:
-            tree = self._new_tree()
-            for at in range(0, len(news.events), _CHUNK):
-                self._add(news.events[at : at + _CHUNK], tree)
-                await keys_first.pass_by()
-            self._pending.popleft()
-            self.health = news.health or self.health
-            return self._apply((), self._replace(tree))
-        events: list[Event] = []
-        while self._pending and not self._pending[0].anew and (room := _CHUNK - len(events)):
-            news = self._pending.popleft()
-            events += news.events[:room]
-            if rest := news.events[room:]:
-                self._pending.appendleft(news._replace(events=rest))
-            else:
-                # It is not live before all of it is in the tree.
-                self.health = news.health or self.health
-        return self._apply(events)
+        """Apply the next chunk that waits. Returns the tasks that have changed."""
+        import asyncio
+
+        events, health, anew = self._pending[0]
+        tree = self._new_tree() if anew else self.tree
+        for at in range(0, len(events) if anew else 0, _CHUNK):
+            self._add(events[at : at + _CHUNK], tree)
+            await asyncio.sleep(0)
+        self._pending.popleft()
+        self.health = health or self.health
+        return self._apply((), self._replace(tree)) if anew else self._apply(events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
         """Apply events, and that time has passed, and have recorded, checked and answered what that and `others` ask
@@ -456,7 +457,12 @@ class Monitor:
             if not (events or others):
                 # Nothing has come for a while: all that was there at first has been taken in.
                 self.tree.asides.watch(self.tree.now)
-        self._have_checked(changed)
+        self._unchecked |= changed
+        if self._inspector is not None and self.health.mode != "starting":
+            # Not before the first look is over, which that would delay.
+            if targets := self._inspector.news_of(self.tree, self._unchecked):
+                self._inspector.want(targets)
+            self._unchecked.clear()
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
         if self._herald is not None:
             self._herald.look(self.tree, changed)
@@ -497,25 +503,8 @@ class Monitor:
             self.complaints.append(f"{words}, as --since asks.")
         return changed
 
-    def _have_checked(self, changed: Iterable[str]) -> None:
-        """Have the claims of new returns checked; not before the first look is over, which that would delay."""
-        if self._inspector is None:
-            return
-        self._unchecked.update(changed)
-        if self.health.mode != "starting":
-            if targets := self._inspector.news_of(self.tree, self._unchecked):
-                self._inspector.want(targets)
-            self._unchecked.clear()
-
     def _checked(self, checks: Sequence[Checks]) -> list[Event]:
         return [one.observed(self._latest_seq, self._clock()) for one in checks]
-
-    def _keep(self, events: Sequence[Event]) -> None:
-        """Have this recorded, but for sessions: they are not kept, and they go on all the time."""
-        if self._keeper is not None:
-            kept = [one for one in events if not isinstance(one, Ran)]
-            if kept or (events and self._keeper.notice):
-                self._keeper.record(kept)
 
 
 def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:

@@ -137,35 +137,29 @@ def left_out(number: int, what: str) -> str:
     return f"<+{number:,} {what}{'s' if number > 1 else ''}>"
 
 
-def clean(text: str, limit: int | None = None) -> str:
+def clean(text: str, limit: int = LINE_LIMIT) -> str:
     """One safe line of at most `limit` characters (default `LINE_LIMIT`); the cut is shown by `…`.
 
     A line break becomes a space, a tab two spaces. Safe means: nothing in it moves the cursor, changes colours,
     reverses the reading direction or hides. The result is plain text and must still never be parsed as markup.
     """
-    limit = LINE_LIMIT if limit is None else limit
     cut = len(text) > limit
-    if cut:
-        text = text[: max(limit - 1, 0)]
-    if "\n" in text or "\r" in text or "\t" in text:
-        text = text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  ")
-    text = _safe(text)
+    text = text[: max(limit - 1, 0)] if cut else text
+    text = _safe(text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  "))
     return text + "…" if cut else text
 
 
-def exact(text: str, limit: int | None = None) -> str:
+def exact(text: str, limit: int = LINE_LIMIT) -> str:
     """The same for an id or a name: two that differ in a blank look different, too.
 
     Only a plain blank between others is one; a line break, a tab, any other space, and one at an end is made visible.
     """
-    limit = LINE_LIMIT if limit is None else limit
     return clean(_BLANK.sub(_visible, text[: limit + 1]), limit)
 
 
-def verbatim(text: str, limit: int | None = None) -> str:
+def verbatim(text: str, limit: int = LINE_LIMIT) -> str:
     """The same for a call that is decided on: a line may be indented, many blanks and the marks left out are counted,
     and nothing in it looks like such a count, or like a character that was made visible."""
-    limit = LINE_LIMIT if limit is None else limit
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
     return _safe(text, counts_marks=True) + ("…" if cut else "")
@@ -187,8 +181,7 @@ def clean_lines(
 
     At most `max_lines` lines and `max_characters` characters are looked at, each line capped like `clean`.
     """
-    note = None
-    total = len(text)
+    note, total = None, len(text)
     if total > max_characters:
         text = text[:max_characters]
         note = f"truncated: the first {max_characters // 1024} KiB of {total // 1024} KiB are shown"

@@ -17,7 +17,6 @@ from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import Task, Version
 from agentwatch.monitor import Monitor
 from agentwatch.sources import FILES, CombinedSource, Health, Problem, health_of, together
-from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.worktrees import NoRepositoryError, Worktrees
 from agentwatch.state import shown, state_directory, user_home
 from agentwatch.text import words_of
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 _SEARCH_SECONDS: Final = 2.0
 _EVERYWHERE_SECONDS: Final = 10.0
 """Between two searches for workspaces: in a repository or on hosts, and through the stores of all programs."""
-_SELDOM_SECONDS: Final = 60.0
-"""The same at most, while nothing happens where a search is told of that."""
 _MOST: Final = 40
 """Workspaces that `--all` watches at once: each has threads, a history and watches of its own."""
 
@@ -60,14 +57,10 @@ class Place(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The workspaces that there are now, and what is to be told of those that cannot be watched, a sentence each.
-
-    Something happens in one of the directories `heard` before there are others; without any, only a search tells.
-    """
+    """The workspaces that there are now, and what is to be told of those that cannot be watched, a sentence each."""
 
     places: Sequence[Place]
     complaints: Sequence[str] = ()
-    heard: Sequence[Path] = ()
 
 
 def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
@@ -86,11 +79,11 @@ def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
 def find_worktrees(worktrees: Worktrees) -> Places:
     """The other worktrees of a repository, as they are now."""
     try:
-        others, heard = worktrees.find()
+        others = worktrees.find()
     except NoRepositoryError as error:
         return Places((), [f"Other worktrees of this repository are not shown: {error}"])
     names = names_of([worktrees.workspace, *others])
-    return Places([Place(one, names[one], comes=True, waits=True) for one in others], heard=heard)
+    return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
 
 class Everywhere:
@@ -273,32 +266,22 @@ class Workspaces(Monitor):
         search for others, again and again."""
         import asyncio
 
-        turn, rung, heard = asyncio.Lock(), asyncio.Event(), list[Path]()
-        ring = partial(_ring, asyncio.get_running_loop(), rung)
+        turn = asyncio.Lock()
         try:
-            with ExitStack() as listening:
-                while True:
-                    for part in [part for part in self._parts.values() if part.running is None]:
-                        part.running = asyncio.create_task(self._watch(part, turn, emit))
-                        if not part.place.host:
-                            await _settling(part.monitor)
-                    if self._find is None:
-                        return
-                    rung.clear()
-                    found = await asyncio.to_thread(self._find)
-                    if [*found.heard] != heard:
-                        # It is told once it listens: what happened until then is looked at as well.
-                        listening.close()
-                        listening.enter_context(shared_watcher.watch(found.heard, ring))
-                        heard = [*found.heard]
-                    if found != self._places:
-                        emit(self._apply_places(found))
-                    if all(part.running for part in self._parts.values()):
-                        await asyncio.sleep(self._pause)
-                        if heard and shared_watcher.works:
-                            with suppress(TimeoutError):
-                                async with asyncio.timeout(_SELDOM_SECONDS):
-                                    await rung.wait()
+            while True:
+                for part in [part for part in self._parts.values() if part.running is None]:
+                    part.running = asyncio.create_task(self._watch(part, turn, emit))
+                    until = time.monotonic() + _TURN_SECONDS
+                    is_here = not part.place.host
+                    while is_here and part.monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110
+                        await asyncio.sleep(0.02)
+                if self._find is None:
+                    return
+                found = await asyncio.to_thread(self._find)
+                if found != self._places:
+                    emit(self._apply_places(found))
+                if all(part.running for part in self._parts.values()):
+                    await asyncio.sleep(self._pause)
         except Exception as error:  # noqa: BLE001  it is raised where updates are waited for
             emit(error)
 
@@ -425,18 +408,4 @@ def _health_of(part: _Part) -> Health:
     if not health.problems or part.is_lost:
         return health
     named = (one._replace(source=FILES, message=part.name(str(one))) for one in health.problems)
-    return health_of(health.mode, health.detail, tuple(named), health.directories, health.files)
-
-
-def _ring(loop: asyncio.AbstractEventLoop, rung: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # the loop has ended, and the bell does not know it yet
-        loop.call_soon_threadsafe(rung.set)
-
-
-async def _settling(monitor: Monitor) -> None:
-    """Wait for the end of its first scan, not for long."""
-    import asyncio
-
-    until = time.monotonic() + _TURN_SECONDS
-    while monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110  not long
-        await asyncio.sleep(0.02)
+    return health_of(health.mode, health.detail, tuple(named))

@@ -10,7 +10,7 @@ import pytest
 from agentwatch.agents.hook.permission import HELD_SECONDS
 from agentwatch.agents.setup import command, starts
 from agentwatch.agents.setup.programs import programs
-from agentwatch.cli import COMMANDS
+from agentwatch.cli import start
 from agentwatch.config import Settings
 from agentwatch.errors import UsageError
 from agentwatch.text import Mark
@@ -323,11 +323,11 @@ def test_what_headless_claude_needs_is_offered_and_its_dialog_explained(
 
 @pytest.mark.parametrize("name", ["claude", "Claude", "claude-code"])
 def test_claude_is_claude_code(tmp_path: Path, name: str) -> None:
-    COMMANDS["init"].start(["--agent", name, "--write", str(tmp_path)])
+    start("init", ["--agent", name, "--write", str(tmp_path)])
     assert HOOK in (tmp_path / ".claude/settings.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("name", "meant"), [("cluade", "claude-code"), ("opncode", "opencode"), ("codx", "codex")])
 def test_a_name_that_is_nearly_one_is_told(tmp_path: Path, name: str, meant: str) -> None:
     with pytest.raises(UsageError, match=f"did you mean {meant}"):
-        COMMANDS["init"].start(["--agent", name, str(tmp_path)])
+        start("init", ["--agent", name, str(tmp_path)])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.run import Doing, DoingKind
+from agentwatch.delegation.run import Activity, ActivityKind
 from tests.unit.claude_code.building import SESSION, Store
 
 
@@ -15,7 +15,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def doing(store: Store) -> Doing:
+def doing(store: Store) -> Activity:
     """What the session does now."""
     found = store.runs()[SESSION].doing
     assert found is not None
@@ -49,6 +49,6 @@ def test_a_call_goes_by_its_main_argument(store: Store, tool: str, given: dict[s
         **{key: value.format(work=work) if isinstance(value, str) else value for key, value in given.items()},
     )
     now = doing(store)
-    assert (now.kind, now.what, now.about, now.over, now.repeats) == (DoingKind.TOOL, tool, about, False, 1)
+    assert (now.kind, now.what, now.about, now.over, now.repeats) == (ActivityKind.TOOL, tool, about, False, 1)
     log.got("u1", "ok")
     assert doing(store) == now._replace(over=True)

@@ -160,7 +160,7 @@ def test_a_configuration_that_does_not_hold_together_is_no_matter_for_a_prompt(
 def test_it_ends_by_itself_where_looking_takes_long() -> None:
     run = (
         "import time\nfrom agentwatch.cli import completion\n"
-        "completion._SECONDS = 0.01\ncompletion._seen = lambda: time.sleep(600)\n"
+        "completion._SECONDS = 0.01\ncompletion._monitor = lambda: time.sleep(600)\n"
         "completion.offer('fish', ['wait', ''])\nraise SystemExit(9)"
     )
     ended = subprocess.run([sys.executable, "-c", run], capture_output=True, check=False)

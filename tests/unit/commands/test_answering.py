@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.cli import COMMANDS
+from agentwatch.cli import answer as module
+from agentwatch.cli import start
 from agentwatch.cli.completion import offer
-from agentwatch.commands import answer as module
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
@@ -44,7 +44,7 @@ def open_one(workspace: Path, asked: Request | None = None) -> Iterator[Request]
 
 
 def run(*words: str) -> int:
-    return COMMANDS["answer"].start(["--yes", *words])
+    return start("answer", ["--yes", *words])
 
 
 def recorded(workspace: Path) -> list[Record]:
@@ -139,7 +139,7 @@ def test_the_options_of_a_question_are_shown_before_it_is_answered(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_one(workspace, question(workspace)) as asked:
-        COMMANDS["pending"].start([])
+        start("pending", [])
         said = capsys.readouterr().out
         assert "    “Which store?”:\n      - SQLite: a file\n      - Redis\n    “Which checks?”, several:\n" in said
         run("--option", "My own", "--option", "Lint", "--", asked.request_id)
@@ -192,9 +192,9 @@ def test_nobody_answers_a_request_that_has_ended(workspace: Path) -> None:
 def test_without_a_terminal_nothing_is_answered_unless_it_is_said(workspace: Path) -> None:
     with open_one(workspace) as asked:
         with pytest.raises(UsageError, match="say --yes"):
-            COMMANDS["answer"].start(["--allow", asked.request_id])
+            start("answer", ["--allow", asked.request_id])
         with pytest.raises(AgentwatchError) as wrong:
-            COMMANDS["answer"].start(["--allow", "0" * 32])
+            start("answer", ["--allow", "0" * 32])
     assert "--yes" not in str(wrong.value)
     assert recorded(workspace) == []
 
@@ -206,13 +206,13 @@ def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.Ca
         open_one(workspace, question(workspace, session_id="q")) as asks,
         open_one(workspace, never),
     ):
-        COMMANDS["pending"].start(["--json"])
+        start("pending", ["--json"])
         told = json.loads(capsys.readouterr().out)["tasks"]
         by_id = {one["request_id"]: one["command"] for task in told for one in task["requests"]}
         assert by_id[never.request_id] is None
         line = shlex.split(by_id[asked.request_id])
         assert line[line.index("answer") :] == ["answer", "--allow", "--", asked.request_id, str(workspace)]
-        COMMANDS["pending"].start([])
+        start("pending", [])
         said = capsys.readouterr().out
         assert by_id[asked.request_id] in said
         assert "or, in place of --allow: --deny TEXT" in said
@@ -228,11 +228,11 @@ def test_an_answer_is_verified_in_words(workspace: Path, capsys: pytest.CaptureF
         assert run("--deny", "--", asked.request_id) == ExitCode.DONE
     capsys.readouterr()
     (file,) = Desk(workspace).ledger.directory.glob("*.json")
-    assert COMMANDS["verify"].start([str(file)]) == ExitCode.DONE
+    assert start("verify", [str(file)]) == ExitCode.DONE
     said = capsys.readouterr().out
     assert "deny of a permission of “claude”, session “5f0c”" in said
     assert asked.input_sha256 in said
-    assert COMMANDS["verify"].start([]) == ExitCode.DONE
+    assert start("verify", []) == ExitCode.DONE
     assert "1 decision in" in capsys.readouterr().out
 
 

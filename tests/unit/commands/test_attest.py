@@ -55,19 +55,6 @@ def verify(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str
     return code, capsys.readouterr().out
 
 
-def test_all_tasks_are_signed_a_line_each_and_one_is_printed(
-    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bundle = tmp_path / "all.intoto.jsonl"
-    assert run(["attest", "--all", str(workspace), "--output", str(bundle)]) == 0
-    assert [one["predicate"]["task_id"] for one in statements(bundle.read_bytes())] == ["a", "b", "c"]
-    assert "3 statements in" in capsys.readouterr().out
-    assert bundle.stat().st_mode & 0o777 == 0o600
-    assert run(["attest", "a", str(workspace)]) == 0
-    (one,) = statements(capsys.readouterr().out.encode())
-    assert [artifact["name"] for artifact in one["subject"]] == ["a.handoff.json", "a.return.md"]
-
-
 def test_what_was_signed_is_verified_line_by_line(
     workspace: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -241,28 +228,6 @@ def test_the_report_names_what_was_signed_last_and_says_when_it_is_outdated(
     kept = next((Path(os.environ["XDG_STATE_HOME"])).rglob("statements/*.json"))
     kept.write_bytes(b"{}")
     assert sum(one is None for one in told().values()) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["attest"], "name a task, or say --all"),
-        (["attest", "nothing"], "there is no task “nothing” here"),
-        (["attest", "a", "--all"], "name a task or say --all: one of the two"),
-        (["attest", "--all", "-o", "a.return.md"], "there is such a file already"),
-        (["verify", "nowhere.intoto.jsonl"], "give a file of a decision or of statements"),
-    ],
-)
-def test_wrong_usage_is_told(
-    words: list[str],
-    complaint: str,
-    workspace: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(workspace)
-    assert run(words) == 2
-    assert complaint in capsys.readouterr().err
 
 
 def test_a_task_of_which_nobody_wrote_anything_cannot_be_attested(

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.commands.doctor import examine
-from agentwatch.config import Settings
+from agentwatch.cli import start
 
 
 @pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
@@ -20,11 +19,11 @@ def test_what_lies_in_the_workspace_or_behind_a_link_in_it_is_bad(
     (workspace / "link").symlink_to(outside)
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(outside))
-    examine(workspace, Settings(), ())
+    start("doctor", [str(workspace)])
     assert "lies in the workspace" not in capsys.readouterr().out
     for inside in (workspace, workspace / "link"):
         monkeypatch.setenv(variable, str(inside))
-        assert examine(workspace, Settings(), ()) == 1
+        assert start("doctor", [str(workspace)]) == 1
         said = " ".join(capsys.readouterr().out.split())
         assert "lies in the workspace, where agents write" in said
         assert f"set {variable} to another place" in said

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import run
-from agentwatch.commands.doctor_nats import _Found, _sync
+from agentwatch.cli.doctor_nats import _Found, _sync
 from agentwatch.decisions.keys import Keys
 from tests.broker import Broker
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from keyring.errors import KeyringLocked
 
-from agentwatch.commands import keys as keyring
+from agentwatch.cli import keys as keyring
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import PRIVATE, Keys
 from agentwatch.decisions.passphrase import store, stored
@@ -62,7 +62,7 @@ def test_a_passphrase_is_set_and_the_keyring_gives_it(
     keys: Keys, ring: Ring, types: Types, capsys: pytest.CaptureFixture[str]
 ) -> None:
     types("sesame", "sesame")
-    keyring.passphrase(keys, in_keyring=True)
+    keyring.change_passphrase(keys, in_keyring=True)
     assert keys.load(lambda: kept(keys)).public == keys.show()
     assert keys.in_keyring
     told = capsys.readouterr()
@@ -77,7 +77,7 @@ def test_where_the_keyring_does_not_take_it_nothing_is_changed(keys: Keys, ring:
     ring.trouble = KeyringLocked()
     types("sesame", "sesame")
     with pytest.raises(KeyProblemError, match="locked, and nobody unlocked it; nothing was changed"):
-        keyring.passphrase(keys, in_keyring=True)
+        keyring.change_passphrase(keys, in_keyring=True)
     assert not keys.is_encrypted()
     assert not keys.in_keyring
 
@@ -87,11 +87,11 @@ def test_a_passphrase_that_is_there_can_be_given_to_the_keyring_or_replaced(
 ) -> None:
     keys.protect("sesame")
     assert types("sesame", "", "") == []
-    keyring.passphrase(keys, in_keyring=True)
+    keyring.change_passphrase(keys, in_keyring=True)
     assert kept(keys) == "sesame"
     # The keyring knows the one of now, so only the new one is asked.
     asked = types("tulip", "tulip")
-    keyring.passphrase(keys, in_keyring=True)
+    keyring.change_passphrase(keys, in_keyring=True)
     assert asked == ["New passphrase (empty: the same): ", "Repeat it: "]
     assert kept(keys) == "tulip"
     keys.load(lambda: "tulip")
@@ -106,7 +106,7 @@ def test_where_the_entry_vanished_or_is_wrong_the_operator_is_asked(
     if held is not None:
         store(keys.directory / PRIVATE, held)
     asked = types("sesame", "", "")
-    keyring.passphrase(keys, in_keyring=True)
+    keyring.change_passphrase(keys, in_keyring=True)
     assert asked[0] == "Present passphrase: "
     assert "the keyring does not hold the passphrase" in capsys.readouterr().err or held is not None
     assert kept(keys) == "sesame"
@@ -115,9 +115,9 @@ def test_where_the_entry_vanished_or_is_wrong_the_operator_is_asked(
 @pytest.mark.parametrize("new", ["tulip", ""])
 def test_without_the_keyring_it_is_taken_out_of_it(keys: Keys, ring: Ring, types: Types, new: str) -> None:
     types("sesame", "sesame")
-    keyring.passphrase(keys, in_keyring=True)
+    keyring.change_passphrase(keys, in_keyring=True)
     types(new, new)
-    keyring.passphrase(keys, in_keyring=False)
+    keyring.change_passphrase(keys, in_keyring=False)
     assert ring.held == {}
     assert not keys.in_keyring
     assert keys.is_encrypted() is bool(new)
@@ -131,7 +131,7 @@ def test_what_cannot_be_taken_out_of_the_keyring_is_said(
     keys.choose_keyring(chosen=True)
     ring.trouble = KeyringLocked()
     types("sesame", "", "")
-    keyring.passphrase(keys, in_keyring=False)
+    keyring.change_passphrase(keys, in_keyring=False)
     assert "the old passphrase may still be in there" in capsys.readouterr().err
     assert not keys.is_encrypted()
 
@@ -140,7 +140,7 @@ def test_a_rotated_key_has_its_new_passphrase_in_the_keyring(
     keys: Keys, ring: Ring, types: Types, capsys: pytest.CaptureFixture[str]
 ) -> None:
     types("sesame", "sesame")
-    keyring.passphrase(keys, in_keyring=True)
+    keyring.change_passphrase(keys, in_keyring=True)
     types("tulip", "tulip")
     keyring.rotate(keys)
     assert keys.load(lambda: kept(keys)).public == keys.show()
@@ -162,18 +162,18 @@ def test_decisions_that_are_later_than_the_clock_count_when_their_key_was_replac
 ) -> None:
     operator = Operator(tmp_path)
     entry = operator.decide(created_at=datetime.now(UTC) + timedelta(hours=1)).entry
-    assert keyring.rotate(keys) == 0
+    keyring.rotate(keys)
     assert "the clock was set back" in capsys.readouterr().err
     assert (operator.chain().entries, operator.chain().problems) == ((entry,), ())
     # Where nobody can tell, it is said.
     operator.ledger.directory.rename(tmp_path / "elsewhere")
     operator.ledger.directory.write_text("no directory")
-    assert keyring.rotate(keys) == 0
+    keyring.rotate(keys)
     assert "counts only where it is not later than the clock of now" in capsys.readouterr().err
 
 
 def test_a_passphrase_is_asked_on_a_terminal_only(keys: Keys, ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     with pytest.raises(UsageError, match="only on a terminal"):
-        keyring.passphrase(keys, in_keyring=True)
+        keyring.change_passphrase(keys, in_keyring=True)
     assert ring.held == {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import run
-from agentwatch.commands.keys_send import send
+from agentwatch.cli.keys import send
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.remote.address import parse

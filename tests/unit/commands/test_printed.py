@@ -21,8 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.agents.hook import words
-from agentwatch.cli import COMMANDS
-from agentwatch.commands import pending
+from agentwatch.cli import pending, start
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.tree import Tree
@@ -87,7 +86,7 @@ def called(module: str, function: str) -> Iterator[list[tuple[Any, ...]]]:
         heard.append((*given, more))
         return 0
 
-    with patch(f"agentwatch.commands.{module}.{function}", hear):
+    with patch(f"agentwatch.cli.{module}.{function}", hear):
         yield heard
 
 
@@ -115,7 +114,7 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
                 if word in ("--escalate", "--respond", "--note") and words[place + 1] in ("MODE", "TEXT"):
                     words[place + 1] = "filled"
             with called("decide", "decide") as heard:
-                COMMANDS["decide"].start(words[1:])
+                start("decide", words[1:])
             load, task_id, wish, more = heard[0]
             where = load.args[0]
             returned_digest = task.latest.returned.digest if task.latest and task.latest.returned else None
@@ -143,7 +142,7 @@ def test_nothing_that_a_program_asks_changes_what_a_printed_answer_means(shell: 
         for one, words in zip(asked, found, strict=True):
             assert words[0] == "answer"
             with called("answer", "answer") as heard:
-                COMMANDS["answer"].start(words[1:])
+                start("answer", words[1:])
             where, request_id, wish, more = heard[0]
             assert (where, request_id, wish.action) == (workspace, one.request_id, one.actions[0])
             assert (wish.note, wish.rule, more["yes"]) == ("", None, False)
@@ -165,7 +164,7 @@ def test_no_id_changes_what_an_agent_that_is_told_to_wait_waits_for(shell: str, 
         lines = [command_line(["agentwatch", "wait", "--", task_id, root]) for task_id in ids]
         for task_id, words in zip(ids, words_of(shell, lines, root), strict=True):
             with called("wait", "wait") as heard:
-                COMMANDS["wait"].start(words[1:])
+                start("wait", words[1:])
             assert (heard[0][0], heard[0][3]) == (Path(root).resolve(), task_id)
         assert list(Path(root).iterdir()) == []
 
@@ -175,4 +174,4 @@ def test_no_id_changes_what_an_agent_that_is_told_to_wait_waits_for(shell: str, 
 )
 def test_no_option_takes_what_stands_behind_the_dashes_for_its_value(words: list[str]) -> None:
     with pytest.raises(UsageError, match="expected one argument"):
-        COMMANDS["decide"].start(["--retry", *words] if words[0] == "--note" else words)
+        start("decide", ["--retry", *words] if words[0] == "--note" else words)

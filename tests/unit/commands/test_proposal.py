@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
-from agentwatch.commands.pending import commands
+from agentwatch.cli.decide_wish import Wish, agrees, lines, params_of, plain_params
+from agentwatch.cli.pending import commands
 from agentwatch.decisions.amend import UNSTATED, AmendError
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import NoAnswerError

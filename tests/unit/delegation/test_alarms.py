@@ -18,7 +18,7 @@ from agentwatch.decisions import policy
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Limits, Ran, Rules, Seen, Tick
-from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
+from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState, Turn
 from agentwatch.delegation.task import Alarm, Aside, Put, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
@@ -49,7 +49,7 @@ def test_a_child_whose_process_is_gone_asks_until_the_process_or_a_sign_of_life_
 @pytest.mark.parametrize("gone", [False, None])
 def test_a_long_quiet_test_run_asks_nothing(gone: bool | None) -> None:
     """Whether its process is known to run, or nothing is known of it."""
-    testing = Doing(120.0, DoingKind.TOOL, "Bash", "npm test")
+    testing = Activity(120.0, ActivityKind.TOOL, "Bash", "npm test")
     tree = tree_of([*ran(ROOT, child("one", process_gone=gone, doing=testing)), Tick(9, 120.0 + 86_400.0)])
     assert tree.tasks["one"].stale
     assert tree.asking() == []
@@ -167,7 +167,7 @@ def test_one_minute_is_one() -> None:
 
 
 def test_a_session_works_since_it_was_last_told_something() -> None:
-    rounds = (Round(100.0, state=RunState.ENDED, ended_at=200.0), Round(5_000.0))
+    rounds = (Turn(100.0, state=RunState.ENDED, ended_at=200.0), Turn(5_000.0))
     session = replace(ROOT, rounds=rounds, updated_at=5_010.0)
     tree = tree_of([*ran(session), Tick(9, 6_799.0)], limits=Limits(minutes=30))
     assert tree.asking() == []
@@ -175,8 +175,8 @@ def test_a_session_works_since_it_was_last_told_something() -> None:
     assert tree.asking() == [tree.tasks["root"]]
 
 
-def call(repeats: int, what: str = "Bash", about: str = "npm test") -> Doing:
-    return Doing(120.0, DoingKind.TOOL, what, about, repeats=repeats)
+def call(repeats: int, what: str = "Bash", about: str = "npm test") -> Activity:
+    return Activity(120.0, ActivityKind.TOOL, what, about, repeats=repeats)
 
 
 def test_the_same_call_over_and_over_asks_at_the_limit_until_there_is_another_one() -> None:
@@ -185,16 +185,16 @@ def test_the_same_call_over_and_over_asks_at_the_limit_until_there_is_another_on
     assert one.ask is None
     tree.apply(again("one", doing=call(10)))
     assert one.ask == "the same call 10 times: Bash npm test; let it go on, or abort?"
-    tree.apply(again("one", doing=Doing(121.0, DoingKind.WORDS, about="Let me try once more.")))
+    tree.apply(again("one", doing=Activity(121.0, ActivityKind.WORDS, about="Let me try once more.")))
     assert one.needs_operator, "words between two calls end no loop"
     tree.apply(again("one", doing=call(1, about="npm install")))
     assert one.ask is None
-    tree.apply(again("one", doing=Doing(121.0, DoingKind.WORDS, about="That was it.")))
+    tree.apply(again("one", doing=Activity(121.0, ActivityKind.WORDS, about="That was it.")))
     assert one.ask is None
 
 
 def test_words_of_another_session_keep_no_loop_alive() -> None:
-    words = Doing(121.0, DoingKind.WORDS, about="Let me see.")
+    words = Activity(121.0, ActivityKind.WORDS, about="Let me see.")
     tree = tree_of([*ran(ROOT, child("one", doing=call(10), prompt=message(handoff("x"))))], limits=Limits(repeats=10))
     assert tree.tasks["x"].needs_operator
     tree.apply(Ran(9, 300.0, "agents:two", child("two", doing=words, prompt=message(handoff("x", attempt=2)))))
@@ -285,7 +285,7 @@ def decided(task_id: str, action: Action) -> Decided:
 # In random orders
 
 SESSIONS = ["root", "one", "two", "three"]
-doings = st.none() | st.builds(call, st.integers(1, 4)) | st.just(Doing(1.0, DoingKind.WORDS, about="so"))
+doings = st.none() | st.builds(call, st.integers(1, 4)) | st.just(Activity(1.0, ActivityKind.WORDS, about="so"))
 runs = st.builds(
     lambda session, parent, state, **more: child(session, state, **more, parent=parent if parent < session else None),
     st.sampled_from(SESSIONS),

@@ -10,11 +10,11 @@ from tests.unit.delegation.test_runs import ROOT, child, message, ran
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.events import Ran, Tick
 from agentwatch.delegation.joined import JoinedTree
-from agentwatch.delegation.run import Doing, DoingKind, Run
+from agentwatch.delegation.run import Activity, ActivityKind, Run
 from agentwatch.view.document import tree_document
 from agentwatch.view.pulse import cost_of, rates
 
-MAKE = Doing(150.0, DoingKind.TOOL, "Bash", "make")
+MAKE = Activity(150.0, ActivityKind.TOOL, "Bash", "make")
 TODOS = todos("x", "-").items
 
 

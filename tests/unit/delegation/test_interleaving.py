@@ -338,7 +338,7 @@ def turn(tree: Tree, task: Task) -> tuple[float, ...]:
     """An open request goes first, by how long it can be answered, then the newest one."""
     request = next((one for one in task.requests if one.stage is RequestStage.OFFERED), None)
     if request is None:
-        return 1, -tree.holds(task), -(task.ended_at or task.updated_at)
+        return 1, -task.open_below, -(task.ended_at or task.updated_at)
     return (0, 0, request.until) if request.until is not None else (0, 1, -request.asked_at)
 
 

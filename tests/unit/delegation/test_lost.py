@@ -12,7 +12,7 @@ from tests.unit.delegation.test_runs import ROOT, child, ran
 
 from agentwatch.delegation.events import Event, Limits, Lost, Reached, Ruled, Rules, Tick
 from agentwatch.delegation.joined import JoinedTree
-from agentwatch.delegation.run import Doing, DoingKind, RunState
+from agentwatch.delegation.run import Activity, ActivityKind, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
@@ -63,7 +63,7 @@ def test_it_says_since_when_and_what_it_was() -> None:
 
 def test_nothing_turns_silent_and_nothing_new_rings_while_it_is_lost() -> None:
     limits = Limits(minutes=5.0)
-    doing = Doing(120.0, DoingKind.TOOL, "Bash", "npm test")
+    doing = Activity(120.0, ActivityKind.TOOL, "Bash", "npm test")
     tree = tree_of([*ran(ROOT, child("one", doing=doing)), Tick(9, 130.0)], limits=limits, stale_after=60.0)
     tree.apply(Lost(10, 131.0))
     tree.apply(Tick(11, 9_999.0))

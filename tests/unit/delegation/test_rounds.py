@@ -13,7 +13,7 @@ from tests.unit.delegation.test_runs import ROOT, message
 from agentwatch.contracts.shapes import Finding, Outcome
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Ran
-from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
+from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
@@ -21,13 +21,13 @@ from agentwatch.view.document import tree_document
 PACKET = message(handoff("a"), at=110.0)
 FAILED = message(returned("failed"), at=115.0)
 DONE = message(returned("completed"), at=125.0)
-PARENT, HOOK, PROGRAM = Asker.PARENT, Asker.HOOK, Asker.PROGRAM
+PARENT, HOOK, PROGRAM = StartedBy.PARENT, StartedBy.HOOK, StartedBy.PROGRAM
 
 
-def child(*rounds: tuple[Asker, Message | None], state: RunState = RunState.ENDED, session: str = "s1") -> Run:
+def child(*rounds: tuple[StartedBy, Message | None], state: RunState = RunState.ENDED, session: str = "s1") -> Run:
     """A child of the root: round n begins at 100 + 10 n and ends five seconds later."""
     told = [
-        Round(100.0 + 10 * n, PACKET if n == 1 else message(None), asker, RunState.ENDED, said, 105.0 + 10 * n)
+        Turn(100.0 + 10 * n, PACKET if n == 1 else message(None), asker, RunState.ENDED, said, 105.0 + 10 * n)
         for n, (asker, said) in enumerate(rounds, 1)
     ]
     last = told[-1]
@@ -81,7 +81,7 @@ ONE, TWO = (1, State.FAILED), (2, State.COMPLETED)
 
 
 @pytest.mark.parametrize("asker", [HOOK, PARENT])
-def test_a_retry_in_the_same_session_is_an_attempt_of_its_own(asker: Asker) -> None:
+def test_a_retry_in_the_same_session_is_an_attempt_of_its_own(asker: StartedBy) -> None:
     tree = tree_of([*ran(child((PARENT, FAILED), (asker, DONE))), decision(FAILED, 117.0)])
     task = tree.tasks["a"]
     first, second = task.attempts
@@ -238,7 +238,7 @@ def test_nobody_works_on_what_was_handed_over_anew_in_the_same_session() -> None
     assert attempts(tree_of(ran(replace(run, rounds=rounds)))) == [ONE, TWO]
 
 
-askers = st.sampled_from(list(Asker))
+askers = st.sampled_from(list(StartedBy))
 words = st.sampled_from([FAILED, DONE, message(None), message(returned("blocked")), None])
 broken = st.sampled_from([(), (BROKEN,)])
 
@@ -249,7 +249,7 @@ broken = st.sampled_from([(), (BROKEN,)])
     st.randoms(use_true_random=False),
 )
 def test_attempts_do_not_depend_on_the_order_in_which_rounds_and_decisions_are_observed(
-    sessions: list[list[tuple[Asker, Message | None]]],
+    sessions: list[list[tuple[StartedBy, Message | None]]],
     choices: list[tuple[Message | None, int, Action, int]],
     dice: object,
 ) -> None:

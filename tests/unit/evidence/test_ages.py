@@ -168,7 +168,6 @@ def watched(root: Path) -> None:
     keeper = HistoryWorker(root, source.content)
     keeper.start(Tree()).result()
     keeper.record(source.scan().events)
-    keeper.record_files(source.known())
     keeper.stop()
 
 

@@ -185,7 +185,6 @@ def test_the_first_batch_is_empty_and_says_starting_and_the_last_of_the_scan_say
     assert (receiver.batches[0].health.mode, receiver.batches[0].events) == ("starting", ())
     health = receiver.batches[-1].health
     assert (health.mode, health.detail) == ("live", "Changes are seen as they happen")
-    assert (health.directories, health.files) == (1, 50)
 
 
 def test_observations_are_numbered_as_they_were_written_and_without_gaps(root: Path) -> None:
@@ -406,14 +405,14 @@ def test_looking_once_observes_everything_and_looking_again_what_has_changed(roo
     batch = source.scan()
     assert brief(batch.events) == ["Seen a/x.json", "Seen c/y.json", "Seen d/z.json", "Unreadable return.json"]
     # What has the name of a return and cannot be read is a problem.
-    assert (batch.health.mode, batch.health.directories, batch.health.files) == ("degraded", 4, 5)
+    assert batch.health.mode == "degraded"
     shutil.rmtree(root / "a")
     (root / "c" / "y.json").unlink()
     (root / "return.json").unlink()
     write(root / "e" / "half.json", HALF)
     batch = source.scan()
     assert brief(batch.events) == ["Gone a/x.json", "Gone c/y.json", "Gone return.json", "Seen e/half.json"]
-    assert (batch.health.mode, batch.health.directories, batch.health.files) == ("live", 4, 3)
+    assert batch.health.mode == "live"
 
 
 def test_looking_once_waits_for_a_file_that_is_just_being_written(root: Path) -> None:

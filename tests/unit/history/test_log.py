@@ -12,18 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentwatch.cli.log import log_document, log_line
 from agentwatch.contracts.shapes import Document, Reading
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Seen, Tick
-from agentwatch.delegation.run import Asker, Doing, DoingKind, Message, Round, Run, RunState
+from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import (
     RequestChange,
     StateChange,
     StateChanges,
-    log_document,
-    log_line,
     state_changes,
     story,
 )
@@ -182,9 +181,10 @@ def test_the_document_is_json_with_the_texts_as_they_were_written() -> None:
 
 
 def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
-    make = Doing(10.0, DoingKind.TOOL, "Bash", "make \x1b[31m")
+    make = Activity(10.0, ActivityKind.TOOL, "Bash", "make \x1b[31m")
     steps = [None, make, make._replace(over=True), make._replace(at=20.0, repeats=2), None]
-    steps += [Doing(30.0, DoingKind.TODO, about="Test"), Doing(30.0, DoingKind.TODO, about="Test", over=True)]
+    todo = Activity(30.0, ActivityKind.TODO, about="Test")
+    steps += [todo, todo._replace(over=True)]
     run = Run(
         source="x",
         session_id="s",
@@ -323,10 +323,10 @@ def test_a_retry_in_another_session_is_the_next_attempt() -> None:
 
 
 def test_the_rounds_of_a_child_are_told_and_those_of_a_human_are_not() -> None:
-    first = replace(Round(110.0, state=RunState.ENDED), said=message(returned("partial"), 130.0), ended_at=130.0)
+    first = replace(Turn(110.0, state=RunState.ENDED), said=message(returned("partial"), 130.0), ended_at=130.0)
     talk = replace(ROOT, state=RunState.ENDED, said=message(None, 300.0), ended_at=300.0)
-    talk = replace(talk, rounds=(Round(100.0, state=RunState.ENDED, said=message(None, 120.0)), Round(150.0)))
-    assert told(ran(talk, child("a", 110.0, 150.0, rounds=(first, Round(140.0))))) == [
+    talk = replace(talk, rounds=(Turn(100.0, state=RunState.ENDED, said=message(None, 120.0)), Turn(150.0)))
+    assert told(ran(talk, child("a", 110.0, 150.0, rounds=(first, Turn(140.0))))) == [
         (100.0, "root", None, "working", 1),
         (110.0, "a", None, "working", 1),
         (130.0, "a", "working", "partial", 1),
@@ -338,8 +338,8 @@ def test_the_rounds_of_a_child_are_told_and_those_of_a_human_are_not() -> None:
 
 def test_a_retry_in_the_same_session_is_told_as_an_attempt_of_its_own() -> None:
     said = message(returned("failed"), 130.0)
-    first = Round(110.0, state=RunState.ENDED, said=said, ended_at=130.0)
-    run = child("a", 110.0, 150.0, rounds=(first, Round(140.0, asker=Asker.HOOK)))
+    first = Turn(110.0, state=RunState.ENDED, said=said, ended_at=130.0)
+    run = child("a", 110.0, 150.0, rounds=(first, Turn(140.0, asker=StartedBy.HOOK)))
     receipts = (Receipt(Stage.RECORDED, 135.0), Receipt(Stage.READ, 136.0))
     decision = Decision(
         decision_id="d1",
@@ -450,8 +450,8 @@ def test_a_decision_stands_behind_the_return_it_is_about_though_the_time_of_that
 
 
 def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_life() -> None:
-    first = Round(9e11, state=RunState.ENDED, said=message(returned("partial"), 9e11), ended_at=9e11)
-    odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(first, Round(9e11)))
+    first = Turn(9e11, state=RunState.ENDED, said=message(returned("partial"), 9e11), ended_at=9e11)
+    odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(first, Turn(9e11)))
     assert [line[0] for line in told(ran(ROOT, odd))] == [100.0, 150.0, 150.0, 150.0, 150.0]
 
 

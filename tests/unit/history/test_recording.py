@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
 from agentwatch.delegation.request import RequestStage
-from agentwatch.delegation.run import Asker, Round, Run, RunState
+from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.errors import UsageError
 from agentwatch.history import recording
 from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new
@@ -91,7 +91,8 @@ def run_of(workspace: Workspace) -> Ran:
         updated_at=30.0,
         ended_at=30.0,
     )
-    rounds = (Round(9.0, prompt, state=RunState.ENDED, said=earlier, ended_at=20.0), Round(21.0, prompt, Asker.PARENT))
+    first = Turn(9.0, prompt, state=RunState.ENDED, said=earlier, ended_at=20.0)
+    rounds = (first, Turn(21.0, prompt, StartedBy.PARENT))
     return Ran(1, 30.0, "agents:s1", replace(run, prompt=prompt, said=said, rounds=rounds))
 
 

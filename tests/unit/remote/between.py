@@ -52,7 +52,7 @@ class Host(Relay):
 
     def see(self, events: Iterable[Event], *, settled: bool = True) -> None:
         """These are observed."""
-        self.monitor.health = Health("live", "", files=3)
+        self.monitor.health = Health("live", "")
         self.monitor._add(events)
         self.monitor.tree.settle()
         if settled:

@@ -14,8 +14,8 @@ from tests.unit.decisions.made import NOON, Quick
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
-from agentwatch.commands.answer import Wish, answer
-from agentwatch.commands.decide import withdraw
+from agentwatch.cli.answer import Wish, answer
+from agentwatch.cli.decide import withdraw
 from agentwatch.config import Settings
 from agentwatch.decisions.clerk import Clerk
 from agentwatch.decisions.envelope import seal

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.unit.delegation.events import Recorder, handoff, returned
 
-from agentwatch.commands import log as module
-from agentwatch.commands.log import print_log_of_host
+from agentwatch.cli import log as module
+from agentwatch.cli.log import print_log_of_host
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Lost, Ruled, Rules
 from agentwatch.sources import Batch, Health
@@ -32,7 +33,7 @@ class Told:
 
         monkeypatch.setattr(module, "_batches", batches)
         source: Any = self
-        return print_log_of_host(source, Settings(), None, as_json=False, follow=follow, activity=False)
+        return print_log_of_host(source, Settings(), Namespace(json=False, follow=follow, activity=False), None)
 
 
 def test_a_claim_that_was_false_before_is_no_news_and_one_that_is_found_false_is(

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.decisions.made import Operator
 from tests.unit.decisions.test_policy import Told, returned
 
-from agentwatch.commands.wait import wait, wait_for_host
+from agentwatch.cli.wait import wait, wait_for_host
 from agentwatch.config import Settings
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Params, Subject
@@ -48,7 +48,7 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
     operator = Operator(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", operator.key.public.text)
-    monkeypatch.setattr("agentwatch.commands.wait._AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr("agentwatch.cli.wait._AGAIN_SECONDS", 0.001)
     return operator
 
 

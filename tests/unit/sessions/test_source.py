@@ -164,7 +164,6 @@ def test_files_and_sessions_are_one_source(tmp_path: Path) -> None:
     batch = combined.scan()
     assert [event.path for event in batch.events] == ["a.handoff.json", "one:s"]
     assert batch.health.mode == "live"
-    assert set(combined.known()) == {"a.handoff.json"}
     assert combined.content("one") == "one has it"
 
 

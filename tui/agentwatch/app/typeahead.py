@@ -23,7 +23,6 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from agentwatch.app.once import once
-from agentwatch.background import keys_first
 
 Typed = events.Key | events.Paste
 
@@ -70,7 +69,6 @@ class Typeahead:
 
     async def take(self, typed: Typed) -> None:
         """Hear it, once the one before is answered."""
-        keys_first.begin()
         self._waiting.append(typed)
         await self._go_on()
 
@@ -121,9 +119,7 @@ class Typeahead:
                 continue
             target = self._app.focused or screen
             await self._hear(typed)
-            if _is_text(typed, target):
-                screen.call_after_refresh(keys_first.end)
-            else:
+            if not _is_text(typed, target):
                 await self._wait_for(Answered(target, screen, again=True))
 
     def _is_refused(self, typed: Typed) -> bool:
@@ -145,8 +141,6 @@ class Typeahead:
     async def _end(self, answer: Answered) -> None:
         if answer is self._awaited:
             self._stop_waiting()
-            if self._app.screen_stack:
-                self._app.screen.call_after_refresh(keys_first.end)
             await self._go_on()
 
     def _stop_waiting(self) -> None:

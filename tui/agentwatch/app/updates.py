@@ -12,7 +12,6 @@ from textual.app import App, ScreenStackError
 from textual.timer import Timer
 
 from agentwatch.app.once import once
-from agentwatch.background import keys_first
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -85,9 +84,6 @@ class Updates:
 
     def _tell_now(self) -> None:
         self._telling = None
-        if keys_first.is_on and not self.is_settled:
-            self._telling = once(self._app, _REFRESH, self._tell_now)
-            return
         self._told_at = time.monotonic()
         changed = frozenset(islice(self._changed, None if self.is_settled else _PORTION))
         self._changed -= changed

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.cli import (  # noqa: F401  they define the commands
-    decision_commands,
-    machine_commands,
-    print_commands,
-    proof_commands,
-    watch_commands,
-)
-from agentwatch.cli.command import COMMANDS, load
+from agentwatch.cli.command import start
+from agentwatch.cli.registry import COMMANDS
 from agentwatch.errors import AgentwatchError, UsageError
 
-__all__ = ["COMMANDS", "run"]
+__all__ = ["COMMANDS", "run", "start"]
 
 _NO_THREAD = "can't start new thread"
 """How Python says so."""
@@ -40,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
         complain("\n".join(clean(line) for line in f"agentwatch: {error}".splitlines()))
         return error.exit_code
     except OSError as error:
-        return refused(error)
+        return _explain_refusal(error)
     except RuntimeError as error:
         if _NO_THREAD not in str(error):
             raise
@@ -50,8 +43,24 @@ def run(arguments: Sequence[str]) -> int:
         return os.EX_IOERR
 
 
-def refused(error: OSError) -> int:
+def _run(arguments: Sequence[str]) -> int:
+    name = arguments[0] if arguments else ""
+    if name and name in COMMANDS:
+        return start(name, arguments[1:])
+    is_word = not name.startswith("-") and os.sep not in name and not os.path.lexists(name)
+    meant = did_you_mean(name, filter(None, COMMANDS)) if is_word else ""
+    if meant:
+        from agentwatch.config import load
+
+        if name not in dict(load().hosts):
+            raise UsageError(f"{name} is neither a command nor a directory; {meant}\ntry: agentwatch --help")
+    return start("", arguments)
+
+
+def _explain_refusal(error: OSError) -> int:
     """Say what the system refuses that nobody has foreseen. Returns the exit code."""
+    code = 0
+    # Where a pipe is closed, the reader (`| head`) has seen enough.
     if not isinstance(error, BrokenPipeError):
         from agentwatch.decisions.errors import reason, remedy
         from agentwatch.text import clean, complain
@@ -61,11 +70,11 @@ def refused(error: OSError) -> int:
             return UsageError.exit_code
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         complain(clean(f"agentwatch: {place}{reason(error)}; {remedy(error)}, then try again"))
-        _discard_output()
-        return os.EX_IOERR
-    # The reader (`| head`) has seen enough.
-    _discard_output()
-    return 0
+        code = os.EX_IOERR
+    if sys.stdout is not None:
+        # Python would complain once more while it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _is_nowhere() -> bool:
@@ -75,23 +84,3 @@ def _is_nowhere() -> bool:
     except FileNotFoundError:
         return True
     return False
-
-
-def _run(arguments: Sequence[str]) -> int:
-    name = arguments[0] if arguments else ""
-    command = COMMANDS.get(name)
-    if command is None or not name:
-        is_word = not name.startswith("-") and os.sep not in name and not os.path.lexists(name)
-        meant = did_you_mean(name, filter(None, COMMANDS)) if is_word else ""
-        if meant and name not in dict(load().hosts):
-            raise UsageError(f"{name} is neither a command nor a directory; {meant}\ntry: agentwatch --help")
-        return COMMANDS[""].start(arguments)
-    if command.stays:
-        gc.enable()
-    return command.start(arguments[1:])
-
-
-def _discard_output() -> None:
-    """Python would complain once more while it closes the stream."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,47 +1,38 @@
-"""What a command is: its name, its words, what it takes and what runs it, each said once.
-
-Its parser, its line in `agentwatch --help` and what a shell completes are made of that.
-"""
+"""What a command takes: its arguments as data, from which its parser, its help and its completion are made."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, NoReturn
 
-from agentwatch.arguments import Parser, did_you_mean, parser, plain, workspaces_at
+from agentwatch.arguments import did_you_mean
+from agentwatch.cli.registry import GROUPS, load_command
 from agentwatch.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from agentwatch.config import Settings
-    from agentwatch.decisions.desk import Desk
-    from agentwatch.monitor import Monitor
-    from agentwatch.remote.address import Address
-    from agentwatch.sources.sessions.selection import Selection
-
-COMMANDS: Final[dict[str, Command]] = {}
-"""By name. What watches a workspace has no name."""
 
 _EXIT_CODES: Final = (
     "exit codes: 0 fine, 1 error findings, a task that needs you (tree --fail), or something that could not be read"
     " (tree: with --fail), 2 wrong usage"
 )
-_GROUPS: Final = ("watch", "print and go", "decide", "for agents")
 _COLUMN: Final = 19
+_NO_TERMINAL: Final = 80
+_DATA: Final = "\0"
+"""Before a word that is no option, whatever it looks like; no argument that a system hands over holds it."""
+
+_END: Final = "-\0"
+"""In the place of `--`: an option, so that no other takes a word behind it for its value."""
 
 
 class Argument(NamedTuple):
-    """One argument. `wishes` are argparse's. Of those that have `ways` only one may be given; with True, one must be.
+    """One argument, with options of argparse. Of those that have `ways` only one may be given; with True, one must be.
 
     `offers` is what completion looks up for it, `choices` are all that it can be.
     """
 
     names: tuple[str, ...]
-    wishes: dict[str, Any]
+    options: dict[str, Any]
     offers: str = ""
     choices: Sequence[str] = ()
     ways: bool | None = None
@@ -50,43 +41,30 @@ class Argument(NamedTuple):
     def is_option(self) -> bool:
         return self.names[0].startswith("-")
 
-    @property
-    def is_flag(self) -> bool:
-        return "action" in self.wishes and self.wishes["action"] != "append"
-
 
 def argument(
     name: str,
     metavar: str,
-    words: str,
+    text: str,
     *,
     short: str = "",
     offers: str = "",
     choices: Sequence[str] = (),
     also: Mapping[str, str] | None = None,
-    **wishes: Any,
+    **options: Any,
 ) -> Argument:
-    """An argument with a value, and its words in the help. `also` are other names for some of the `choices`."""
+    """An argument with a value, and its text in the help. `also` are other names for some of the `choices`."""
     if choices:
-        wishes["type"] = _one_of_these(choices, also or {})
+        options["type"] = partial(_choice, choices, also or {})
         metavar = metavar or f"{{{','.join(choices)}}}"
-    names = (name, short) if short else (name,)
-    return Argument(names, {"metavar": metavar, "help": words, **wishes}, offers, choices)
+    elif not name.startswith("-"):
+        options.setdefault("type", _plain)
+    return Argument((name, short) if short else (name,), {"metavar": metavar, "help": text, **options}, offers, choices)
 
 
-def flag(name: str, words: str, *, short: str = "", **wishes: Any) -> Argument:
+def flag(name: str, text: str, *, short: str = "", **options: Any) -> Argument:
     """An option that is there or not."""
-    return Argument((name, short) if short else (name,), {"action": "store_true", "help": words, **wishes})
-
-
-def seconds(text: str) -> float:
-    """The type of an argument that is a span of time."""
-    from agentwatch.view.times import seconds_of
-
-    span = seconds_of(text)
-    if span is not None:
-        return span
-    raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
+    return Argument((name, short) if short else (name,), {"action": "store_true", "help": text, **options})
 
 
 def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]:
@@ -94,112 +72,37 @@ def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]
     return tuple(one._replace(ways=required) for one in arguments)
 
 
-class Command:
-    """A decorator of what runs a command, whose docstring is what the help says; it gets what was given on the line.
-
-    `usage` and `summary` are its line in the overview, under the heading `group`; the name is the first word of `usage`
-    unless that is an argument. `codes` says how it ends. One that `stays` runs for long. What stands behind `--` is
-    kept under the name `behind` where there is one: a list, or None. `wrong` is the exit code of wrong usage.
-    """
-
-    run: Callable[[argparse.Namespace], int]
-
-    def __init__(
-        self,
-        group: str,
-        usage: str,
-        summary: str,
-        *takes: Argument,
-        codes: str = _EXIT_CODES,
-        stays: bool = False,
-        behind: str = "",
-        wrong: int = UsageError.exit_code,
-    ) -> None:
-        self.name = "" if usage.startswith("[") else usage.split(maxsplit=1)[0]
-        self.group, self.usage, self.summary, self.takes, self.codes = group, usage, summary, takes, codes
-        self.stays, self.behind, self._wrong = stays, behind, wrong
-
-    def __call__(self, run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-        self.run = run
-        COMMANDS[self.name] = self
-        return run
-
-    def start(self, words: Sequence[str]) -> int:
-        """Run it with what stands behind its name. Returns its exit code; raises AgentwatchError."""
-        behind = None
-        if self.behind and "--" in words:
-            # argparse would take a second `--`, which is somebody else's, for its own.
-            at = list(words).index("--")
-            words, behind = words[:at], words[at + 1 :]
-        try:
-            options = self.parser().parse_intermixed_args(words)
-            setattr(options, self.behind or "behind", behind)
-            return self.run(options)
-        except UsageError as error:
-            error.exit_code = self._wrong
-            raise
-
-    def parser(self) -> Parser:
-        """Reads its arguments, and writes its help."""
-        says = "\n".join(line.strip() for line in (self.run.__doc__ or "").splitlines())
-        made = parser(self.name, says if self.name else f"{says}\n\n{_overview()}", self.codes, raw=not self.name)
-        ways: dict[bool | None, Any] = {None: made}
-        for one in self.takes:
-            if one.ways is not None and one.ways not in ways:
-                ways[one.ways] = made.add_mutually_exclusive_group(required=one.ways)
-            ways[one.ways].add_argument(*one.names, **one.wishes)
-        made.known = ["--help", *(name for one in self.takes if one.is_option for name in one.names)]
-        if self.behind:
-            made.usage = f"{made.format_usage().removeprefix('usage: ').rstrip()} [-- {self.behind.upper()} ...]"
-        return made
+def format_of(*names: str, default: str = "") -> Argument:
+    """In which format it prints; the first one, unless the `default` says how it is found."""
+    text = f"default: {default or names[0]}"
+    return argument("--format", "", text, choices=names, default=None if default else names[0])
 
 
-class Targets(NamedTuple):
-    """What a command is about: workspaces of this machine, by their real paths, and addresses on others."""
+def seconds(text: str) -> float:
+    """The type of an argument that is a span of time."""
+    from agentwatch.view.times import seconds_of
 
-    workspaces: Sequence[Path]
-    addresses: Sequence[Address] = ()
-
-
-def targets_of(words: Sequence[str], settings: Settings) -> Targets:
-    """Directories, addresses and names of hosts, each once; of none, the directory where we are. Raises
-    WorkspaceError, UsageError and ConfigError."""
-    if not (settings.hosts or any(map(_is_far, words))):
-        return Targets(workspaces_at(words))
-    from agentwatch.remote.address import Address, is_address, named, parse
-
-    hosts, paths, addresses = named(settings.hosts), list[str](), list[Address]()
-    for word in words or ["."]:
-        if word in hosts:
-            addresses += hosts[word]
-        elif is_address(word):
-            addresses.append(parse(word))
-        else:
-            paths.append(word)
-    return Targets(workspaces_at(paths) if paths else (), list(dict.fromkeys(addresses)))
+    span = seconds_of(text)
+    if span is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
+    return span
 
 
-def target_of(word: str, settings: Settings) -> Path | Address:
-    """One workspace: a directory, an address, or the name of a host with one workspace. Raises as `targets_of`."""
-    workspaces, addresses = targets_of([word], settings)
-    if len(addresses) > 1:
-        known = ", ".join(one.written for one in addresses)
-        raise UsageError(f"{word} names several workspaces: give one of {known}")
-    return addresses[0] if addresses else workspaces[0]
+def _choice(choices: Sequence[str], also: Mapping[str, str], word: str) -> str:
+    typed = _plain(word).lower()
+    choice = also.get(typed, typed)
+    if choice in choices:
+        return choice
+    meant = did_you_mean(typed, choices, also)
+    raise argparse.ArgumentTypeError(f"{_plain(word)!r} is none of {', '.join(choices)}{meant and f'; {meant}'}")
 
 
-def _is_far(word: str) -> bool:
-    """Whether a word is an address; raises UsageError where it was meant for one."""
-    if ":" in word and not os.path.lexists(word) and "://" not in word:
-        from agentwatch.remote.address import meant
-
-        if question := meant(word):
-            raise UsageError(f"{word} is neither a directory nor an address; {question}")
-    return "://" in word
+def _plain(word: str) -> str:
+    """A word as it was written, also one from behind `--`."""
+    return word.removeprefix(_DATA)
 
 
 PATH: Final = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
-PATHS: Final = argument("paths", "PATH", "the workspaces (default: here)", nargs="*")
 PLACE: Final = argument(
     "path", "PATH", "the workspace (default: here), an address on another machine, or your name for it",
     nargs="?", default=".", offers="hosts",
@@ -208,65 +111,94 @@ PLACES: Final = argument(
     "paths", "PATH", "the workspaces (default: here), addresses on other machines, or your names for them",
     nargs="*", offers="hosts",
 )  # fmt: skip
-
-
+TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
+YES: Final = flag("--yes", "do not ask")
 SESSIONS: Final = (
     argument("--since", "TIME", "only what was active in this time: 90m, 12h, 7d", type=seconds),
     argument("--session", "ID", "of the agents' sessions, only the one whose id begins so"),
 )
+CREDS: Final = argument(
+    "--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)"
+)
+THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them", offers="themes")
+POLL: Final = flag("--poll", "look again regularly instead of asking the system for events")
+SPEED: Final = argument("--speed", "X", "play X times as fast (default: 1)", type=float, default=1.0)
 
 
-def load() -> Settings:
-    """The operator's settings. Raises ConfigError."""
-    # Like all that no argument needs, imported where it is used.
-    from agentwatch.config import load
+class Parser(argparse.ArgumentParser):
+    """Wrong arguments end like every other usage error, and nothing behind `--` is an option, on any Python."""
 
-    return load()
+    known: Sequence[str] = ()
+    """The options there are, for who has nearly written one of them."""
+
+    def parse_intermixed_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
+        """Options and positional arguments in any order. Raises UsageError."""
+        # argparse parses them twice, and before Python 3.12 forgets `--` in between.
+        words = list(args or ())
+        if "--" in words:
+            at = words.index("--")
+            words[at:] = [_END, *(_DATA + word for word in words[at + 1 :])]
+        for word in words:
+            name = word.partition("=")[0]
+            # As argparse tells options apart, and before it misses what this one stands for.
+            is_unknown = word.startswith("--") and name not in self.known and " " not in word
+            if is_unknown and (meant := did_you_mean(name, self.known)):
+                self.error(f"unrecognized arguments: {word}; {meant}")
+        options: argparse.Namespace = super().parse_intermixed_args(words, namespace)
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        message = message.replace(_DATA, "")
+        raise UsageError(f"{message}\n{self.format_usage().strip()}\ntry: {self.prog} --help")
 
 
-def scanned(
-    workspace: Path,
-    settings: Settings,
-    selection: Selection | None = None,
-    *,
-    desk: Desk | None = None,
-    inspects: bool = True,
-    requests: bool = True,
-    dates: bool = False,
-) -> Monitor:
-    """A workspace as it is now, for the operator; see `composition.scanned`."""
-    from agentwatch.composition import scanned
+def parser_of(name: str) -> Parser:
+    """Reads the arguments of a command, and writes its help."""
+    module = load_command(name)
+    formatter = argparse.HelpFormatter if name else argparse.RawDescriptionHelpFormatter
+    parser = Parser(
+        prog=f"agentwatch {name}".strip(),
+        usage=getattr(module, "USAGE", None),
+        description=module.__doc__ if name else f"{module.__doc__}\n{_overview()}",
+        epilog=getattr(module, "EXIT_CODES", _EXIT_CODES),
+        formatter_class=partial(formatter, width=_columns() - 2),
+        allow_abbrev=False,
+    )
+    parser.add_argument(_END, action="store_true", dest="end", help=argparse.SUPPRESS)
+    groups: dict[bool | None, Any] = {None: parser}
+    for one in module.ARGUMENTS:
+        if one.ways not in groups:
+            groups[one.ways] = parser.add_mutually_exclusive_group(required=one.ways)
+        groups[one.ways].add_argument(*one.names, **one.options)
+    parser.known = ["--help", *(name for one in module.ARGUMENTS if one.is_option for name in one.names)]
+    return parser
 
-    return scanned(workspace, settings, selection, desk=desk, inspects=inspects, requests=requests, dates=dates)
 
-
-def selection_of(options: argparse.Namespace, addresses: Sequence[Address] = ()) -> Selection | None:
-    """What `SESSIONS` say, for workspaces here and behind these addresses. Raises UsageError."""
-    if options.since is None and options.session is None:
-        return None
-    if options.session is not None and addresses:
-        raise UsageError("--session is about sessions of this machine: a host tells of all of its own")
-    from agentwatch.sources.sessions.selection import Selection
-
-    return Selection(None if options.since is None else time.time() - options.since, options.session)
+def start(name: str, words: Sequence[str]) -> int:
+    """Run a command with the words behind its name. Returns its exit code; raises AgentwatchError."""
+    module = load_command(name)
+    try:
+        code: int = module.run(parser_of(name).parse_intermixed_args(words))
+    except UsageError as error:
+        error.exit_code = getattr(module, "WRONG_USAGE", error.exit_code)
+        raise
+    return code
 
 
 def _overview() -> str:
-    groups = {group: [f"{group}:"] for group in _GROUPS}
-    for one in COMMANDS.values():
-        groups[one.group].append(f"  agentwatch {one.usage:<{_COLUMN}}{one.summary}")
+    groups = []
+    for group, commands in GROUPS.items():
+        lines = (f"  agentwatch {usage:<{_COLUMN}}{summary}" for usage, summary in commands.items())
+        groups.append("\n".join((f"{group}:", *lines)))
     more = "`agentwatch help` lists the topics of the manual, `agentwatch help tutorial` is its first.\n"
     more += "`agentwatch COMMAND --help` tells more. A directory named like a command is watched as ./NAME."
-    return "\n\n".join((*map("\n".join, groups.values()), more))
+    return "\n\n".join((*groups, more))
 
 
-def _one_of_these(choices: Sequence[str], also: Mapping[str, str]) -> Callable[[str], str]:
-    def chosen(word: str) -> str:
-        said = plain(word).lower()
-        choice = also.get(said, said)
-        if choice in choices:
-            return choice
-        meant = did_you_mean(said, choices, also)
-        raise argparse.ArgumentTypeError(f"{plain(word)!r} is none of {', '.join(choices)}{meant and f'; {meant}'}")
-
-    return chosen
+def _columns() -> int:
+    """The width of the terminal, as `shutil` finds it, which takes 3 ms to load."""
+    text = os.environ.get("COLUMNS", "")
+    try:
+        return (int(text) if text.isdecimal() else 0) or os.get_terminal_size().columns or _NO_TERMINAL
+    except OSError:
+        return _NO_TERMINAL

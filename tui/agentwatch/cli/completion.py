@@ -1,10 +1,5 @@
-"""What a shell completes: its script asks for the last word of a line, and gets what that could be.
-
-No library does this: shtab writes what cannot ask for task ids and knows no fish, argcomplete wants one parser that
-holds all the others and runs the whole command line for each word.
-
-The ids of tasks come from agents. To the shell they are data: what it could not print stands for nothing, none looks
-like an option, and bash, which inserts what it gets as it is, gets them quoted.
+"""Print a script that makes a shell complete commands, options, task ids, modes, rules, agents and themes.
+With -- WORD ..., print what the last word of a command line could be.
 """
 
 from __future__ import annotations
@@ -13,15 +8,33 @@ import io
 import os
 import re
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from argparse import SUPPRESS, Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agentwatch.cli.command import COMMANDS, Argument, Command, load, scanned
+from agentwatch.cli.command import Argument, argument
+from agentwatch.cli.registry import COMMANDS, load_command
+from agentwatch.config import config_directory, load
+from agentwatch.manual import schemas, topics
 from agentwatch.text import clean, exact, say
 
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
+# No library does this: shtab writes what cannot ask for task ids and knows no fish, argcomplete wants one parser that
+# holds all the others and runs the whole command line for each word.
+#
+# The ids of tasks come from agents. To the shell they are data: what it could not print stands for nothing, none looks
+# like an option, and bash, which inserts what it gets as it is, gets them quoted.
+
+ARGUMENTS: Final = (
+    argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
+    argument("words", "WORDS", SUPPRESS, nargs="*", default=()),
+)
+USAGE: Final = "agentwatch completion [-h] SHELL [-- WORDS ...]"
 _SECONDS: Final = 3.0
 """After a key was pressed, nobody waits longer for an answer."""
 _WORDS: Final = 80
@@ -66,9 +79,11 @@ complete -c agentwatch -f -a '(__agentwatch_words)'""",
 }
 
 
-def print_script(shell: str) -> int:
-    """Print what makes a shell ask. Returns 0."""
-    say(_SCRIPTS[shell])
+def run(options: Namespace) -> int:
+    """Print the script, or the offers."""
+    if options.end:
+        return offer(options.shell, options.words)
+    say(_SCRIPTS[options.shell])
     return 0
 
 
@@ -131,21 +146,21 @@ def _read(text: str, breaks: str) -> tuple[list[str], int, str]:
 
 
 def _offered(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What the last of the words could be, and what that is."""
+    """Each word that the last one could be, and its meaning."""
     *before, last = words or [""]
-    command = COMMANDS.get(before[0]) if before and before[0] else None
-    names = ((one.name, one.summary) for one in COMMANDS.values() if one.name)
-    known: Iterable[tuple[str, str]] = chain(names, _hosts({}))
-    if command is not None:
-        known = _of(command, before[1:], last)
+    if before and before[0] in COMMANDS and before[0]:
+        known = _of(before[0], before[1:], last)
     elif before or last.startswith("-"):
-        known = _of(COMMANDS[""], before, last)
-    return ((word, said) for word, said in known if word.startswith(last) and word == exact(word))
+        known = _of("", before, last)
+    else:
+        known = chain(((name, text) for name, text in COMMANDS.items() if name), _look_up("hosts", {}))
+    return ((word, text) for word, text in known if word.startswith(last) and word == exact(word))
 
 
-def _of(command: Command, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
-    options = {name: one for one in command.takes if one.is_option for name in one.names}
-    places = [one for one in command.takes if not one.is_option]
+def _of(command: str, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
+    arguments: Sequence[Argument] = load_command(command).ARGUMENTS
+    options = {name: one for one in arguments if one.is_option for name in one.names}
+    places = [one for one in arguments if not one.is_option]
     given, wanted, ended = dict[str, str](), None, False
     for word in before:
         name, _, value = word.partition("=")
@@ -153,25 +168,23 @@ def _of(command: Command, before: Sequence[str], last: str) -> Iterable[tuple[st
             given[wanted.names[0]], wanted = word, None
         elif word == "--" and not ended:
             ended = True
-            if command.behind:
-                return ()
         elif not ended and name in options:
             given[options[name].names[0]] = value
-            wanted = None if value or options[name].is_flag else options[name]
+            wanted = None if value or "metavar" not in options[name].options else options[name]
         elif places:
             # Of those that may be many, the last stays.
             given[places[0].names[0]] = word
-            places = places[0 if places[0].wishes.get("nargs") == "+" else 1 :]
+            places = places[0 if places[0].options.get("nargs") == "+" else 1 :]
     name, is_value, _ = last.partition("=")
     if wanted is not None:
         return _values(wanted, given, last)
     if not ended and is_value and name in options:
-        return ((f"{name}={word}", said) for word, said in _values(options[name], given, last[len(name) + 1 :]))
+        return ((f"{name}={word}", text) for word, text in _values(options[name], given, last[len(name) + 1 :]))
     if not ended and (last.startswith("-") or not places):
-        chosen = {one.ways for one in command.takes if one.names[0] in given} - {None}
+        chosen = {one.ways for one in arguments if one.names[0] in given} - {None}
         return [
-            (one.names[0], one.wishes["help"])
-            for one in command.takes
+            (one.names[0], one.options["help"])
+            for one in arguments
             if one.is_option and one.names[0] not in given and one.ways not in chosen
         ]
     return _values(places[0], given, last) if places else ()
@@ -180,70 +193,49 @@ def _of(command: Command, before: Sequence[str], last: str) -> Iterable[tuple[st
 def _values(argument: Argument, given: Mapping[str, str], last: str) -> Iterable[tuple[str, str]]:
     if argument.choices:
         return ((choice, "") for choice in argument.choices)
-    known = _OFFERS[argument.offers]({**given, argument.names[0]: last}) if argument.offers else ()
-    # What looks like an option would be one.
-    return ((word, said) for word, said in known if not word.startswith("-"))
+    known = _look_up(argument.offers, {**given, argument.names[0]: last})
+    # A word that looks like an option would be one.
+    return ((word, text) for word, text in known if not word.startswith("-"))
 
 
-def _tasks(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    seen = scanned(Path.cwd(), load(), inspects=False).tree.tasks.values()
-    tasks = [task for task in seen if task.task_id.startswith(given["task"])]
-    # Who needs the operator is meant, if any of them can be.
-    return ((task.task_id, f"{task.state}: {task.title}") for task in [t for t in tasks if t.needs_operator] or tasks)
+def _monitor() -> Monitor:
+    from agentwatch.composition import scanned
+
+    return scanned(Path.cwd(), load(), inspects=False, requests=True)
 
 
-def _hosts(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    return ((name, ", ".join(addresses)) for name, addresses in load().hosts)
+def _look_up(kind: str, given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """What an argument could be, with what that is; `given` are the arguments before it."""
+    match kind:
+        case "tasks":
+            tasks = [task for task in _monitor().tree.tasks.values() if task.task_id.startswith(given["task"])]
+            # Who needs the operator is meant, if any of them can be.
+            tasks = [task for task in tasks if task.needs_operator] or tasks
+            return ((task.task_id, f"{task.state}: {task.title}") for task in tasks)
+        case "hosts":
+            return ((name, ", ".join(addresses)) for name, addresses in load().hosts)
+        case "requests":
+            from agentwatch.composition import inbox_of
 
+            known = inbox_of(Path.cwd()).box.read()
+            return ((one.request_id, f"{one.tool} {one.shown}") for one in known if one.can_answer)
+        case "modes":
+            from agentwatch.decisions.policy import offered_modes
 
-def _requests(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.composition import inbox_of
+            monitor = _monitor()
+            known_tasks, purposes = monitor.tree.tasks, dict(monitor.settings.modes)
+            modes = offered_modes(known_tasks.get(given.get("task", "")), known_tasks.values(), purposes)
+            return ((mode, purposes.get(mode, "")) for mode in modes)
+        case "rules":
+            from agentwatch.cli.rules import every_rule
 
-    known = inbox_of(Path.cwd()).box.read()
-    return ((one.request_id, f"{one.tool} {one.shown}") for one in known if one.can_answer)
+            return ((rule.id, rule.title) for rule in every_rule().values())
+        case "schemas":
+            return ((name, "") for name in schemas())
+        case "topics":
+            return ((topic, "") for topic in (*topics(), *filter(None, COMMANDS)))
+        case "themes":
+            from agentwatch.app.theme_files import theme_names
 
-
-def _modes(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.decisions.policy import offered_modes
-
-    monitor = scanned(Path.cwd(), load(), inspects=False)
-    tasks, purposes = monitor.tree.tasks, dict(monitor.settings.modes)
-    modes = offered_modes(tasks.get(given.get("task", "")), tasks.values(), purposes)
-    return ((mode, purposes.get(mode, "")) for mode in modes)
-
-
-def _rules(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.commands.rules import every_rule
-
-    return ((rule.id, rule.title) for rule in every_rule().values())
-
-
-def _schemas(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.manual import schemas
-
-    return ((name, "") for name in schemas())
-
-
-def _topics(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.manual import topics
-
-    return ((topic, "") for topic in (*topics(), *filter(None, COMMANDS)))
-
-
-def _themes(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.app.theme_files import theme_names
-    from agentwatch.config import config_directory
-
-    return ((name, "") for name in sorted(theme_names(config_directory() / "themes")))
-
-
-_OFFERS: Final[dict[str, Callable[[Mapping[str, str]], Iterable[tuple[str, str]]]]] = {
-    "hosts": _hosts,
-    "modes": _modes,
-    "requests": _requests,
-    "rules": _rules,
-    "schemas": _schemas,
-    "tasks": _tasks,
-    "themes": _themes,
-    "topics": _topics,
-}
+            return ((name, "") for name in sorted(theme_names(config_directory() / "themes")))
+    return ()

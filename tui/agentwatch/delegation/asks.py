@@ -19,7 +19,7 @@ from agentwatch.delegation.events import Limits
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
-from agentwatch.delegation.run import Doing, DoingKind
+from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.states import dispute
 from agentwatch.delegation.task import Alarm, Aside, Put, State, Task
 from agentwatch.text import left_out, verbatim
@@ -34,13 +34,10 @@ _WAITING: Final = frozenset(
 """Tools with which an agent waits: to call them over and over is what they are for."""
 _NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
 
-_LONGEST_WORD: Final = 40
-"""Characters that are quoted of what a child calls its state."""
+_LONGEST_WORD: Final = 40  # characters that are quoted of what a child calls its state
 
-_LONGEST_SHOWN: Final = 300
-"""Characters of a command or a question that a task asks with."""
-_LONGEST_NAMES: Final = 60
-"""Characters of the names of what a call is given besides."""
+_LONGEST_SHOWN: Final = 300  # characters of a command or a question that a task asks with
+_LONGEST_NAMES: Final = 60  # characters of the names of what a call is given besides
 
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
@@ -48,7 +45,7 @@ _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 def queue_rank(task: Task, *, is_lost: bool) -> tuple[float, ...]:
     """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
     last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
-    request, holds = task.request, task.below.open if task.below else 0
+    request, holds = task.request, task.open_below
     since = task.alarmed_at or task.ended_at or task.alive_at or 0.0
     if is_lost:
         return 2, -holds, -since, task.first_seq
@@ -214,7 +211,7 @@ def alarms_of(task: Task, parent: Task | None, limits: Limits, now: float, *, is
     if facts.is_gone:
         # A process may run many: the topmost one asks, once. A human who closes a session knows it, but perhaps not
         # who was still at work for it.
-        has_open = not task.is_session or (task.below is not None and task.below.open > 0)
+        has_open = not task.is_session or task.open_below
         return (Alarm.GONE,) if has_open and not (parent is not None and parent.facts.is_gone) else ()
     alarms = []
     if limits.repeats and _loops(task, limits.repeats):
@@ -236,9 +233,9 @@ def _loops(task: Task, repeats: int) -> bool:
     doing, run, facts = task.doing, task.run, task.facts
     if doing is None or run is None:
         facts.loop = None
-    elif doing.kind is DoingKind.TOOL and doing.repeats >= repeats and not _waits(doing):
+    elif doing.kind is ActivityKind.TOOL and doing.repeats >= repeats and not _waits(doing):
         facts.loop = task.attempt, run.session_id, doing
-    elif doing.kind is DoingKind.TOOL or (facts.loop or ())[:2] != (task.attempt, run.session_id):
+    elif doing.kind is ActivityKind.TOOL or (facts.loop or ())[:2] != (task.attempt, run.session_id):
         facts.loop = None
     return facts.loop is not None
 
@@ -263,8 +260,7 @@ def alarm_words(task: Task, limits: Limits) -> str:
 
 
 def alarmed_at(task: Task) -> float | None:
-    """Since when a task is past a limit, as far as it was seen; None where it is past none. Nothing that is gone goes
-    on, so there its last sign of life stays what it was."""
+    """Since when a task is past a limit, as far as it was seen; None where it is past none."""
     if not task.alarms or Alarm.GONE in task.alarms:
         return None
     return task.alarmed_at or task.alive_at
@@ -274,7 +270,7 @@ def gone_words(task: Task, when: str = "") -> str:
     """What a task asks whose process is gone; `when` is in words ("12m ago")."""
     said = f"process gone {when}".rstrip()
     if task.is_session:
-        count = task.below.open if task.below is not None else 0
+        count = task.open_below
         below = f"{count} task{'' if count == 1 else 's'} below had not ended"
         return f"{said}, and {below}: resume the session in its own program, or abort?"
     return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"
@@ -302,7 +298,7 @@ def tokens_of_all(task: Task) -> int:
     return (task.tokens or 0) + (task.below.tokens if task.below is not None else 0)
 
 
-def _waits(doing: Doing) -> bool:
+def _waits(doing: Activity) -> bool:
     """Whether a call only waits for something."""
     tool = doing.what.rpartition("__")[2].casefold()
     return tool in _WAITING or doing.about.startswith("sleep ")
@@ -365,16 +361,13 @@ class Asides:
 
     def __init__(self, tasks: dict[str, Task]) -> None:
         self._tasks = tasks
-        self.known: dict[str, Aside] = {}
-        """What is known of a task, whether it still holds or not."""
+        self.known: dict[str, Aside] = {}  # what is known of a task, whether it still holds or not
         self.looked_at = math.inf
         """What was there by then is not new, in epoch seconds. Where nobody looks, nothing is."""
-        self._held: dict[str, Put] = {}
-        """How tasks are aside now."""
+        self._held: dict[str, Put] = {}  # how tasks are aside now
         self.over: dict[str, Put] = {}
         """How tasks were aside that are something else now, until somebody takes it: what comes back asks again."""
-        self.is_watching = False
-        """Whether all that was there at first has been taken in."""
+        self.is_watching = False  # whether all that was there at first has been taken in
 
     def put_aside(self) -> list[Task]:
         """The tasks that do not ask because of it, the latest first. Costs a look at all that was ever put aside."""
@@ -383,17 +376,14 @@ class Asides:
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def watch(self, now: float) -> None:
-        """All that is there has been taken in: from now on, what is aside and becomes something else is over.
-
-        Of a result that was checked all is known, so it is over also where it became something else before."""
+        """All that is there has been taken in: from now on, what is aside and becomes something else is over."""
         if not self.is_watching:
             self.is_watching = True
             for task_id in self.known.keys() & self._tasks.keys():
                 self.lay(self._tasks[task_id], now)
 
     def lay(self, task: Task, now: float) -> None:
-        """Heed how a task was put aside, as long as it is as it was then, and whether it is new to the operator. What
-        it asks must be known."""
+        """Heed how a task was put aside, as long as it is as it was then, and whether it is new to the operator."""
         (put, seen), held = self.known.get(task.task_id, Aside()), self._held.pop(task.task_id, None)
         task.acknowledged, task.snoozed_until = False, None
         if put is not None and put.ends_at > now:

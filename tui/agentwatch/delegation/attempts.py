@@ -26,7 +26,7 @@ from agentwatch.delegation.links import (
     below,
     finding_of,
 )
-from agentwatch.delegation.run import Asker, Doing, Message, Round, Run, RunState, packet_in
+from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, Turn, packet_in
 from agentwatch.delegation.states import answers_another_session, is_early, state_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, Version, has_moved
 
@@ -47,8 +47,7 @@ class Attempts:
     todos: tuple[Todo, ...] | None = None
     todos_at: float | None = None
     checklist: Version | None = None
-    moved: Doing | None = None
-    """The todo that was ticked or begun last, in a file."""
+    moved: Activity | None = None  # the todo that was ticked or begun last, in a file
     problems: list[PlacedFinding] = field(default_factory=list)
     rivals: dict[int, dict[str, Version]] = field(default_factory=dict)
     """By attempt and path, the returns in files beside the one that counts."""
@@ -139,10 +138,7 @@ class Attempts:
         return self.numbered(attempt.number + 1) if other_session or (restarted and is_same_file) else attempt
 
     def _is_open(self, attempt: Attempt, version: Version) -> bool:
-        """Whether the latest attempt takes a return of any session: a session may go through all attempts of a task.
-
-        What is written after a handoff answers it, and so does what completes a file that named no session.
-        """
+        """Whether the latest attempt takes a return of any session: a session may go through all attempts of a task."""
         if attempt.returned is None:
             return not _is_older(version, attempt)
         return attempt.session_id is None and not self._is_rival(attempt.returned, version)
@@ -236,9 +232,7 @@ def fold(
 
 
 def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) -> tuple[Version, ...]:
-    """The versions of one task that say something, in their order. The same return written again says something only
-    after a handoff, after the file has said something else, or after one of the `decisions` has sent the child on;
-    `times` tells how often it was said."""
+    """The versions of one task that say something, in their order."""
     if len({version.path for version in versions}) == len(versions):
         return tuple(versions)
     counted: list[Version] = []
@@ -318,13 +312,9 @@ def _first_attempt(attempts: Attempts, run: Run) -> Attempt:
 
 
 def _begins_anew(attempts: Attempts, attempt: Attempt, run: Run, first: int, number: int) -> bool:
-    """Whether a later turn of a run, which executes an attempt since its `first` turn, is an attempt of its own.
-
-    It is if it is handed a packet, says itself that it is another attempt, comes of a decision to retry or to answer,
-    or if its parent asks again after a failure. It is not if a hook holds the child, or has it correct its return.
-    """
+    """Whether a later turn of a run, which executes an attempt since its `first` turn, is an attempt of its own."""
     turn = run.rounds[number]
-    if turn.asker is Asker.PROGRAM:
+    if turn.asker is StartedBy.PROGRAM:
         return False
     if packet_in(turn.prompt) is not None or _stated_attempt(run, number) > attempt.number:
         return True
@@ -332,10 +322,11 @@ def _begins_anew(attempts: Attempts, attempt: Attempt, run: Run, first: int, num
     ended.add(attempt.returned.digest if attempt.returned is not None else None)
     for decision in attempts.decisions:
         is_about_it = decision.attempt == attempt.number and decision.return_sha256 in ended
-        is_known = decision.at <= turn.began_at and (decision.is_read or turn.asker is Asker.PARENT)
+        is_known = decision.at <= turn.began_at and (decision.is_read or turn.asker is StartedBy.PARENT)
         if is_about_it and is_known and decision.action in SENDS_ON:
             return True
-    return turn.asker is Asker.PARENT and state_of(attempt, strict=attempts.rules.strict, demands=False) is State.FAILED
+    has_failed = state_of(attempt, strict=attempts.rules.strict, demands=False) is State.FAILED
+    return turn.asker is StartedBy.PARENT and has_failed
 
 
 def _stated_attempt(run: Run, number: int) -> int:
@@ -389,7 +380,7 @@ def handed_back(ran: Ran) -> Version | None:
     return _version(ran, run.said, _return_in(run)) if run is not None and run.parent_session is not None else None
 
 
-def _return_in(turn: Run | Round) -> Reading | None:
+def _return_in(turn: Run | Turn) -> Reading | None:
     """The return that a run or a turn ended with by itself; None where it follows no contract."""
     reading = turn.said.reading if turn.said is not None and turn.state is RunState.ENDED else None
     return reading if reading is not None and isinstance(reading.document, Return) else None
@@ -437,11 +428,7 @@ def _bind(attempts: Attempts, decision: Decision) -> None:
 
 
 def _came_of(attempt: Attempt, decision: Decision) -> bool:
-    """Whether another return than the one that was decided about came of the decision, in the same attempt.
-
-    Only a return that is there is ever decided about, so another one came later: of the decision, if somebody had read
-    that. What an aborted child says late does not undo the abort.
-    """
+    """Whether another return than the one that was decided about came of the decision, in the same attempt."""
     answered = decision.is_read and decision.return_sha256 is not None
     return _is_of_handoff(decision, attempt) and (answered or decision.action is Action.ABORT)
 

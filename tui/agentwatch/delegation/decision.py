@@ -26,11 +26,9 @@ OF_ATTEMPTS: Final = (Action.RETRY, Action.ESCALATE, Action.ABORT, Action.RESPON
 OF_REQUESTS: Final = (Action.ALLOW, Action.DENY, Action.ANSWER)
 """What is decided about a request of a program: of no attempt, and no retry."""
 
-ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})
-"""What asks nobody for another attempt."""
+ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})  # what asks nobody for another attempt
 
-SENDS_ON: Final = frozenset({Action.RETRY, Action.RESPOND})
-"""What a child can carry out in its own session."""
+SENDS_ON: Final = frozenset({Action.RETRY, Action.RESPOND})  # what a child can carry out in its own session
 
 
 class Stage(StrEnum):
@@ -70,16 +68,7 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One verified decision about one attempt, or about a request that came up in it. Digests are sha256 in hex, None
-    where there was no such document.
-
-    `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
-    delivered yet, `announced` that the session that asked for the task was told of it, "" where it was not. `over`: it
-    called a fitter who has ended, so the attempt can be decided anew; `restored`: and who has restored the line.
-    `expired`: its time went by before another attempt came, so nobody is told it any more and it binds nobody.
-    Times are epoch seconds. The operator's texts (`note`, `mode`, `answers`, `operator`) are
-    unsanitised; `rule` is what a request was allowed with for the rest of its session.
-    """
+    """One verified decision about one attempt, or about a request that came up in it; the operator's texts are raw."""
 
     decision_id: str
     task_id: str
@@ -88,19 +77,19 @@ class Decision:
     return_sha256: str | None
     action: Action
     at: float
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[Receipt, ...]  # of the stages reached, in their order
     expires_at: float | None = None
     operator: str = ""
     note: str = ""
     mode: str | None = None
     mitigation: str | None = None
     answers: tuple[str, ...] = ()
-    rule: str | None = None
-    waits: str = ""
-    announced: str = ""
-    over: bool = False
-    restored: bool = False
-    expired: bool = False
+    rule: str | None = None  # with which a request was allowed for the rest of its session
+    waits: str = ""  # why it is not delivered yet
+    announced: str = ""  # that the session that asked for the task was told of it
+    over: bool = False  # it called a fitter who has ended, so the attempt can be decided anew
+    restored: bool = False  # and who has restored the line
+    expired: bool = False  # before another attempt came: nobody is told it any more, and it binds nobody
 
     @property
     def request_id(self) -> str | None:
@@ -126,8 +115,7 @@ class Decision:
         return math.floor(since) <= read_at <= until
 
     def acted(self, at: float | None) -> Decision:
-        """The same, carried out at this time (None: not known), as what came after it shows. Agents made that, so it is
-        their claim."""
+        """The same, carried out at this time (None: not known), as what came after it shows."""
         # What follows an abort is no attempt that it asked for.
         done = replace(self, expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:

@@ -29,21 +29,15 @@ class Limits(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How a tree judges.
+    """How a tree judges."""
 
-    `strict` makes a return that breaks its contract count as failed; `stale_after` is in seconds; a completed report
-    whose confidence is below `low_confidence` asks for a review. With `demands`, a child of a session that ends without
-    a contract counts as failed. Tasks without a sign of life since `history_before` (epoch seconds) are past. A working
-    task that has passed one of the `limits` asks.
-    """
-
-    strict: bool = True
-    stale_after: float = 600.0
+    strict: bool = True  # a return that breaks its contract counts as failed
+    stale_after: float = 600.0  # seconds
     max_retries: int = DEFAULT_MAX_RETRIES
-    low_confidence: float = LOW_CONFIDENCE
-    demands: bool = False
-    history_before: float = float("-inf")
-    limits: Limits = Limits()
+    low_confidence: float = LOW_CONFIDENCE  # a completed report below it asks for a review
+    demands: bool = False  # a child of a session that ends without a contract counts as failed
+    history_before: float = float("-inf")  # without a sign of life since then (epoch seconds), a task is past
+    limits: Limits = Limits()  # a working task that has passed one asks
 
 
 class Seen(NamedTuple):

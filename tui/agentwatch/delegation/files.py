@@ -2,93 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence
 from operator import attrgetter
 from posixpath import dirname
 from sys import intern
-from typing import Any, Final, Generic, TypeVar
+from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Seen, Unreadable
-from agentwatch.delegation.run import Doing, todo_moved
+from agentwatch.delegation.groups import Groups
+from agentwatch.delegation.run import Activity, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
-MAX_VERSIONS: Final = 256
-"""Contents of one file that are remembered. The busiest real file seen had 104."""
+MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
-_REFUSED: Final = "SRC"
-"""How the ids of the rules begin that a file must keep to be read at all."""
+_REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
 
-_Key = TypeVar("_Key")
-_NONE: Final[frozenset[Any]] = frozenset()
-
-
-class Groups(Generic[_Key]):
-    """Paths by key, in the order in which they came. Nearly every key has one, which is stored as it is."""
-
-    def __init__(self) -> None:
-        self._groups: dict[_Key, str | dict[str, None]] = {}
-
-    def of(self, key: _Key) -> Set[str]:
-        group = self._groups.get(key)
-        return _NONE if group is None else {group} if isinstance(group, str) else group.keys()
-
-    def add(self, key: _Key, name: str) -> None:
-        group = self._groups.setdefault(key, name)
-        if isinstance(group, dict):
-            group[name] = None
-        elif group != name:
-            self._groups[key] = {group: None, name: None}
-
-    def discard(self, key: _Key, name: str) -> None:
-        group = self._groups.get(key)
-        if isinstance(group, dict):
-            group.pop(name, None)
-        if not group or group == name:
-            self._groups.pop(key, None)
-
-
-class _Handoffs:
-    """Handoff files, by slot and by directory: when each was first seen, and of which task it is."""
-
-    def __init__(self) -> None:
-        self._owners: dict[str, tuple[int, str]] = {}
-        self._by_slot = Groups[identity.Slot]()
-        self._by_directory = Groups[str]()
-
-    def put(self, path: str, owner: tuple[int, str] | None) -> bool:
-        """The file is a handoff of this task, or none (None). Returns whether that is new."""
-        if self._owners.get(path) == owner:
-            return False
-        if owner is None:
-            del self._owners[path]
-            self._by_slot.discard(identity.slot(path), path)
-            self._by_directory.discard(_directory(path), path)
-        else:
-            self._owners[path] = owner
-            self._by_slot.add(identity.slot(path), path)
-            self._by_directory.add(_directory(path), path)
-        return True
-
-    def beside(self, path: str) -> Set[str]:
-        """The handoffs that a file belongs to by its name, whatever it holds."""
-        return self._by_slot.of(identity.slot(path))
-
-    def owner(self, path: str, is_alone: bool) -> str | None:
-        """The task of the handoff that a file without a task id belongs to: of the same stem, else the only one in its
-        directory, where the file `is_alone` or has a general name."""
-        around = self.beside(path)
-        if not around and is_alone:
-            around = self._by_directory.of(_directory(path))
-            around = around if len(around) == 1 else _NONE
-        return min(self._owners[one] for one in around)[1] if around else None
+_HANDOFF: Final = "handoff"
+_FORMER: Final = "former"  # A handoff that is gone: what is returned after that still belongs to it
+_HANDOFFS: Final = (_HANDOFF, _FORMER)
 
 
 class _File:
     """The contents of one file, oldest first, and the task that each speaks of."""
 
-    __slots__ = ("is_gone", "kind", "settled", "tasks", "versions")
+    __slots__ = ("is_gone", "kind", "owner", "settled", "tasks", "versions")
 
     def __init__(self) -> None:
         self.versions: tuple[Version, ...] = ()
@@ -97,7 +36,8 @@ class _File:
         """So many versions stay with their task, because the file or the handoff that it belonged to is gone."""
         self.is_gone = False
         self.kind: str | None = None
-        """Of a file without a task id: a checklist and a return in one directory are no rivals."""
+        """A handoff, or of a file without a task id: a checklist and a return in one directory are no rivals."""
+        self.owner: tuple[int, str] | None = None  # of a handoff: when it was first seen, and its task
 
 
 class Files:
@@ -109,26 +49,20 @@ class Files:
     def __init__(self, *, remembers: bool = False) -> None:
         self._remembers = remembers
         self._files: dict[str, _File] = {}
-        self._by_task: dict[str, tuple[Version, ...]] = {}
-        self._handoffs = _Handoffs()
-        self._former = _Handoffs()
-        """The handoffs that are gone: what is returned after its handoff was deleted still belongs to it."""
-        self._by_slot = Groups[identity.Slot]()
-        """The files without a task id."""
-        self._by_kind = Groups[tuple[str, str]]()
-        """The same by directory and kind."""
-        self._by_digest = Groups[str]()
-        """The files that hold a content now, or held it last; only while contents are remembered."""
+        self._groups = Groups()
+        """By task, by kind and slot or directory, by last content, and by slot those that cannot be read."""
         self._moved: dict[str, dict[str, None]] = {}
         """By file, those that are gone and whose last content it took over: they were renamed to it."""
-        self._named: dict[str, None] = {}
-        """Files that are returns by their names alone."""
+        self._named: dict[str, None] = {}  # files that are returns by their names alone
         self._unread: dict[str, Unreadable] = {}
-        self._unread_by_slot = Groups[identity.Slot]()
 
     def versions(self, task_id: str) -> tuple[Version, ...]:
         """The versions that speak of a task, in the order they were observed."""
-        return self._by_task.get(task_id, ())
+        files = [self._files[path] for path in self._groups.of("task", task_id)]
+        if len(files) == 1 and {*files[0].tasks} == {task_id}:
+            return files[0].versions
+        each = (zip(file.versions, file.tasks, strict=True) for file in files)
+        return tuple(sorted((one for both in each for one, task in both if task == task_id), key=attrgetter("seq")))
 
     def tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file speak of."""
@@ -145,11 +79,6 @@ class Files:
         return file is not None and file.is_gone
 
     # Files that cannot be read
-
-    @property
-    def unread(self) -> Iterable[Unreadable]:
-        """The files that cannot be read."""
-        return self._unread.values()
 
     @property
     def notices(self) -> list[PlacedFinding]:
@@ -176,7 +105,7 @@ class Files:
     def refuse(self, event: Unreadable) -> set[str]:
         """A file cannot be read. Returns the tasks that this concerns."""
         self._unread[event.path] = event
-        self._unread_by_slot.add(identity.slot(event.path), event.path)
+        self._groups.move(event.path, (), [("unread", *identity.slot(event.path))])
         return self._concerned(event.path)
 
     def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
@@ -192,17 +121,17 @@ class Files:
         paths = dict.fromkeys(version.path for version in versions)
         for version in versions:
             if isinstance(version.document, Handoff) and not self.is_gone(version.path):
-                paths |= dict.fromkeys(sorted(self._unread_by_slot.of(identity.slot(version.path))))
+                paths |= dict.fromkeys(sorted(self._groups.of("unread", *identity.slot(version.path))))
         return tuple(PlacedFinding(self._unread[path].finding, path) for path in paths if path in self._unread)
 
     def _concerned(self, path: str) -> set[str]:
         """The tasks that a file belongs to by its name alone, or whose file it was before."""
-        return set[str]().union(*map(self.tasks_of, (path, *self._handoffs.beside(path))))
+        return set[str]().union(*map(self.tasks_of, (path, *self._groups.of(_HANDOFF, *identity.slot(path)))))
 
     def _clear(self, path: str) -> set[str]:
         if self._unread.pop(path, None) is None:
             return set()
-        self._unread_by_slot.discard(identity.slot(path), path)
+        self._groups.move(path, [("unread", *identity.slot(path))], ())
         return self._concerned(path)
 
     # Files that are there, and files that are gone
@@ -213,16 +142,15 @@ class Files:
         file = self._files.setdefault(path, _File())
         concerned |= self.tasks_of(path) | self._find_again(path)
         last = file.versions[-1] if file.versions else None
-        if last is not None and self._is_known(last, seen):
-            concerned |= self.tasks_of(path)
-        else:
+        if last is None or not self._is_known(last, seen):
+            versions, tasks = file.versions, file.tasks
             if last is not None and not _continues(last, seen):
-                concerned |= self._forget_versions(file, 0, len(file.versions))
-            elif len(file.versions) >= MAX_VERSIONS:
+                versions, tasks, file.settled = (), (), 0
+            elif len(versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
-                concerned |= self._forget_versions(file, 1, 2)
-            file.versions += (Version(*seen, moved=_moved(last, seen)),)
-            file.tasks += (None,)
+                versions, tasks = versions[:1] + versions[2:], tasks[:1] + tasks[2:]
+                file.settled -= file.settled > 1
+            self._hold(path, (*versions, Version(*seen, moved=_moved(last, seen))), (*tasks, None))
         if seen.document.recognised:
             self._named.pop(path, None)
         else:
@@ -231,9 +159,9 @@ class Files:
             concerned |= self._assign(one)
         if self._remembers:
             digest = file.versions[-1].digest
-            self._by_digest.add(digest, path)
+            self._groups.move(path, (), [("digest", digest)])
             # Files that are gone and held this last were renamed to it.
-            for other in [*self._by_digest.of(digest)]:
+            for other in [*self._groups.of("digest", digest)]:
                 concerned |= self._rename(other, path) if self.is_gone(other) else set()
         return concerned
 
@@ -243,13 +171,13 @@ class Files:
         file = self._files.get(path)
         if file is None or (self._remembers and not undone):
             return concerned if file is None or file.is_gone else concerned | self._lose(path, file)
-        concerned |= self._find_again(path) | self._forget_versions(file, 0, len(file.versions))
+        concerned |= self._find_again(path)
+        self._hold(path, (), ())
         self._named.pop(path, None)
         self._moved.pop(path, None)
-        followers = self._around(path) if self._handoffs.put(path, None) else set()
-        followers |= self._follow(path, None)
+        followers = self._turn_into(path, None)
         del self._files[path]
-        return concerned.union(*map(self._assign, followers))
+        return concerned.union(*map(self._assign, followers - {path}))
 
     def _is_known(self, last: Version, seen: Seen) -> bool:
         """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
@@ -259,29 +187,29 @@ class Files:
 
     def _lose(self, path: str, file: _File) -> set[str]:
         """Remember a file that is gone."""
-        concerned = self.tasks_of(path)
-        file.is_gone = True
-        followers = self._around(path) if self._handoffs.put(path, None) else set()
-        for settling in (file, *(one for one in map(self._files.__getitem__, followers) if one.tasks[-1] in concerned)):
-            settling.settled = len(settling.versions)
-        followers |= self._follow(path, None)
-        lost, task = {path: None}, file.tasks[-1]
+        concerned, task = self.tasks_of(path), file.tasks[-1]
+        followers = self._around(path) if file.kind == _HANDOFF else set()
+        for one in (file, *(one for one in map(self._files.__getitem__, followers) if one.tasks[-1] in concerned)):
+            one.settled = len(one.versions)
+        file.is_gone, lost = True, {path: None}
         if isinstance(file.versions[-1].document, Handoff) and task is not None:
-            followers |= self._around(path) if self._former.put(path, (file.versions[0].seq, task)) else set()
+            followers |= self._turn_into(path, _FORMER, (file.versions[0].seq, task))
             # What was deleted before it may have been renamed together with it.
             lost = dict.fromkeys(version.path for version in self.versions(task) if self.is_gone(version.path))
+        else:
+            followers |= self._turn_into(path, None)
         concerned = concerned.union(*map(self._assign, followers))
-        for one in lost:
-            alike = self._by_digest.of(self._files[one].versions[-1].digest)
+        for name in lost:
+            alike = self._groups.of("digest", self._files[name].versions[-1].digest)
             heir = next((other for other in alike if not self.is_gone(other)), None)
-            concerned |= self._rename(one, heir) if heir is not None else set()
+            concerned |= self._rename(name, heir) if heir is not None else set()
         return concerned
 
     def _find_again(self, path: str) -> set[str]:
         """A file that may have been gone is there. Returns the tasks that this concerns."""
         file = self._files[path]
         if self._remembers and file.versions:
-            self._by_digest.discard(file.versions[-1].digest, path)
+            self._groups.move(path, [("digest", file.versions[-1].digest)], ())
         if not file.is_gone:
             return set()
         file.is_gone = False
@@ -290,11 +218,11 @@ class Files:
                 del moved[path]
                 # What it held is its own again, and not of the file that it was renamed to.
                 file.settled = 0
-        return set[str]().union(*map(self._assign, self._around(path) if self._former.put(path, None) else ()))
+        followers = self._turn_into(path, None) if file.kind == _FORMER else set()
+        return set[str]().union(*map(self._assign, followers))
 
     def _rename(self, path: str, heir: str) -> set[str]:
-        """Take a file that is gone for renamed to one with the same content. Not where its task goes by more than the
-        place of the file: two tasks may fail in the same words, and the past of each stays with it."""
+        """Take a file that is gone for renamed to one with the same content."""
         task = self._files[path].tasks[-1]
         for version in self.versions(task) if task is not None else ():
             is_there = isinstance(version.document, Handoff) and not self.is_gone(version.path)
@@ -305,104 +233,93 @@ class Files:
     def _hand_on(self, path: str, heir: str) -> set[str]:
         """Give the versions of a file that is gone to the task of the one that it was renamed to."""
         self._moved.setdefault(heir, {})[path] = None
-        file, task = self._files[path], self._files[heir].tasks[-1]
-        given = [self._give(file, index, task) for index in range(len(file.versions))]
-        return set[str]().union(*given, *(self._hand_on(one, path) for one in self._moved.get(path, ())))
+        given = self._give(path, [self._files[heir].tasks[-1]] * len(self._files[path].versions))
+        return given.union(*(self._hand_on(one, path) for one in self._moved.get(path, ())))
 
     # Whose they are
 
     def _register(self, path: str) -> set[str]:
-        """Have the indexes know what the file is now. Returns the files whose owner may have changed."""
+        """Heed what the file is now. Returns the files whose owner may have changed."""
         file = self._files[path]
         document = file.versions[-1].document
         if isinstance(document, Handoff):
             owner = file.versions[0].seq, identity.own_id(document) or identity.fallback_id(path, document)
-            affected = self._follow(path, None)
-            return affected | self._around(path) if self._handoffs.put(path, owner) else affected
-        affected = self._around(path) if self._handoffs.put(path, None) else set()
+            return self._turn_into(path, _HANDOFF, owner)
         kind = None
         if any(identity.own_id(version.document) is None for version in file.versions):
             kind = "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
-        return affected | self._follow(path, kind)
+        return self._turn_into(path, kind)
 
-    def _follow(self, path: str, kind: str | None) -> set[str]:
-        """A file without a task id is of this kind, or of none. Returns the others whose owner that may change: one
-        that was, or is again, alone in its directory."""
-        file, affected = self._files[path], set[str]()
-        if file.kind == kind:
+    def _turn_into(self, path: str, kind: str | None, owner: tuple[int, str] | None = None) -> set[str]:
+        """A file is of this kind from now on."""
+        file, directory, affected = self._files[path], _directory(path), set[str]()
+        if (file.kind, file.owner) == (kind, owner):
             return affected
-        for one in (file.kind, kind):
-            if one is None:
-                continue
-            change = Groups.discard if one is file.kind else Groups.add
-            change(self._by_slot, identity.slot(path), path)
-            change(self._by_kind, (_directory(path), one), path)
-            others = self._by_kind.of((_directory(path), one)) - {path}
-            affected |= others if len(others) == 1 else set()
-        file.kind = kind
+        self._groups.move(path, _keys(path, file.kind), _keys(path, kind))
+        for one in filter(None, (file.kind, kind)):
+            others = self._groups.of(one, directory) - {path}
+            affected |= self._around(path) if one in _HANDOFFS else others if len(others) == 1 else set()
+        file.kind, file.owner = kind, owner
         return affected
 
     def _around(self, path: str) -> set[str]:
         """The files whose owner may change with the handoff in this one."""
         directory = _directory(path)
-        affected = {*self._by_slot.of(identity.slot(path)), *self._by_slot.of((directory, ""))}
+        affected = {*self._groups.of("file", *identity.slot(path)), *self._groups.of("file", directory, "")}
         for kind in ("return", "todos"):
-            group = self._by_kind.of((directory, kind))
+            group = self._groups.of(kind, directory)
             affected |= group if len(group) == 1 else set()
         return affected
 
     def _assign(self, path: str) -> set[str]:
         """Give each version of a file to its task again. Returns the tasks that this concerns."""
-        file, concerned, owners = self._files[path], set[str](), dict[bool, str | None]()
-        for index in range(file.settled, len(file.versions)):
-            document = file.versions[index].document
+        file = self._files[path]
+        tasks = [*file.tasks[: file.settled]]
+        for version in file.versions[file.settled :]:
+            document = version.document
             task, is_named = identity.own_id(document), not document.recognised
-            if task is None and not isinstance(document, Handoff):
-                if is_named not in owners:
-                    owners[is_named] = self._owner(path, file, by_stem=is_named)
-                task = owners[is_named]
-            if task is None and is_named and not isinstance(document, Handoff):
-                # What the file spoke of before it still speaks of; without that it is no task.
-                task = next((one for one in reversed(file.tasks[:index]) if one is not None), None)
-            elif task is None and not isinstance(document, TodoList):
-                # A checklist beside no handoff may be anybody's.
+            if not isinstance(document, Handoff):
+                task = task or self._owner(path, file, by_stem=is_named)
+                if task is None and is_named:
+                    # What the file spoke of before it still speaks of; without that it is no task.
+                    task = next((one for one in reversed(tasks) if one is not None), None)
+            # A checklist beside no handoff may be anybody's.
+            if task is None and not isinstance(document, TodoList) and (isinstance(document, Handoff) or not is_named):
                 task = identity.fallback_id(path, document)
-            concerned |= self._give(file, index, task)
-        return concerned.union(*(self._hand_on(one, path) for one in self._moved.get(path, ())))
+            tasks.append(task)
+        return self._give(path, tasks).union(*(self._hand_on(one, path) for one in self._moved.get(path, ())))
 
     def _owner(self, path: str, file: _File, *, by_stem: bool) -> str | None:
-        """The task of the handoff beside a file; `by_stem`: that it is the only one around is not enough."""
-        is_alone = len(self._by_kind.of((_directory(path), file.kind or ""))) == 1
-        is_alone = not by_stem and (identity.slot(path)[1] == "" or is_alone)
-        return self._handoffs.owner(path, is_alone) or self._former.owner(path, is_alone)
+        """The task of the handoff that a file without a task id belongs to: of the same stem, else the only one in its
+        directory, where the file is alone there or has a general name; `by_stem`: of the same stem alone."""
+        directory, slot = _directory(path), identity.slot(path)
+        is_alone = not by_stem and (slot[1] == "" or len(self._groups.of(file.kind or "", directory)) == 1)
+        for kind in _HANDOFFS:
+            around = self._groups.of(kind, *slot)
+            if not around and is_alone and len(only := self._groups.of(kind, directory)) == 1:
+                around = only
+            if around:
+                return min(owner for one in around if (owner := self._files[one].owner) is not None)[1]
+        return None
 
-    def _give(self, file: _File, index: int, task: str | None) -> set[str]:
-        before, version = file.tasks[index], file.versions[index]
-        if task == before:
-            return set()
-        self._take(version, before)
-        if task is not None:
-            held = (*self.versions(task), version)
-            is_last = len(held) == 1 or held[-2].seq <= version.seq
-            self._by_task[task] = held if is_last else tuple(sorted(held, key=attrgetter("seq")))
-        file.tasks = (*file.tasks[:index], task, *file.tasks[index + 1 :])
-        return {one for one in (before, task) if one is not None}
+    def _give(self, path: str, tasks: Sequence[str | None]) -> set[str]:
+        before = self._files[path].tasks
+        self._hold(path, self._files[path].versions, tuple(tasks))
+        return {
+            one for pair in zip(before, tasks, strict=True) if pair[0] != pair[1] for one in pair if one is not None
+        }
 
-    def _take(self, version: Version, task: str | None) -> None:
-        if task is not None:
-            held = self._by_task.pop(task)
-            if len(held) > 1:
-                index = held.index(version)
-                self._by_task[task] = held[:index] + held[index + 1 :]
+    def _hold(self, path: str, versions: tuple[Version, ...], tasks: tuple[str | None, ...]) -> None:
+        file = self._files[path]
+        before, after = ([("task", one) for one in {*each} if one is not None] for each in (file.tasks, tasks))
+        self._groups.move(path, before, after)
+        file.versions, file.tasks = versions, tasks
 
-    def _forget_versions(self, file: _File, first: int, end: int) -> set[str]:
-        tasks = file.tasks[first:end]
-        for version, task in zip(file.versions[first:end], tasks, strict=True):
-            self._take(version, task)
-        file.settled -= sum(index < file.settled for index in range(first, end))
-        file.versions = file.versions[:first] + file.versions[end:]
-        file.tasks = file.tasks[:first] + file.tasks[end:]
-        return {task for task in tasks if task is not None}
+
+def _keys(path: str, kind: str | None) -> list[tuple[str, ...]]:
+    if kind is None:
+        return []
+    return [(kind if kind in _HANDOFFS else "file", *identity.slot(path)), (kind, _directory(path))]
 
 
 def held(version: Version | Seen) -> tuple[object, ...]:
@@ -420,7 +337,7 @@ def _continues(before: Version, seen: Seen) -> bool:
     return type(before.document) is type(seen.document) and not isinstance(seen.document, TodoList)
 
 
-def _moved(before: Version | None, seen: Seen) -> Doing | None:
+def _moved(before: Version | None, seen: Seen) -> Activity | None:
     """The todo that was ticked or begun last in a file that has this content now."""
     known = _todos_in(before.document) if before is not None else None
     moved = todo_moved(known, _todos_in(seen.document), seen.at)

@@ -14,8 +14,7 @@ from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sum_up, sums_with_below
 from agentwatch.delegation.tree import Ids, Spent, Tree
 
-_LAST: Final = 1 << 80
-"""Where top rows stand among tasks that have none: behind all of them."""
+_LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
 
 @dataclass(slots=True)
@@ -46,13 +45,11 @@ class JoinedTree(Tree):
     def __init__(self, mark: str) -> None:
         super().__init__()
         self._mark = mark
-        self._branches: dict[str, Branch] = {}
-        """By scope, in their order."""
+        self._branches: dict[str, Branch] = {}  # by scope, in their order
         self._scopes = 0
 
     def show(self, tree: Tree, *, name: str | None = None, workspace: str = "") -> tuple[str, set[str]]:
-        """Add a tree, below a top row of this name if it has one. Its runs that are history stand apart if others are
-        not. Returns its scope, and the keys that came."""
+        """Add a tree, below a top row of this name if it has one. Returns its scope, and the keys that came."""
         self._scopes += 1
         scope, top = "", None
         if name is not None:
@@ -86,7 +83,7 @@ class JoinedTree(Tree):
         branch, ids = self._branches[scope], {*changed}
         tree = branch.tree
         if branch.top is not None:
-            history = {one for one in tree.roots if is_history(tree.tasks[one], tree.history_before)}
+            history = {one for one in tree.roots if is_history(tree.tasks[one], tree.rules.history_before)}
             apart = history if len(history) < len(tree.roots) else set()
             moved = moved or apart != branch.apart
             ids |= apart ^ branch.apart
@@ -120,7 +117,7 @@ class JoinedTree(Tree):
                 *(key for one in branches for key in sorted(one.scope + id_ for id_ in one.apart)),
             ]
         self.now = max([branch.tree.now for branch in branches], default=self.now)
-        lines = (branch.tree.history_before for branch in branches)
+        lines = (branch.tree.rules.history_before for branch in branches)
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
         self.totals = sum_up(branch.tree.totals for branch in branches)
         asking, unseen = [], []
@@ -179,4 +176,4 @@ def _update_top(top: Task, branch: Branch) -> None:
     top.lost_since = tree.lost_since
     if top.why or top.lost_since is not None:
         top.state = State.UNKNOWN
-    top.past = not branch.apart and is_past(top, tree.history_before)
+    top.past = not branch.apart and is_past(top, tree.rules.history_before)

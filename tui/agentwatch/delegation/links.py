@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from posixpath import dirname
 from typing import Final, NamedTuple
@@ -11,7 +12,7 @@ from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Ret
 from agentwatch.delegation.identity import dotted_prefixes, in_directory, slot
 from agentwatch.delegation.retry import overrun
 from agentwatch.delegation.run import Session
-from agentwatch.delegation.task import Basis, PlacedFinding, Task, Version
+from agentwatch.delegation.task import Basis, Link, Place, PlacedFinding, Task, Version
 
 RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"))
 (
@@ -60,10 +61,7 @@ def promises_artifacts(result: Return) -> bool:
 
 
 def missing_artifacts(task: Task) -> list[PlacedFinding]:
-    """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return.
-
-    The task keeps its state; for exit codes, errors.json and the retry policy the attempt counts as failed.
-    """
+    """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return."""
     result, latest = task.result, task.latest
     if result is None or latest is None or latest.returned is None or not promises_artifacts(result):
         return []
@@ -95,19 +93,6 @@ class Named(NamedTuple):
     above: str | None
 
 
-def named_in_paths(tasks: Mapping[str, Task]) -> dict[str, Named]:
-    """The tasks that stand in delegation paths. The elements of a path are told apart by task directory: the `planner`
-    of one is not the `planner` of another."""
-    named: dict[str, Named] = {}
-    for task in tasks.values():
-        if path := task.facts.place.path:
-            for above, one in zip((None, *path), path, strict=False):
-                entry = Named(task.facts.place.seq, task.task_id, above)
-                if one not in named or entry[:2] < named[one][:2]:
-                    named[one] = entry
-    return named
-
-
 def path_of(versions: Sequence[Version]) -> tuple[str, ...]:
     """The ids of the tasks above a task by its latest delegation path, outermost first, each once; none where a packet
     names the parent."""
@@ -123,81 +108,119 @@ def path_of(versions: Sequence[Version]) -> tuple[str, ...]:
     return ids or ()
 
 
-Link = tuple[str | None, Basis, tuple[Rule, str] | None]
-"""A task's parent, its basis, and what is wrong with what was claimed: the rule and the other party."""
+class Links:
+    """The parents of tasks, as a function of the set of tasks and of what they say of their place.
 
+    `task_of` gives the task that a session executes. A task that came, went or says something else is linked by itself,
+    unless an id, a session or a directory by which others were linked is another's with it: then all are.
+    """
 
-def link_tasks(
-    tasks: Mapping[str, Task], named: Mapping[str, Named], task_of: Callable[[Session], str | None]
-) -> dict[str, Link]:
-    """The link of each task: a function of the set of tasks and of what they say of their place. Parents of a cycle are
-    not followed: its members are roots. `task_of` gives the task that a session executes."""
-    alone: dict[str, str | None] = {}
-    """By directory, the only task in it: a directory with several is a collection, and belongs to none of them."""
-    for task_id, task in tasks.items():
-        if (directory := task.facts.place.directory) is not None:
-            alone[directory] = None if directory in alone else task_id
-    links: dict[str, Link] = {}
-    around: dict[str, str | None] = {}
-    for task_id, task in tasks.items():
-        place = task.facts.place
-        stated = place.parent_task_id
+    def __init__(self, tasks: Mapping[str, Task], task_of: Callable[[Session], str | None]) -> None:
+        self._tasks, self._task_of = tasks, task_of
+        self.named: dict[str, Named] = {}  # the tasks that stand in delegation paths, told apart by their directories
+        self.moved: set[str] = set()
+        self.all_moved = True
+        self._directories = defaultdict[str | None, dict[str, None]](dict)
+        """The tasks by directory: one with several is a collection, and encloses none of them."""
+        self._asked: set[str | Session | None] = set()
+        """The ids, sessions and directories that were asked for when tasks were linked."""
+
+    def move(self, task_id: str, before: Place | None, after: Place | None) -> list[str]:
+        """A task says this of its place; None before it comes, and once it has gone."""
+        self.moved.add(task_id)
+        if before is None or after is None:
+            self.touch(task_id)
+        before, after = before or Place(), after or Place()
+        if before.directory != after.directory:
+            for directory in {before.directory, after.directory} - {None}:
+                group = self._directories[directory]
+                was_alone = len(group) == 1
+                if directory == after.directory:
+                    group[task_id] = None
+                else:
+                    del group[task_id]
+                if was_alone or len(group) == 1:
+                    self.touch(directory)
+        if (before.path, before.seq) == (after.path, after.seq):
+            return []
+        self.all_moved |= any(self.named[one].by == task_id for one in before.path)
+        return self._name(task_id, after)
+
+    def _name(self, task_id: str, place: Place) -> list[str]:
+        new = []
+        for above, one in zip((None, *place.path), place.path, strict=False):
+            name = Named(place.seq, task_id, above)
+            if one not in self.named or name[:2] < self.named[one][:2]:
+                self.named[one] = name
+                new.append(one)
+        self.moved.update(new)
+        return new
+
+    def touch(self, key: str | Session | None) -> None:
+        """A task, the task of a session, or the only task of a directory is another."""
+        self.all_moved |= key in self._asked
+
+    def name_all(self) -> set[str]:
+        """Find all tasks that are named anew. Returns those that came or went."""
+        before, self.named = self.named, {}
+        for task in self._tasks.values():
+            self._name(task.task_id, task.facts.place)
+        return before.keys() ^ self.named.keys()
+
+    def link_all(self) -> dict[str, Link]:
+        """The links of all tasks. Parents of a cycle are not followed: its members are roots."""
+        self._asked.clear()
+        links = {task_id: self.link(task) for task_id, task in self._tasks.items()}
+        for task_id in _in_cycles(links):
+            links[task_id] = None, Basis.NONE, (CYCLE, links[task_id][0] or task_id)
+        self.all_moved = False
+        return links
+
+    def link(self, task: Task) -> Link:
+        """The link of a task."""
+        task_id, stated = task.task_id, task.facts.place.parent_task_id
         if stated == task_id:
-            links[task_id] = None, Basis.NONE, (SELF_PARENT, task_id)
-        elif stated in tasks:
-            links[task_id] = stated, Basis.PACKET, None
-        else:
-            parent, basis = _named_parent(task, tasks, named, task_of)
-            if parent is None and (directory := place.directory):
-                if directory not in around:
-                    around[directory] = _nearest(directory, alone)
-                parent, basis = around[directory], Basis.DIRECTORY
-            problem = None if stated is None else (ORPHAN, stated)
-            if parent == task_id:
-                links[task_id] = None, Basis.NONE, (CYCLE, task_id)
-            else:
-                links[task_id] = parent, Basis.NONE if parent is None else basis, problem
-    for task_id in _in_cycles(links):
-        links[task_id] = None, Basis.NONE, (CYCLE, links[task_id][0] or task_id)
-    return links
+            return None, Basis.NONE, (SELF_PARENT, task_id)
+        if stated is not None and self._find(stated):
+            return stated, Basis.PACKET, None
+        _, asker, before = self.candidates(task)
+        self._asked.update(task.facts.place.asked_by)
+        parent, basis = None, Basis.NONE
+        if asker is not None and asker != task_id and self._find(asker):
+            parent, basis = asker, Basis.SESSION
+        elif before is not None and self._find(before):
+            parent, basis = before, Basis.DELEGATION_PATH
+        elif prefix := next(filter(self._find, dotted_prefixes(task_id)), None):
+            parent, basis = prefix, Basis.DOTTED_PREFIX
+        elif around := self._around(task.facts.place.directory):
+            parent, basis = around, Basis.DIRECTORY
+        if parent == task_id:
+            return None, Basis.NONE, (CYCLE, task_id)
+        return parent, basis, None if stated is None else (ORPHAN, stated)
 
+    def _find(self, task_id: str) -> bool:
+        self._asked.add(task_id)
+        return task_id in self._tasks
 
-def _named_parent(
-    task: Task, tasks: Mapping[str, Task], named: Mapping[str, Named], task_of: Callable[[Session], str | None]
-) -> tuple[str | None, Basis]:
-    """The parent that a session, a delegation path or the id names; the task itself where a path says so."""
-    task_id = task.task_id
-    if task.facts.place.asked_by or task.facts.place.path or task_id in named:
-        _, asker, before = candidates(task, named, task_of)
-        if asker != task_id and asker in tasks:
-            return asker, Basis.SESSION
-        if before in tasks:
-            return before, Basis.DELEGATION_PATH
-    prefix = next((one for one in dotted_prefixes(task_id) if one in tasks), None) if "." in task_id else None
-    return prefix, Basis.DOTTED_PREFIX
+    def _around(self, directory: str | None) -> str | None:
+        """The only task of the nearest directory around one that has an only task."""
+        while directory:
+            directory = dirname(directory)
+            self._asked.add(directory)
+            if len(group := self._directories.get(directory, ())) == 1:
+                return next(iter(group))
+        return None
 
-
-def candidates(
-    task: Task, named: Mapping[str, Named], task_of: Callable[[Session], str | None]
-) -> tuple[str | None, str | None, str | None]:
-    """The parents that a task has by its packet, by the session that asked for it, and by delegation paths."""
-    stated, asked_by, path, *_ = task.facts.place
-    asker = next(filter(None, map(task_of, asked_by)), None)
-    return stated, asker, path[-1] if path else named[task.task_id].above if task.task_id in named else None
-
-
-def _nearest(directory: str, alone: Mapping[str, str | None]) -> str | None:
-    """The only task of the nearest directory around one that has an only task."""
-    while directory:
-        directory = dirname(directory)
-        if (task_id := alone.get(directory)) is not None:
-            return task_id
-    return None
+    def candidates(self, task: Task) -> tuple[str | None, str | None, str | None]:
+        """The parents that a task has by its packet, by the session that asked for it, and by delegation paths."""
+        stated, asked_by, path, *_ = task.facts.place
+        asker = next(filter(None, map(self._task_of, asked_by)), None)
+        named = self.named.get(task.task_id)
+        return stated, asker, path[-1] if path else named.above if named is not None else None
 
 
 def _in_cycles(links: Mapping[str, Link]) -> list[str]:
-    walks: dict[str, str] = {}
-    """By task, where the walk up began that came by first."""
+    walks: dict[str, str] = {}  # by task, where the walk up began that came by first
     cycles: list[str] = []
     for start in links:
         one: str | None = start

@@ -14,11 +14,9 @@ from agentwatch.delegation.run import MOST_PERMITS, Permit, Permitter, Runs, Ses
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Requested
 
-_MOST_ENDED: Final = 50
-"""Of those of one task that have ended, so many are shown, the latest."""
+_MOST_ENDED: Final = 50  # of those of one task that have ended, so many are shown, the latest
 
-_PROMPT: Final = 120.0
-"""Seconds: what waits no longer than this at most is answered before all others."""
+_PROMPT: Final = 120.0  # seconds: what waits no longer than this at most is answered before all others
 
 
 class RequestKind(StrEnum):
@@ -32,26 +30,18 @@ class RequestKind(StrEnum):
 class RequestStage(StrEnum):
     """How far a request has got. The last two are ends that came of nothing decided here."""
 
-    OFFERED = "offered"
-    """It is open: the program waits, and a holder of ours can answer it."""
-    DECIDED = "decided"
-    """The operator has signed an answer; the program does not have it yet."""
-    DELIVERED = "delivered"
-    """The program was given the answer. Nothing shows yet what it did with it."""
-    ACTED = "acted"
-    """The program's own record says that it did as was answered."""
-    ELSEWHERE = "answered elsewhere"
-    """It was answered in the program, or by somebody else, first."""
+    OFFERED = "offered"  # it is open: the program waits, and a holder of ours can answer it
+    DECIDED = "decided"  # the operator has signed an answer; the program does not have it yet
+    DELIVERED = "delivered"  # the program was given the answer. Nothing shows yet what it did with it.
+    ACTED = "acted"  # the program's own record says that it did as was answered
+    ELSEWHERE = "answered elsewhere"  # it was answered in the program, or by somebody else, first
     UNKNOWN = "unknown"
     """It was answered, and what it was answered by broke before the program said whether it took that."""
-    GONE = "gone"
-    """Nobody can answer it any more: the program stopped waiting, or its holder has ended."""
+    GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
 
 
-_REMEMBERED: Final = 8_192
-"""Characters of each text."""
-_NAMES: Final = 40
-"""So many arguments, and characters of each."""
+_REMEMBERED: Final = 8_192  # characters of each text
+_NAMES: Final = 40  # so many arguments, and characters of each
 
 ENDED: Final = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
 """A request in one of these waits for nobody."""
@@ -106,36 +96,26 @@ class Request:
     shown: str
     asked_at: float
     said: str = ""
-    beside: tuple[Given, ...] = ()
-    """What the call is given besides what is shown: where it runs, and such."""
-    queries: tuple[Query, ...] = ()
-    """Those of a question or a form."""
+    beside: tuple[Given, ...] = ()  # what the call is given besides what is shown: where it runs, and such
+    queries: tuple[Query, ...] = ()  # those of a question or a form
     until: float | None = None
-    prompt_hidden: bool = False
-    """The program shows no prompt of its own as long as we hold the request."""
+    prompt_hidden: bool = False  # the program shows no prompt of its own as long as we hold the request
     actions: tuple[Action, ...] = ()
     """What can be decided here, in this order; () where it cannot be answered from here."""
-    why_not: str = ""
-    """Why it cannot be answered from here, and where it can."""
-    words: bool = False
-    """A denial takes words to the model."""
+    why_not: str = ""  # why it cannot be answered from here, and where it can
+    words: bool = False  # A denial takes words to the model
     rules: tuple[str, ...] = ()
     """What may be allowed for the rest of the session, as rules that the operator reads in full."""
-    ends_others: int = 0
-    """So many other open requests end with a denial of this one."""
-    ends_turn: bool = False
-    """A denial without words ends the turn of the agent that asks."""
-    call_id: str | None = None
-    """The program's id of the call, where it is known."""
-    covered_by: str = ""
-    """Which of the program's own rules would have covered it."""
+    ends_others: int = 0  # so many other open requests end with a denial of this one
+    ends_turn: bool = False  # A denial without words ends the turn of the agent that asks
+    call_id: str | None = None  # the program's id of the call, where it is known
+    covered_by: str = ""  # which of the program's own rules would have covered it
     stage: RequestStage = RequestStage.OFFERED
     ended_at: float | None = None
     by: str = ""
     """Who allowed or denied it, where that is known: the operator; one of `Permitter`, where it was answered elsewhere.
     """
-    allowed: bool | None = None
-    """Whether it was allowed, or answered; None where that is not known, or not decided."""
+    allowed: bool | None = None  # whether it was allowed, or answered; None where that is not known, or not decided
 
     @property
     def session(self) -> Session:
@@ -181,8 +161,7 @@ class Request:
 
 
 def input_text(value: object) -> tuple[str, str]:
-    """The one spelling of an input as JSON, and the sha256 in hex of its bytes. Raises ValueError where there is none:
-    NaN, half a character, or nested too deep."""
+    """The one spelling of an input as JSON, and the sha256 in hex of its bytes."""
     # Not for the first frame, which spells nothing.
     import hashlib
     import json
@@ -207,8 +186,7 @@ class Asked(NamedTuple):
 
 
 def after(before: Requested | None, requested: Requested) -> Requested:
-    """What is known of a request once it was told again. Whoever told its end first may have known more of it than what
-    its holder wrote down."""
+    """What is known of a request once it was told again."""
     known, request = before.request if before is not None else None, requested.request
     if known is None or request is None or known.is_open or request.is_open:
         return requested
@@ -221,14 +199,12 @@ class Requests:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self.offered: dict[str, Requested] = {}
-        """Every request as its holder told it last."""
+        self.offered: dict[str, Requested] = {}  # every request as its holder told it last
         self.decided: dict[str, Decision] = {}
         self._by_session = defaultdict[Session, dict[str, Request]](dict)
         self._askers: dict[Session, str] = {}
         """The tasks that ask. Where nothing is known of a session yet, its task will have its id."""
-        self._sessions = defaultdict[str, dict[Session, None]](dict)
-        """The same by task."""
+        self._sessions = defaultdict[str, dict[Session, None]](dict)  # the same by task
         self._matched: dict[Session, dict[str, Permit]] = {}
         """By session, the records that were of a request: a run keeps only the latest."""
 

@@ -11,26 +11,18 @@ from typing import Final
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Attempt, Retry, State, Task
 
-FITTER: Final = "fitter"
-"""The mode that a line fault is escalated to."""
+FITTER: Final = "fitter"  # the mode that a line fault is escalated to
 
-MITIGATED_MAX_RETRIES: Final = 2
-"""With a material mitigation: changed inputs, reduced scope, corrected constraints."""
+MITIGATED_MAX_RETRIES: Final = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
 
 _LINE_FAULT: Final = r"(?i)line[\s_-]*fault"
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 
-_shared: Final = lru_cache(maxsize=256)(Retry)
-"""Nearly all tasks have one of very few: so many need not lie in memory."""
+_shared: Final = lru_cache(maxsize=256)(Retry)  # nearly all tasks have one of very few: so many need not lie in memory
 
 
 def budget(task: Task, *, max_retries: int, restored: Collection[float] = ()) -> Retry:
-    """How many retries the policy leaves a task.
-
-    `restored` are the times (epoch seconds) at which fitters have restored it: from then on the blocked station is
-    retried exactly once more, however many retries it had not used. One that was decided counts as used, also before
-    the next attempt is seen.
-    """
+    """How many retries the policy leaves a task."""
     allowed = 1 + _begun(task, max(restored)) if restored else max_retries
     result = task.result
     return _shared(
@@ -97,11 +89,7 @@ def failed_alike(task: Task) -> bool:
 
 
 def overrun(task: Task) -> tuple[int, int] | None:
-    """(retries, allowed) of a task that was tried again more often than the policy allows; None where it was not.
-
-    A retry follows a failed attempt; one that the operator decided is none too many. A mitigation shows in another
-    handoff: only where every attempt had the same one is it certain that there was none.
-    """
+    """(retries, allowed) of a task that was tried again more often than the policy allows; None where it was not."""
     attempts = task.attempts
     retries = sum(before.state in _FAILED and not before.decisions for before in attempts[:-1])
     handoffs = {attempt.handoff.digest if attempt.handoff else None for attempt in attempts}
@@ -122,8 +110,7 @@ def _used(task: Task) -> int:
 
 
 def _begun(task: Task, until: float = math.inf) -> int:
-    """How many retries were begun until then. An attempt of which nothing is seen any more was followed by one, unless
-    the operator answered it."""
+    """How many retries were begun until then."""
     attempts = task.attempts
     begun = attempts if until == math.inf else [attempt for attempt in attempts if _began_at(attempt) <= until]
     if not begun:

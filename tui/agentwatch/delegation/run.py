@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Handoff, Reading, Todo, TodoStatus
+from agentwatch.delegation.claims import Call
+from agentwatch.delegation.groups import Groups
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
 
-Session = tuple[str, str]
-"""(source, session id)."""
+Session = tuple[str, str]  # (source, session id)
 
 
 class RunState(StrEnum):
     """What the store says of a run. Killed sessions leave `working` behind: silence tells, not the store."""
 
-    SUBMITTED = "submitted"
-    """Asked for; no sign of life of its own."""
+    SUBMITTED = "submitted"  # asked for; no sign of life of its own
     WORKING = "working"
-    ENDED = "ended"
-    """It came to its end by itself; whether its return is any good is another question."""
-    FAILED = "failed"
-    """It ended by a technical failure, was refused before it began, or was left behind unfinished."""
-    CANCELED = "canceled"
-    """A human aborted it. What it had said by then is no return."""
+    ENDED = "ended"  # it came to its end by itself; whether its return is any good is another question
+    FAILED = "failed"  # it ended by a technical failure, was refused before it began, or was left behind unfinished
+    CANCELED = "canceled"  # A human aborted it. What it had said by then is no return.
 
 
-LONGEST_DOING: Final = 200
-"""Characters of what an agent does that are kept."""
+LONGEST_DOING: Final = 200  # characters of what an agent does that are kept
 
 
-class DoingKind(StrEnum):
+class ActivityKind(StrEnum):
     """What the last thing is that an agent did: it called a tool, said something, or went on in its checklist."""
 
     TOOL = "tool"
@@ -43,45 +38,31 @@ class DoingKind(StrEnum):
     TODO = "todo"
 
 
-class Doing(NamedTuple):
-    """What an agent does, as the last record says that says so. Texts are foreign and unsanitised.
+class Activity(NamedTuple):
+    """What an agent does, as the last record says that says so. Texts are foreign and unsanitised."""
 
-    `at` is when it began or was said, in seconds since the epoch. `what` is the tool, by the name that the program has
-    for it, "" otherwise. `about` is its main argument (a path in the workspace stands from there on), or the words, or
-    the todo: the first line, of at most 200 characters. `over`: the tool has given its result, or the todo is ticked,
-    and not only begun. `repeats` says how often the same tool was called with the same arguments, without another call
-    between.
-    """
-
-    at: float
-    kind: DoingKind
-    what: str = ""
-    about: str = ""
-    over: bool = False
-    repeats: int = 1
+    at: float  # when it began or was said, in epoch seconds
+    kind: ActivityKind
+    what: str = ""  # the tool, by the program's name for it
+    about: str = ""  # its main argument, the words or the todo: the first line, of at most 200 characters
+    over: bool = False  # the tool has given its result, or the todo is ticked
+    repeats: int = 1  # the same call so often in a row
 
 
-MOST_PERMITS: Final = 16
-"""So many of a run are kept, the latest."""
+MOST_PERMITS: Final = 16  # so many of a run are kept, the latest
 
 
 class Permitter(StrEnum):
     """Who allowed or refused a call, as the program's own record says."""
 
-    HOOK = "hook"
-    """A hook, whose it was is not said."""
+    HOOK = "hook"  # A hook, whose it was is not said
     PERSON = "person"
-    RULE = "rule"
-    """A rule or a mode of the program: nobody was asked."""
+    RULE = "rule"  # A rule or a mode of the program: nobody was asked
     UNKNOWN = "unknown"
 
 
 class Permit(NamedTuple):
-    """What the program's own records say of a call that may have been asked about.
-
-    `input_sha256` is as `request.input_text` has it. `allowed` is None where that is not said. `at` is when it was
-    recorded (epoch seconds), `words` what the model was told of a refusal, or was answered; foreign.
-    """
+    """What the program's records say of a call that may have been asked about; `words`: what the model was told."""
 
     call_id: str
     tool: str
@@ -94,42 +75,30 @@ class Permit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex.
-
-    `at` is in seconds since the epoch. `reading` is what the contracts find in it, None where it follows none.
-    `packet` is the handoff packet that stands in it beside a return, as an example or an echo of the other may.
-    `opening` is its first line that is not empty, of at most 200 characters, for where the whole text has no room.
-    """
+    """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex."""
 
     at: float
     digest: str
-    opening: str
-    reading: Reading | None = None
-    packet: Reading | None = None
+    opening: str  # its first line that is not empty, of at most 200 characters
+    reading: Reading | None = None  # None where it follows no contract
+    packet: Reading | None = None  # the handoff packet that stands in it beside a return
 
 
-class Asker(StrEnum):
+class StartedBy(StrEnum):
     """Who began a round of a session."""
 
-    PARENT = "parent"
-    """Who asked for the session in the first place."""
-    HOOK = "hook"
-    """A hook that did not let the child end."""
-    PROGRAM = "program"
-    """Nobody: the program told the session of something, or went on by itself."""
+    PARENT = "parent"  # who asked for the session in the first place
+    HOOK = "hook"  # A hook that did not let the child end
+    PROGRAM = "program"  # nobody: the program told the session of something, or went on by itself
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """What a session did with one prompt; a session that is sent on has several rounds.
-
-    `prompt` is what it was begun with, None where that is not known. The rest is as in a run. Times are seconds since
-    the epoch.
-    """
+class Turn:
+    """What a session did with one prompt, None where that is not known; a session that is sent on has several turns."""
 
     began_at: float
     prompt: Message | None = None
-    asker: Asker = Asker.PROGRAM
+    asker: StartedBy = StartedBy.PROGRAM
     state: RunState = RunState.WORKING
     said: Message | None = None
     ended_at: float | None = None
@@ -174,12 +143,10 @@ class Run:
     prompt: Message | None = None
     prompt_missing: str = ""
     said: Message | None = None
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[Turn, ...] = ()
     todos: tuple[Todo, ...] | None = None
-    tokens: int | None = None
-    """Those used so far."""
-    doing: Doing | None = None
-    """What it does, or did last; None where its store does not say."""
+    tokens: int | None = None  # those used so far
+    doing: Activity | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
     process_gone: bool | None = None
     waiting: str = ""
@@ -214,10 +181,7 @@ class Run:
         return tuple(one.said for one in self.rounds[:-1] if one.said is not None)
 
     def part(self, first: int, end: int) -> Run:
-        """The rounds from `first` up to, and without, `end`, as a run of their own.
-
-        What the store has only of the whole session (tokens, checklist, process, doing) goes with the last round.
-        """
+        """The rounds from `first` up to, and without, `end`, as a run of their own."""
         if not self.rounds:
             return self
         begun, last = self.rounds[first], self.rounds[end - 1]
@@ -245,17 +209,14 @@ class Run:
         )
 
 
-def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Doing | None:
-    """The todo that was ticked last, of those that are not as `before`, else the one that was begun last.
-
-    None where none of them has moved. Of a checklist that was not known before, what is in progress says more.
-    """
+def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
+    """The todo that was ticked last, of those that are not as `before`, else the one that was begun last."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
     ticked, begun = moved.get(TodoStatus.DONE), moved.get(TodoStatus.IN_PROGRESS)
     if ticked is not None and (before is not None or begun is None):
-        return Doing(at, DoingKind.TODO, about=ticked[:LONGEST_DOING], over=True)
-    return Doing(at, DoingKind.TODO, about=begun[:LONGEST_DOING]) if begun is not None else None
+        return Activity(at, ActivityKind.TODO, about=ticked[:LONGEST_DOING], over=True)
+    return Activity(at, ActivityKind.TODO, about=begun[:LONGEST_DOING]) if begun is not None else None
 
 
 def packet_in(message: Message | None) -> Handoff | None:
@@ -268,12 +229,8 @@ class Runs:
     """The latest state of every run, by its key, its task and its session."""
 
     def __init__(self) -> None:
-        self.all: dict[str, Ran] = {}
-        """Those observed first first."""
-        self._by_task: defaultdict[str, dict[str, Ran]] = defaultdict(dict)
-        self._by_session: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)
-        self._asked_for: defaultdict[Session, dict[str, Ran]] = defaultdict(dict)
-        """By the session that asked."""
+        self.all: dict[str, Ran] = {}  # those observed first first
+        self._groups = Groups()
 
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""
@@ -282,11 +239,19 @@ class Runs:
 
     def of_task(self, task_id: str) -> list[Ran]:
         """The runs of a task, in the order in which they began."""
-        return _in_order(self._by_task.get(task_id, {}))
+        return self._of("task", task_id)
+
+    def _of(self, *key: str) -> list[Ran]:
+        runs = (self.all[one] for one in self._groups.of(*key))
+        return sorted(runs, key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path))
 
     def of_session(self, session: Session) -> list[Run]:
         """The runs of a session, in the order in which they began: there is one, as a rule."""
-        return [ran.run for ran in _in_order(self._by_session.get(session, {})) if ran.run is not None]
+        return [ran.run for ran in self._of("session", *session) if ran.run is not None]
+
+    def of_call(self, call: Call) -> Run | None:
+        """The run in whose transcript a call stands; None where it is not known any more."""
+        return next(iter(self.of_session((call.source, call.session_id))), None)
 
     def task_of(self, session: Session) -> str | None:
         """The task that a session executes, None where nothing is known of it."""
@@ -297,8 +262,8 @@ class Runs:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""
         pending, seen = [session], {session}
         while pending:
-            for _, ran in sorted(self._asked_for.get(pending.pop(), {}).items()):
-                if (run := ran.run) is not None and run.session not in seen:
+            for key in sorted(self._groups.of("asked by", *pending.pop())):
+                if (run := self.known(key)) is not None and run.session not in seen:
                     seen.add(run.session)
                     pending.append(run.session)
                     yield run
@@ -314,23 +279,20 @@ class Runs:
     def see(self, ran: Ran) -> set[str]:
         """A run is like this now. Returns the tasks that this concerns."""
         before, run = self.known(ran.path), ran.run
-        if before is not None:
-            del self._by_task[before.task_id][ran.path], self._by_session[before.session][ran.path]
-            self._asked_for[before.source, before.parent_session or ""].pop(ran.path, None)
+        self._groups.move(ran.path, _keys(before), _keys(run))
         if run is None:
             self.all.pop(ran.path, None)
         else:
-            self.all[ran.path] = self._by_task[run.task_id][ran.path] = self._by_session[run.session][ran.path] = ran
-            if run.parent_session is not None:
-                self._asked_for[run.source, run.parent_session][ran.path] = ran
+            self.all[ran.path] = ran
         concerned = {one.task_id for one in (before, run) if one is not None}
-        place = before and (before.session, before.task_id, before.parent_session)
-        if place != (run and (run.session, run.task_id, run.parent_session)):
+        if _keys(before) != _keys(run):
             # Where those below it began, and who asked for them, may be different.
             for session in {one.session for one in (before, run) if one is not None}:
                 concerned |= {one.task_id for one in self.below(session)}
         return concerned
 
 
-def _in_order(runs: dict[str, Ran]) -> list[Ran]:
-    return sorted(runs.values(), key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path))
+def _keys(run: Run | None) -> list[tuple[str, ...]]:
+    if run is None:
+        return []
+    return [("task", run.task_id), ("session", *run.session), ("asked by", run.source, run.parent_session or "")]

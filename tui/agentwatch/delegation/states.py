@@ -139,11 +139,7 @@ def agent_of(task: Task, packet: Handoff | None, result: Return | None) -> str |
 
 
 def title(task: Task) -> str:
-    """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same.
-
-    `checkout.api` below `checkout` is `api`. A task that is known by its directory and agent goes by the directory
-    while it is a root (the agent has a column of its own), and by the agent below another task.
-    """
+    """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same."""
     parent, run = task.parent_id, task.run
     if parent is not None and task.task_id.startswith(parent + "."):
         return _exact(task.task_id[len(parent) + 1 :], task)
@@ -171,8 +167,7 @@ def _exact(name: str, task: Task) -> str:
 
 
 def waiting_state(task: Task, state: State) -> State:
-    """The state with what its program asks: an open request stops an agent that is at work, whatever it said before.
-    One that was answered stops it no more, also where its store does not know that yet."""
+    """The state with what its program asks: an open request stops an agent that is at work, whatever it said before."""
     if task.request is not None:
         return state if state is State.CANCELED else State.BLOCKED
     run = task.run

@@ -15,17 +15,13 @@ from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Ou
 from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Doing, Run, RunState, Session
+from agentwatch.delegation.run import Activity, Run, RunState, Session
 
 _What = TypeVar("_What")
 
 
 class State(StrEnum):
-    """Where a task stands. The order is that of urgency, least urgent first.
-
-    `glyph` is one character for where colour is not enough. `is_open`: the task has not ended; somebody works on it, or
-    somebody waits for it. Of two, the one with the higher `urgency` is more urgent.
-    """
+    """Where a task stands, least urgent first. `is_open`: it has not ended; somebody works on it, or waits for it."""
 
     glyph: str
     is_open: bool
@@ -53,13 +49,11 @@ class State(StrEnum):
 AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
 """States that say what goes on: while the host cannot be reached, nobody knows that."""
 
-CONTRADICTED = "contradicted"
-"""What a result whose claims are false waits as, in the place of its state."""
+CONTRADICTED = "contradicted"  # what a result whose claims are false waits as, in the place of its state
 
 _GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
 
-BETWEEN: Final = " › "
-"""Stands between the name of a workspace and that of its task, where one row says both."""
+BETWEEN: Final = " › "  # stands between the name of a workspace and that of its task, where one row says both
 
 
 def plain_name(name: str) -> str:
@@ -97,10 +91,7 @@ class PlacedFinding(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes.
-
-    Times are seconds since the epoch.
-    """
+    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes."""
 
     mark: str
     at: float
@@ -121,11 +112,7 @@ class Aside(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One content of one file, as it was observed: the fields of `Seen`, in its order.
-
-    `stored`: it is of a session store; `path` is the key of the run, and the document has prose around it, perhaps.
-    `moved` is the todo that was ticked or begun last in the file. `times`: how often the file has returned this.
-    """
+    """One content of one file, as it was observed: the fields of `Seen`, in its order."""
 
     seq: int
     at: float
@@ -134,16 +121,13 @@ class Version(NamedTuple):
     document: Document
     findings: tuple[Finding, ...]
     incomplete: bool = False
-    stored: bool = False
-    moved: Doing | None = None
-    times: int = 1
+    stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document
+    moved: Activity | None = None  # the todo that was ticked or begun last in the file
+    times: int = 1  # how often the file has returned this
 
 
 class Retry(NamedTuple):
-    """What error-propagation allows: `remaining` retries of `max_retries`; what the child said of retrying.
-
-    `restored`: a fitter has restored the task, and one of the `max_retries` is owed to that.
-    """
+    """What error-propagation allows; `restored`: a fitter has restored the task, and one retry is owed to that."""
 
     max_retries: int = 1
     remaining: int = 1
@@ -156,12 +140,9 @@ class Counted(NamedTuple):
     """As what the sums above count a task."""
 
     state: State
-    waits_as: str | None = None
-    """Its state, or `CONTRADICTED`, where it needs the operator."""
-    verdict: Verdict | None = None
-    """Of a completed task, and of a contradicted one."""
-    silent: bool | None = None
-    """Whether it is past, where it is stale."""
+    waits_as: str | None = None  # its state, or `CONTRADICTED`, where it needs the operator
+    verdict: Verdict | None = None  # of a completed task, and of a contradicted one
+    silent: bool | None = None  # whether it is past, where it is stale
 
 
 @dataclass(slots=True)
@@ -169,10 +150,8 @@ class Below:
     """Sums over the tasks below one task, itself not included."""
 
     counts: dict[Counted, int] = field(default_factory=dict)
-    tokens: int = 0
-    """Used by all attempts below."""
-    active_at: float = 0.0
-    """The last sign of life below."""
+    tokens: int = 0  # used by all attempts below
+    active_at: float = 0.0  # the last sign of life below
 
     @property
     def tasks(self) -> int:
@@ -238,13 +217,10 @@ class Attempt:
     session_id: str | None = None
     handoff: Version | None = None
     returned: Version | None = None
-    rival: Version | None = None
-    """A return in another file that says otherwise, so that nobody can tell which is true."""
+    rival: Version | None = None  # A return in another file that says otherwise, so that nobody can tell which is true
     started_at: float | None = None
-    run: Run | None = None
-    """The execution as a session store shows it, None where only files speak of it."""
-    again: bool = False
-    """It goes on in the session of the attempt before, with the same handoff."""
+    run: Run | None = None  # the execution as a session store shows it, None where only files speak of it
+    again: bool = False  # it goes on in the session of the attempt before, with the same handoff
     superseded: tuple[Decision, ...] = ()
     """What was decided about a return of this attempt that is not there any more, and that nobody saw."""
     unasked: bool = False
@@ -262,10 +238,7 @@ class Attempt:
 
     @property
     def binding(self) -> Decision | None:
-        """The decision, as long as it is about the very return and handoff that are there now.
-
-        An abort ends the attempt: the final report, or a late failure of the child, begins nothing anew.
-        """
+        """The decision, as long as it is about the very return and handoff that are there now."""
         decision = self.decision
         if decision is None or decision.over:
             return None
@@ -318,52 +291,41 @@ def has_moved(todos: tuple[Todo, ...] | None) -> bool:
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
-class Place(NamedTuple):
-    """What the documents and runs of a task say of its place in the tree.
+Link = tuple[str | None, Basis, tuple[Rule, str] | None]
+"""A task's parent, its basis, and what is wrong with what was claimed: the rule and the other party."""
 
-    `asked_by` are the sessions that asked for it, the latest first; `path` are the ids of the tasks above it by its
-    delegation path, outermost first. `directory` is that of its files, None for a task that has none. `first_seq`
-    orders it among its siblings, None where nothing speaks of it.
-    """
+
+class Place(NamedTuple):
+    """What the documents and runs of a task say of its place in the tree."""
 
     parent_task_id: str | None = None
-    asked_by: tuple[Session, ...] = ()
-    path: tuple[str, ...] = ()
-    directory: str | None = None
-    first_seq: int | None = None
-    seq: int = 0
-    """Of its first document."""
-    asked_at: float | None = None
-    """When its first request was asked."""
+    asked_by: tuple[Session, ...] = ()  # the sessions, the latest first
+    path: tuple[str, ...] = ()  # the ids of the tasks above it by its delegation path, outermost first
+    directory: str | None = None  # of its files
+    first_seq: int | None = None  # orders it among its siblings; None where nothing speaks of it
+    seq: int = 0  # of its first document
+    asked_at: float | None = None  # when its first request was asked
+
+
+NOWHERE: Final = Place()  # of a task that has said nothing yet
 
 
 @dataclass(slots=True)
 class Facts:
     """What a tree works out of a task on the way to what is shown of it."""
 
-    place: Place = Place()  # noqa: RUF009  it is immutable
-    findings: Sequence[PlacedFinding] = ()
-    """What its own documents and attempts break."""
-    link: tuple[str | None, Basis, tuple[Rule, str] | None] = (None, Basis.NONE, None)
-    """Its parent, the basis, and what is wrong with what was claimed: the rule and the other party."""
-    overrun: PlacedFinding | None = None
-    """It was retried more often than the policy allows: its parent's fault."""
-    expires_at: float = math.inf
-    """When what was decided about it expires, and it has to be folded again."""
-    due: float = math.inf
-    """When time alone may change it."""
-    position: int = 0
-    """Where it stands in preorder."""
-    kind: Counted | None = None
-    """As what the sums above count it; None where they do not."""
-    counted: tuple[object, ...] = ()
-    """All that the task above it needs to know of it."""
-    loop: tuple[int, str, Doing] | None = None
+    place: Place = NOWHERE
+    findings: Sequence[PlacedFinding] = ()  # what its own documents and attempts break
+    link: Link | None = None  # none before it is linked
+    overrun: PlacedFinding | None = None  # it was retried more often than the policy allows: its parent's fault
+    expires_at: float = math.inf  # when what was decided about it expires, and it has to be folded again
+    due: float = math.inf  # when time alone may change it
+    kind: Counted | None = None  # as what the sums above count it; None where they do not
+    counted: tuple[object, ...] = ()  # all that the task above it needs to know of it
+    loop: tuple[int, str, Activity] | None = None
     """The same call over and over, and whose (attempt, session): words between two of them end nothing."""
-    is_gone: bool = False
-    """It works, and its process is gone."""
-    is_over: bool = False
-    """It works, and uses too many tokens with all below it."""
+    is_gone: bool = False  # it works, and its process is gone
+    is_over: bool = False  # it works, and uses too many tokens with all below it
 
 
 @dataclass(slots=True)
@@ -378,75 +340,52 @@ class Task:
     agent: str | None = None
     parent_id: str | None = None
     parent_basis: Basis = Basis.NONE
-    children: Sequence[str] = ()
-    """Task ids, in the order first seen."""
-    inferred: bool = False
-    """Only named in somebody's delegation path; no file speaks of it."""
-    deleted: bool = False
-    """None of its files is there any more."""
+    children: Sequence[str] = ()  # task ids, in the order first seen
+    inferred: bool = False  # only named in somebody's delegation path; no file speaks of it
+    deleted: bool = False  # none of its files is there any more
     state: State = State.SUBMITTED
-    own_state: State = State.SUBMITTED
-    """What the task's own files say; `state` also heeds the tasks below."""
+    own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
     reported_state: str | None = None
     contract: Contract | None = None
-    stale: bool = False
-    """It works, and is silent: for too long, or because its process is gone."""
-    claims: tuple[Claim, ...] = ()
-    """What the return of the latest attempt claims, as far as it was checked."""
+    stale: bool = False  # it works, and is silent: for too long, or because its process is gone
+    claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
     changed: tuple[Change, ...] | None = None
     """The files that changed during the latest attempt, by whatever hand; None where that is not known."""
     unsaid: tuple[Deed, ...] = ()
     """What the latest attempt did, by the log of its tools, that its return does not speak of. No verdict."""
-    is_checked: bool = False
-    """What that return claims was held against the evidence."""
-    verdict: Verdict | None = None
-    """What the claims come to, for a task that says it is done or partly done."""
-    past: bool = False
-    """Its last sign of life was long before the workspace was first watched."""
-    question: str | None = None
-    """What is open about it, whether it still asks or not."""
+    is_checked: bool = False  # what that return claims was held against the evidence
+    verdict: Verdict | None = None  # what the claims come to, for a task that says it is done or partly done
+    past: bool = False  # its last sign of life was long before the workspace was first watched
+    question: str | None = None  # what is open about it, whether it still asks or not
     ask: str | None = None
     """The one question that the operator has to answer; None where there is none, or it is past or put aside."""
-    tokens: int | None = None
-    """Used by all attempts together; None where no store tells."""
-    alarms: tuple[Alarm, ...] = ()
-    """What is open about it because of how it works, where nothing else is."""
+    tokens: int | None = None  # used by all attempts together; None where no store tells
+    alarms: tuple[Alarm, ...] = ()  # what is open about it because of how it works, where nothing else is
     alarmed_at: float | None = field(default=None, compare=False)
     """The last sign of life when it was seen to be past a limit; it goes on, so later ones say nothing of that."""
-    acknowledged: bool = False
-    """The operator has put aside what is open about it, for as long as that stays as it is."""
+    acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
     snoozed_until: float | None = None
     """When it asks again at the latest, infinity where only a change ends it; None where it is not snoozed."""
-    seen: bool = True
-    """Whether the operator has looked at it since it ended, failed or changed what it asks."""
-    why: str = ""
-    """Why the task has this state, in words of our own."""
+    seen: bool = True  # whether the operator has looked at it since it ended, failed or changed what it asks
+    why: str = ""  # why the task has this state, in words of our own
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[PlacedFinding] = ()
     answered: frozenset[int] = frozenset()
     """The attempts of which the operator answered a question, also those of which nothing is seen any more."""
     requests: tuple[Request, ...] = ()
-    """What its program asks, or has asked: those that wait for the operator first, what presses most before the rest.
-    """
+    """what its program asks, or has asked: those that wait for the operator first, what presses most before the rest"""
     todos: tuple[Todo, ...] | None = None
-    todo_moved: Doing | None = None
-    """The todo that was ticked or begun last, as files tell it."""
+    todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
     first_seq: int = 0
     started_at: float | None = None
-    updated_at: float = 0.0
-    """The last sign of life of the task itself."""
+    updated_at: float = 0.0  # the last sign of life of the task itself
     ended_at: float | None = None
-    ended_with: str | None = None
-    """The id of a task above that the operator aborted, and this one with it."""
-    below: Below | None = None
-    """None for a leaf."""
-    scope: str = ""
-    """What stands before the id, where tasks of several workspaces are shown as one tree."""
-    workspace: str = ""
-    """The path of the workspace whose top row this is; "" for every task."""
-    host: str = ""
-    """What the operator calls the machine that it is on; "" for this one."""
+    ended_with: str | None = None  # the id of a task above that the operator aborted, and this one with it
+    below: Below | None = None  # none for a leaf
+    scope: str = ""  # what stands before the id, where tasks of several workspaces are shown as one tree
+    workspace: str = ""  # the path of the workspace whose top row this is; "" for every task
+    host: str = ""  # what the operator calls the machine that it is on; "" for this one
     lost_since: float | None = None
     """Since when nothing is known of it, though it has not ended, or asks; None where it is."""
     facts: Facts = field(default_factory=lambda: Facts(), compare=False, repr=False)  # noqa: PLW0108  it stands below
@@ -467,6 +406,11 @@ class Task:
     def alive_at(self) -> float | None:
         """The last sign of life of the task, or of one below it; None where nothing tells."""
         return max(self.updated_at, self.below.active_at if self.below else 0.0) or None
+
+    @property
+    def open_below(self) -> int:
+        """How many tasks below have not ended and wait for this one's answer."""
+        return self.below.open if self.below else 0
 
     @property
     def shares_row(self) -> bool:
@@ -518,12 +462,12 @@ class Task:
         return self.attempts[-1].run if self.attempts else None
 
     @property
-    def doing(self) -> Doing | None:
+    def doing(self) -> Activity | None:
         """What it does while it works: by its session, else by its checklist; None where neither says."""
         return self.did if self.state is State.WORKING else None
 
     @property
-    def did(self) -> Doing | None:
+    def did(self) -> Activity | None:
         """The same; of a task of which nothing is known now, what it did when it was last heard of."""
         if self.known_state is not State.WORKING:
             return None
@@ -602,8 +546,7 @@ def kind_of(task: Task) -> Counted | None:
     )
 
 
-_counted: Final = lru_cache(maxsize=1024)(Counted)
-"""One for all tasks that count as the same."""
+_counted: Final = lru_cache(maxsize=1024)(Counted)  # one for all tasks that count as the same
 
 
 def sums_of(tasks: Iterable[Task]) -> Below:

@@ -7,10 +7,11 @@ any interleaving that keeps each file's own order gives the same one.
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
+from functools import cached_property
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -31,17 +32,19 @@ from agentwatch.delegation.asks import (
     tokens_of_all,
 )
 from agentwatch.delegation.attempts import Unclaimed, Work, counting, fold
-from agentwatch.delegation.claims import Call, Verdict, overall
+from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
 from agentwatch.delegation.files import Files
 from agentwatch.delegation.identity import place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
-from agentwatch.delegation.run import Run, Runs
+from agentwatch.delegation.run import Runs
 from agentwatch.delegation.task import (
     AT_WORK,
+    NOWHERE,
     Below,
+    Link,
     Place,
     PlacedFinding,
     State,
@@ -51,8 +54,7 @@ from agentwatch.delegation.task import (
     sums_with_below,
 )
 
-WINDOW: Final = 60.0
-"""Seconds for which it is known who used tokens."""
+WINDOW: Final = 60.0  # seconds for which it is known who used tokens
 _MOST_SPENT: Final = 10_000
 _NOBODY: Final = frozenset[int]()
 
@@ -98,47 +100,29 @@ class Tree:
     def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
         self.tasks: dict[str, Task] = {}
-        self.structure = 0
-        """Is another number when tasks have come, gone or moved."""
-        self.roots: Sequence[str] = []
-        """Ids of the tasks without a parent, in the order first seen."""
-        self.totals = Below()
-        """Sums over all tasks."""
-        self.queue = Ids()
-        """The ids of the tasks that need the operator: who holds up most first, then who has asked last."""
-        self.unseen = Ids()
-        """The ids of the tasks that the operator has not looked at since they became what they are, newest first."""
-        self.asides = Asides(self.tasks)
-        """What the operator has put aside and looked at."""
-        self.now = -math.inf
-        """The time of the last tick, in epoch seconds; minus infinity before the first."""
-        self.lost_since: float | None = None
-        """Since when nothing is known of it (epoch seconds), None while it is."""
+        self.structure = 0  # is another number when tasks have come, gone or moved
+        self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
+        self.asides = Asides(self.tasks)  # what the operator has put aside and looked at
+        self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
+        self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
         # What was observed
         self._files = Files(remembers=remembers)
-        self._runs = Runs()
-        self._requests = Requests(self._runs)
-        self._checks = defaultdict[str, dict[str, Checked]](dict)
-        """What was found about returns, by path and digest."""
+        self.runs = Runs()
+        """What session stores show."""
+        self._requests = Requests(self.runs)
+        self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
         # What one task does to others
         self._fitters: dict[str, _Fitter] = {}
-        self._aborts: dict[str, float] = {}
-        """The tasks that the operator aborted, and when."""
-        self._ended: dict[str, tuple[str, float]] = {}
-        """The tasks below them: by which abort, and when."""
-        self._named: dict[str, links.Named] = {}
+        self._aborts: dict[str, float] = {}  # the tasks that the operator aborted, and when
+        self._ended: dict[str, tuple[str, float]] = {}  # the tasks below them: by which abort, and when
+        self._links = links.Links(self.tasks, self.runs.task_of)
         self._left_out: dict[str, tuple[str | None, int]] = {}
         """The tasks that are left out for being old: the parent, and the newest version."""
         # What is to be worked out again
-        self._dirty: dict[str, None] = {}
-        """The tasks to be folded."""
-        self._touched: set[str] = set()
-        """The tasks that were folded, or of which something else has changed."""
+        self._dirty: dict[str, None] = {}  # the tasks to be folded
+        self._touched: set[str] = set()  # the tasks that were folded, or of which something else has changed
         self._removed: set[str] = set()
-        self._is_moved = False
-        """What tasks say of their place has changed."""
-        self._preorder: list[Task] = []
         self._work: Work | None = None
         self._spent: deque[Spent] = deque(maxlen=_MOST_SPENT)
         self._most_spent: dict[str, int] = {}
@@ -147,8 +131,7 @@ class Tree:
     # Events
 
     def apply(self, *events: Event) -> set[str]:
-        """Apply a batch. Returns the ids of the tasks that were added, changed (also in the sums over what is below) or
-        removed."""
+        """Apply a batch."""
         self.add(events)
         return self.settle()
 
@@ -178,11 +161,12 @@ class Tree:
             case events_.Tick():
                 return self._tick(event.at)
             case Ran():
-                before = self._runs.known(event.path)
-                concerned = self._runs.see(event)
+                before = self.runs.known(event.path)
+                concerned = self.runs.see(event)
                 executes, executed = (one and (one.session, one.task_id) for one in (event.run, before))
-                self._is_moved |= executes != executed
                 for session in {one.session for one in (before, event.run) if one is not None}:
+                    if executes != executed:
+                        self._links.touch(session)
                     concerned |= self._requests.follow(session)
                 return concerned
             case Requested():
@@ -236,7 +220,7 @@ class Tree:
 
     def _tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file, or a run, speak of."""
-        run = self._runs.known(path)
+        run = self.runs.known(path)
         return self._files.tasks_of(path) | ({run.task_id} if run is not None else set())
 
     def _drop_old_checks(self, path: str) -> None:
@@ -259,20 +243,19 @@ class Tree:
 
     def _fold(self, task_id: str) -> None:
         """Make a task anew from all that is known of it."""
-        versions, runs = self._files.versions(task_id), self._runs.of_task(task_id)
+        versions, runs = self._files.versions(task_id), self.runs.of_task(task_id)
         requests = self._requests.of_task(task_id, self.now)
         if task_id in self._left_out:
             if not runs and versions and max(one.seq for one in versions) <= self._left_out[task_id][1]:
                 return
             self._come_back(task_id)
-        is_named = task_id in self._named
+        is_named = task_id in self._links.named
         if not (versions or runs or is_named or any(one.is_open for one in requests)):
             self._drop(task_id)
             return
         task = self.tasks.get(task_id)
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
-            self._is_moved = True
         self._touched.add(task_id)
         task.requests, used = requests, task.tokens
         self._fill(task, versions, runs)
@@ -286,7 +269,7 @@ class Tree:
         expiries = (at for at in self._expiries(task.task_id) if at > self.now)
         facts.expires_at = facts.due = min(expiries, default=math.inf)
         versions = counting(versions, decisions)
-        is_gone, began_in = self._files.is_gone, self._runs.began_in
+        is_gone, began_in = self._files.is_gone, self.runs.began_in
         attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
         task.inferred = not versions and not runs and not task.requests
         task.deleted = bool(versions) and not runs and all(is_gone(one.path) for one in versions)
@@ -341,8 +324,12 @@ class Tree:
         )
         binding = task.binding
         aborted_at = binding.at if binding is not None and binding.action is Action.ABORT else None
-        if place != task.facts.place or aborted_at != self._aborts.get(task_id):
-            task.facts.place, self._is_moved = place, True
+        if (before := task.facts.place) is NOWHERE or place != before:
+            named = self._links.move(task_id, None if before is NOWHERE else before, place)
+            self._dirty |= dict.fromkeys(one for one in named if one not in self.tasks)
+            task.facts.place = place
+        if aborted_at != self._aborts.get(task_id):
+            self._links.moved.add(task_id)
         if aborted_at is None:
             self._aborts.pop(task_id, None)
         else:
@@ -372,9 +359,10 @@ class Tree:
             self._touched |= set(task.children)
 
     def _drop(self, task_id: str) -> None:
-        if self.tasks.pop(task_id, None) is None:
+        if (task := self.tasks.pop(task_id, None)) is None:
             return
-        self._is_moved = True
+        self._links.move(task_id, task.facts.place, None)
+        self._set_children(task, with_it=False)
         self._removed.add(task_id)
         self._aborts.pop(task_id, None)
         self._set_fitter(task_id, None)
@@ -409,8 +397,7 @@ class Tree:
             self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
 
     def _spend(self, task: Task, before: int | None) -> None:
-        """A task has used more tokens than `before` (None: nothing was known of it). Of what a run used before anybody
-        looked, the times are not known, unless it has only just begun."""
+        """A task has used more tokens than `before` (None: nothing was known of it)."""
         if not task.tokens:
             return
         most, run = self._most_spent.get(task.task_id, 0), task.run
@@ -427,71 +414,112 @@ class Tree:
 
     def settle(self) -> set[str]:
         """Bring what depends on several tasks, and on the time, up to date. Returns what `apply` does."""
-        while self._is_moved or self._dirty:
+        while self._links.moved or self._links.all_moved or self._dirty:
             self._fold_all()
-            if self._is_moved:
-                self._link()
+            self._link()
         touched, self._touched = self._touched & self.tasks.keys(), set()
         removed, self._removed = self._removed, set()
         if not touched and not removed:
             return set()
         self._work = None
-        done = self._work_out(touched)
+        for name in ("totals", "queue", "unseen"):
+            self.__dict__.pop(name, None)
+        return self._work_out(touched) | removed
+
+    @cached_property
+    def totals(self) -> Below:
+        """Sums over all tasks."""
         tasks = self.tasks.values()
         counts = Counter(kind for task in tasks if (kind := task.facts.kind) is not None)
         active_at = max(map(attrgetter("updated_at"), tasks), default=0.0)
-        self.totals = Below(counts, sum(task.tokens for task in tasks if task.tokens), active_at)
+        return Below(counts, sum(task.tokens for task in tasks if task.tokens), active_at)
+
+    @cached_property
+    def queue(self) -> Ids:
+        """The ids of the tasks that need the operator: who holds up most first, then who has asked last."""
         is_lost = self.lost_since is not None
-        asking = [(queue_rank(task, is_lost=is_lost), task.task_id) for task in tasks if task.ask is not None]
-        self.queue = Ids(dict.fromkeys(task_id for _, task_id in sorted(asking)))
-        unseen = [(-changed_at(task), task.task_id) for task in tasks if not task.seen]
-        self.unseen = Ids(dict.fromkeys(task_id for _, task_id in sorted(unseen)))
-        return done | removed
+        asking = [(queue_rank(task, is_lost=is_lost), task.task_id) for task in self.tasks.values() if task.ask]
+        return Ids(dict.fromkeys(task_id for _, task_id in sorted(asking)))
+
+    @cached_property
+    def unseen(self) -> Ids:
+        """The ids of the tasks that the operator has not looked at since they became what they are, newest first."""
+        unseen = sorted((-changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen)
+        return Ids(dict.fromkeys(task_id for _, task_id in unseen))
 
     def _link(self) -> None:
-        """Hang every task below its parent, and end what is below an abort."""
-        self._is_moved = False
-        tasks = self.tasks
-        named, self._named = self._named, links.named_in_paths(tasks)
-        for task_id, name in self._named.items():
-            if task_id not in tasks and (task_id not in self._left_out or name.by in self._touched):
-                self._dirty[task_id] = None
-        self._dirty |= dict.fromkeys(one for one in named if one not in self._named and one in tasks)
+        """Hang the tasks that moved below their parents, and end what is below an abort."""
+        tasks, hung = self.tasks, self._links
+        hung.all_moved |= len(hung.moved) * 8 > len(tasks)
+        if hung.all_moved:
+            for task_id in hung.name_all():
+                if task_id not in hung.named and task_id in tasks:
+                    self._dirty[task_id] = None
+            for task_id, name in hung.named.items():
+                if task_id not in tasks and (task_id not in self._left_out or name.by in self._touched):
+                    self._dirty[task_id] = None
         for task_id in self._touched & tasks.keys() if self._left_out else ():
-            self._come_back(*links.candidates(tasks[task_id], self._named, self._runs.task_of))
+            self._come_back(*hung.candidates(tasks[task_id]))
         if self._dirty:
-            self._is_moved = True
             return
-        for task_id, link in links.link_tasks(tasks, self._named, self._runs.task_of).items():
-            task = tasks[task_id]
-            facts = task.facts
-            first_seq = facts.place.first_seq
-            if first_seq is None:
-                first_seq = self._first_seq(task)
-            if link != facts.link or first_seq != task.first_seq:
-                self._touched.update(one for one in (task_id, task.parent_id, link[0]) if one is not None)
-                task.parent_id, task.parent_basis, _ = facts.link = link
-                task.first_seq = first_seq
-                self.structure += 1
+        moved, hung.moved = hung.moved & tasks.keys(), set()
+        if hung.all_moved or not all(map(self._hang, moved)):
+            self._hang_all()
         self.structure += bool(self._removed)
-        children: dict[str | None, list[str]] = {}
-        for task in sorted(tasks.values(), key=attrgetter("first_seq", "task_id")):
-            children.setdefault(task.parent_id, []).append(task.task_id)
-        self.roots, self._preorder = children.pop(None, []), []
-        pending = self.roots[::-1]
-        while pending:
-            task = tasks[pending.pop()]
-            task.facts.position = len(self._preorder)
-            self._preorder.append(task)
-            if (below := children.get(task.task_id, ())) != task.children:
-                task.children = below
-                self._touched.add(task.task_id)
-            pending += below[::-1]
         self._end_aborted()
 
+    def _hang(self, task_id: str) -> bool:
+        """Hang a task below its parent. Returns whether that leaves all others where they are."""
+        task = self.tasks[task_id]
+        before, link = task.facts.link, self._links.link(task)
+        above = (link[0], *self.ancestors(link[0])) if link[0] is not None else ()
+        if task_id in above or any(one and one[2] and one[2][0] is links.CYCLE for one in (before, link)):
+            return False
+        if before != link or self._first_seq(task) != task.first_seq:
+            self._set_children(task, with_it=False)
+            self._set_link(task, link)
+            self._set_children(task, with_it=True)
+        return True
+
+    def _hang_all(self) -> None:
+        tasks = self.tasks
+        for task_id, link in self._links.link_all().items():
+            self._set_link(tasks[task_id], link)
+        children: dict[str | None, list[str]] = {}
+        for task in sorted(tasks.values(), key=_seq_and_id):
+            children.setdefault(task.parent_id, []).append(task.task_id)
+        self.roots = children.get(None, [])
+        for task_id, task in tasks.items():
+            below = children.get(task_id, ())
+            if below != task.children and (below or task.children):
+                task.children = below
+                self._touched.add(task_id)
+
+    def _set_link(self, task: Task, link: Link) -> None:
+        first_seq = self._first_seq(task)
+        if link != task.facts.link or first_seq != task.first_seq:
+            self._touched.update(one for one in (task.task_id, task.parent_id, link[0]) if one is not None)
+            task.parent_id, task.parent_basis, _ = task.facts.link = link
+            task.first_seq = first_seq
+            self.structure += 1
+
+    def _set_children(self, task: Task, *, with_it: bool) -> None:
+        """A task is among the children of its parent, in its place, or it is not."""
+        parent = self.tasks.get(task.parent_id) if task.parent_id is not None else None
+        siblings = [one for one in (self.roots if parent is None else parent.children) if one != task.task_id]
+        if with_it:
+            insort(siblings, task.task_id, key=lambda one: _seq_and_id(self.tasks[one]))
+        if parent is None:
+            self.roots = siblings
+        else:
+            parent.children = siblings
+            self._touched.add(parent.task_id)
+
     def _first_seq(self, task: Task) -> int:
-        """Of a task of which nothing speaks but paths and requests. Else it keeps its place until it goes."""
-        if (named := self._named.get(task.task_id)) is not None:
+        """Of a task of which only paths and requests speak, by those. Else it keeps its place until it goes."""
+        if (first_seq := task.facts.place.first_seq) is not None:
+            return first_seq
+        if (named := self._links.named.get(task.task_id)) is not None:
             return named.seq
         # As a session that a human began, which it may turn out to be.
         return -int(min(one.asked_at for one in task.requests) * 1e6) if task.requests else task.first_seq
@@ -513,20 +541,27 @@ class Tree:
     def _work_out(self, touched: Iterable[str]) -> set[str]:
         """Work out again what follows for these tasks from others and from the time, and for those above them as far as
         that makes a difference there: from the bottom up, each once. Returns all that were."""
-        heap, done = [-self.tasks[task_id].facts.position for task_id in touched], set[str]()
-        heapify(heap)
-        while heap:
-            task = self._preorder[-heappop(heap)]
-            if task.task_id in done:
-                continue
-            done.add(task.task_id)
-            parent = self.tasks[task.parent_id] if task.parent_id is not None else None
-            self._update(task, parent)
-            facts, before = task.facts, task.facts.counted
-            facts.kind = kind_of(task)
-            facts.counted = facts.kind, task.tokens, task.updated_at, task.below, facts.is_over, facts.overrun
-            if parent is not None and facts.counted != before:
-                heappush(heap, -parent.facts.position)
+        done, depths = set[str](), dict[str | None, int]({None: -1})
+        levels = defaultdict[int, set[str]](set)
+        for task_id in touched:
+            above = list[Task]()
+            one: str | None = task_id
+            while one is not None and one not in depths:
+                above.append(self.tasks[one])
+                one = above[-1].parent_id
+            for task in reversed(above):
+                depths[task.task_id] = depths[task.parent_id] + 1
+            levels[depths[task_id]].add(task_id)
+        for depth in range(max(levels, default=-1), -1, -1):
+            for task in map(self.tasks.__getitem__, levels[depth]):
+                parent = self.tasks[task.parent_id] if task.parent_id is not None else None
+                self._update(task, parent)
+                facts, before = task.facts, task.facts.counted
+                facts.kind = kind_of(task)
+                facts.counted = facts.kind, task.tokens, task.updated_at, task.below, facts.is_over, facts.overrun
+                if parent is not None and facts.counted != before:
+                    levels[depth - 1].add(parent.task_id)
+            done |= levels[depth]
         return done
 
     def _update(self, task: Task, parent: Task | None) -> None:
@@ -561,7 +596,7 @@ class Tree:
     def _findings(self, task: Task, children: list[Task]) -> tuple[PlacedFinding, ...]:
         facts = task.facts
         findings = [*facts.findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
-        if (problem := facts.link[2]) is not None:
+        if (problem := facts.link and facts.link[2]) is not None:
             versions = self._files.versions(task.task_id)
             findings.append(PlacedFinding(links.finding_of(*problem), versions[0].path if versions else ""))
         # A root answers for itself.
@@ -583,7 +618,7 @@ class Tree:
         for task_id, task in self.tasks.items():
             hidden = self._files.hidden(self._files.versions(task_id)).values()
             is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
-            if task_id not in kept and (not is_old or self._runs.of_task(task_id)):
+            if task_id not in kept and (not is_old or self.runs.of_task(task_id)):
                 kept.update((task_id, *self.ancestors(task_id)))
         for task_id in [one for one in self.tasks if one not in kept]:
             newest = max((one.seq for one in self._files.versions(task_id)), default=0)
@@ -607,11 +642,6 @@ class Tree:
     # What faces ask
 
     @property
-    def history_before(self) -> float:
-        """The line that tells what is past, in epoch seconds."""
-        return self.rules.history_before
-
-    @property
     def holds_until(self) -> float:
         """When time alone may change something; epoch seconds."""
         due = min((task.facts.due for task in self.tasks.values()), default=math.inf)
@@ -622,14 +652,9 @@ class Tree:
         return [self.tasks[task_id] for task_id in self.queue]
 
     def past_questions(self) -> list[Task]:
-        """The past tasks about which something is open that was not acknowledged, those last alive first. Costs a look
-        at all tasks."""
+        """The past tasks about which something is open that was not acknowledged, those last alive first."""
         past = (task for task in self.tasks.values() if task.past and task.question and not task.acknowledged)
         return sorted(past, key=lambda task: (-task.updated_at, task.task_id))
-
-    def holds(self, task: Task) -> int:
-        """How many tasks below have not ended and wait for this one's answer."""
-        return task.below.open if task.below else 0
 
     def failed_below(self, task: Task) -> Iterator[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
@@ -657,23 +682,6 @@ class Tree:
                 pending.extend((child, depth + 1) for child in reversed(task.children))
 
     @property
-    def runs(self) -> list[Ran]:
-        """Every run of a session store as it is now."""
-        return [*self._runs.all.values()]
-
-    def run(self, path: str) -> Run | None:
-        """The run of this path as it is now; None where it is not known any more."""
-        return self._runs.known(path)
-
-    def run_of(self, call: Call) -> Run | None:
-        """The run in whose transcript a call stands; None where it is not known any more."""
-        return next(iter(self._runs.of_session((call.source, call.session_id))), None)
-
-    def runs_below(self, run: Run) -> Iterator[Run]:
-        """The runs that were asked for by the session of this one, and by theirs."""
-        return self._runs.below(run.session)
-
-    @property
     def decisions(self) -> list[Decided]:
         """Every decision as it is now."""
         by_kind = (*self._decisions.values(), self._requests.decided)
@@ -695,10 +703,6 @@ class Tree:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
         task = self.tasks.get(task_id)
         return self._requests.of_task(task_id, self.now) if task is None else task.requests
-
-    def answer_to(self, request_id: str) -> Decision | None:
-        """What was decided about a request."""
-        return self._requests.decided.get(request_id)
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
@@ -722,8 +726,7 @@ class Tree:
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
 
     def unclaimed(self, task: Task) -> Unclaimed | None:
-        """The files that changed during the latest attempt and that no return claims; None where nothing is known.
-        `apply` does not name a task for which only this is different."""
+        """The files that changed during the latest attempt and that no return claims; None where nothing is known."""
         if self._work is None:
             self._work = Work(self.tasks, self.rules.stale_after)
         return self._work.unclaimed(task, lambda path: bool(self._files.tasks_of(path)))
@@ -731,6 +734,10 @@ class Tree:
     def spent(self) -> Iterator[Spent]:
         """Who used tokens in the last minute, as far as was told what time it is."""
         return (one for one in self._spent if one.at > self.now - WINDOW)
+
+
+def _seq_and_id(task: Task) -> tuple[int, str]:
+    return task.first_seq, task.task_id
 
 
 def _fitter(task: Task) -> _Fitter | None:

@@ -328,14 +328,14 @@ class Inspector(Background[Sequence[Checks]]):
         return known[1]
 
     def _runs(self) -> list[Run]:
-        runs = self._tree.runs if self._tree is not None else []
+        runs = self._tree.runs.all.values() if self._tree is not None else []
         return [ran.run for ran in runs if ran.run is not None]
 
 
 def _runs_of(tree: Tree, run: Run) -> Iterator[Run]:
     """A run, and of those that it asked for, or that these did, the ones that began while it lasted."""
     yield run
-    for other in tree.runs_below(run):
+    for other in tree.runs.below(run.session):
         if run.started_at <= other.began_at <= (other.began_at if run.ended_at is None else run.ended_at):
             yield other
 

@@ -6,8 +6,7 @@ system: a reader then leaves nothing beside the file, and may be another user's 
 observations  in the order they were recorded. `digest` is null where the file was gone. `run` is the process that
               recorded it and `ordinal` its own count.
 texts         zlib of the document, once for each digest. The texts of superseded versions are dropped first.
-files         the index for a warm start; an empty digest for a file that holds no document. `contracts` is the version
-              of the code that judged them.
+files         of earlier versions.
 requests      zlib of the JSON of each request that has ended; the latest.
 times         `watched`: when the workspace was watched last.
 asides        append-only: a row for each task that was acknowledged, snoozed, is aside no more (`over`) or was looked

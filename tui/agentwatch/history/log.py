@@ -8,26 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.delegation.run import Doing, DoingKind, Run, RunState
+from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import clean, exact
-from agentwatch.view.pulse import activity_document
-from agentwatch.view.requests import document as request_document
-from agentwatch.view.requests import request_words, standing_words
-from agentwatch.view.times import iso
-from agentwatch.view.words import doing_words, state_words
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents import lists
-
-_ID: Final = 80
-_REASON: Final = 200
-_BY: Final = 60
 
 
 def story(events: Iterable[Event], now: float) -> list[Event]:
@@ -140,12 +127,12 @@ class StateChange:
     contradicted: bool = False
 
 
-class Activity(NamedTuple):
+class ActivityChange(NamedTuple):
     """A working task does something else. `at` is as in `StateChange`; texts are foreign and unsanitised."""
 
     at: float
     task_id: str
-    doing: Doing
+    doing: Activity
 
 
 class RequestChange(NamedTuple):
@@ -156,7 +143,7 @@ class RequestChange(NamedTuple):
     request: Request
 
 
-Change = StateChange | Activity | RequestChange
+Change = StateChange | ActivityChange | RequestChange
 
 
 class StateChanges:
@@ -165,7 +152,7 @@ class StateChanges:
     def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
         self._tree = tree
         self._with_activity = with_activity
-        self._did: dict[str, Doing] = {}
+        self._did: dict[str, Activity] = {}
         """What each working task did last."""
         self._known = {task.task_id: _facts(task) for task in tree.tasks.values()}
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
@@ -204,7 +191,7 @@ class StateChanges:
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
                 changes += self._requests(at, task_id, task.requests)
                 if self._with_activity and self._is_news(task_id, task.doing) and task.doing is not None:
-                    changes.append(Activity(at, task_id, task.doing))
+                    changes.append(ActivityChange(at, task_id, task.doing))
             elif before is not None:
                 changes += self._requests(at, task_id, self._tree.requests_of(task_id))
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
@@ -217,13 +204,13 @@ class StateChanges:
                 self._asked[request.request_id] = now
                 yield RequestChange(at, task_id, request)
 
-    def _is_news(self, task_id: str, doing: Doing | None) -> bool:
+    def _is_news(self, task_id: str, doing: Activity | None) -> bool:
         """Whether a task does something else than before. That it is over is no news."""
         before = self._did.pop(task_id, None)
         if doing is None:
             return False
         self._did[task_id] = doing
-        is_ticked = doing.kind is DoingKind.TODO and before is not None and doing.over is not before.over
+        is_ticked = doing.kind is ActivityKind.TODO and before is not None and doing.over is not before.over
         return is_ticked or before is None or doing._replace(at=before.at, over=before.over) != before
 
     def _moves(self, events: Iterable[Event]) -> Iterator[list[Event]]:
@@ -256,37 +243,3 @@ def state_changes(events: Iterable[Event], tree: Tree | None = None) -> Iterator
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
     changes = StateChanges(Tree() if tree is None else tree).apply(events)
     return (change for change in changes if isinstance(change, StateChange))
-
-
-def log_line(change: Change) -> str:
-    """One line, safe to print."""
-    match change:
-        case Activity():
-            text = f"· {clean(doing_words(change.doing), _REASON)}"
-        case RequestChange(request=request):
-            text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
-            text += f", {clean(request.by, _BY)}" if request.by else ""
-        case StateChange():
-            after = state_words(change.after or "gone", contradicted=change.contradicted)
-            text = f"{change.before or 'new'} → {after}"
-            text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
-            text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
-    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {text}"
-
-
-def log_document(change: Change) -> lists.Logged:
-    """The change for programs; the texts are as they were written. A time of no world is null."""
-    at = iso(change.at)
-    if isinstance(change, Activity):
-        return {"at": at, "task_id": change.task_id, "activity": activity_document(change.doing, change.at)}
-    if isinstance(change, RequestChange):
-        return {"at": at, "task_id": change.task_id, "request": request_document(change.request)}
-    return {
-        "at": at,
-        "task_id": change.task_id,
-        "before": change.before,
-        "after": change.after,
-        "attempt": change.attempt,
-        "reason": change.reason,
-        "contradicted": change.contradicted,
-    }

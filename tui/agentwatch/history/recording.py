@@ -69,7 +69,7 @@ def contracts_version() -> str:
     import agentwatch.contracts
 
     code = hashlib.sha256()
-    for module in sorted(Path(agentwatch.contracts.__path__[0]).iterdir()):
+    for module in sorted(Path(agentwatch.contracts.__path__[0]).glob("*.[pt][yx]*")):
         status = module.stat()
         code.update(f"{module.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return code.hexdigest()[:_DIGITS]

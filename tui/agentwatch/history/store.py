@@ -36,7 +36,6 @@ from agentwatch.history.database import (
 )
 from agentwatch.history.errors_file import Failure, append, failures
 from agentwatch.history.recording import (
-    contracts_version,
     dump_request,
     outline_of,
     pack,
@@ -139,8 +138,7 @@ class History(Database):
         return self._read(lambda connection: _text(connection, digest), None)
 
     def files(self) -> dict[str, KnownFile]:
-        """The files that were there when agentwatch ended, and what tells whether they have changed since; of those
-        that were gone, what they held."""
+        """By file, the document that it held last, and whether it was there when agentwatch ended."""
         return self._read(_files, {})
 
     def watched_at(self) -> float | None:
@@ -154,25 +152,10 @@ class History(Database):
 
         return self._read(read, None)
 
-    def record_files(self, files: Mapping[str, KnownFile]) -> None:
-        """Remember the files for the next start, in place of those from before. If that fails it costs time at the next
-        start, and no more."""
-        rows = [
-            (path, *file.fingerprint, file.shown or "", contracts_version())
-            for path, file in files.items()
-            # What changed so shortly before it was read may change again without a trace in its times.
-            if file.fingerprint is not None and not file.racy and not file.incomplete and file.due is None
-            # A file that could not be read is looked at again.
-            if file.shown is None or isinstance(file.shown, str)
-        ]
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM files")
-            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-            set_watched(connection, time.time())
-
+    def note_watched(self) -> None:
+        """The workspace is watched until now. If that cannot be written, the next start sees a little more as new."""
         with self._writing, suppress(UnusableError):
-            self.write(write)
+            self.write(lambda connection: set_watched(connection, time.time()))
 
     def _read(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
         try:
@@ -299,28 +282,11 @@ def _requests(connection: sqlite3.Connection) -> Iterator[Requested]:
 
 
 def _files(connection: sqlite3.Connection) -> dict[str, KnownFile]:
-    index = {
-        path: ((mtime_ns, ctime_ns, size, inode), digest)
-        for path, digest, mtime_ns, ctime_ns, size, inode in select(
-            connection,
-            "SELECT path, digest, mtime_ns, ctime_ns, size, inode FROM files WHERE contracts = ?",
-            contracts_version(),
-        )
-        if all(isinstance(number, int) for number in (mtime_ns, ctime_ns, size, inode))
+    return {
+        path: KnownFile(digest=digest, shown=digest if is_there else None, at=at if isinstance(at, float) else None)
+        for path, digest, at, is_there in select(connection, _LAST)
+        if digest and isinstance(digest, str)
     }
-    files = {path: KnownFile(known, digest="") for path, (known, digest) in index.items() if not digest}
-    for path, digest, at, is_there in select(connection, _LAST):
-        if digest and isinstance(digest, str):
-            fingerprint, indexed = index.get(path, (None, None))
-            known = fingerprint if indexed == digest and is_there else None
-            files[path] = KnownFile(
-                known,
-                digest=digest,
-                shown=digest if is_there else None,
-                at=at if isinstance(at, float) else None,
-                written_ns=None if known is None else known[0],
-            )
-    return files
 
 
 class Recalled(NamedTuple):
@@ -337,11 +303,6 @@ def recall(workspace: Path) -> Recalled:
     history = History(state_directory(workspace))
     history.check()
     return Recalled(history.events(), history.files(), history.notice, history.watched_at())
-
-
-def recall_text(workspace: Path, digest: str) -> str | None:
-    """The text of a version that lies on the disk no more, None where it is not kept. Blocks, and writes nothing."""
-    return History(state_directory(workspace)).text(digest)
 
 
 class HistoryWorker:
@@ -376,10 +337,6 @@ class HistoryWorker:
         self._recalled = self._worker.submit(self._open, tree)
         return self._recalled
 
-    def record_files(self, files: Mapping[str, KnownFile]) -> None:
-        """Remember the files as they are now for the next start."""
-        self._worker.submit(self._history.record_files, files)
-
     def record(self, events: Sequence[Event]) -> None:
         """Record these, in the order of the calls. What comes after the end is read again at the next start."""
         self._unrecorded.extend(events)
@@ -406,6 +363,8 @@ class HistoryWorker:
         """Record what was given. Blocks, but for a history that is still being opened, which another process may keep
         from it."""
         self._stopped = True
+        if self._recalled is not None and self._recalled.done():
+            self._worker.submit(self._history.note_watched)
         self._worker.shutdown(wait=self._recalled is None or self._recalled.done())
 
     def _open(self, tree: Tree) -> Recalled:

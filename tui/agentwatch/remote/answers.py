@@ -39,7 +39,7 @@ class Answers:
                 return partial(self._monitor.content, Message(0.0, ask.key, ""))
             case "transcript":
                 return partial(
-                    self._transcripts.answer, ask.screen, ask.key, ask.place, self._monitor.tree.run(ask.key)
+                    self._transcripts.answer, ask.screen, ask.key, ask.place, self._monitor.tree.runs.known(ask.key)
                 )
             case "wait":
                 attempt = int(ask.place) if ask.place.isdecimal() and len(ask.place) <= _DIGITS else None

@@ -60,7 +60,7 @@ class Relayed:
 
     def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()) -> None:
         self.monitor = monitor
-        rules = rules_of(monitor.settings, monitor.tree.history_before)
+        rules = rules_of(monitor.settings, monitor.tree.rules.history_before)
         self.workspace = Workspace(workspace_id(monitor.workspace), str(monitor.workspace), name, rules, tuple(asked))
         self.answers = Answers(monitor)
         self.book = Book()
@@ -102,7 +102,7 @@ class Relayed:
                 Problem("relay", "", f"{self.untold:,} observations cannot be told: update agentwatch there")
             )
         known = monitor.health
-        health = health_of(known.mode, known.detail, problems, known.directories, known.files)
+        health = health_of(known.mode, known.detail, problems)
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         health = health._replace(notices=tuple(monitor.notices))

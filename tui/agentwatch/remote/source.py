@@ -231,9 +231,7 @@ class RemoteSource(Source):
         if not dropped:
             return known
         problems = (*(Problem(FILES, "", dropped_words(label, kind)) for kind in sorted(dropped)), *known.problems)
-        return health_of(known.mode, known.detail, problems, known.directories, known.files)._replace(
-            notices=known.notices
-        )
+        return health_of(known.mode, known.detail, problems)._replace(notices=known.notices)
 
 
 def _texts_of(told: Told) -> Collection[str]:

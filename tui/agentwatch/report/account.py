@@ -244,7 +244,7 @@ def _summary(tree: Tree) -> Summary:
 
 def _attention(tree: Tree) -> Iterator[Attention]:
     for task in tree.asking():
-        yield Attention(task.task_id, task.ask or "", stands_since(task), tree.holds(task))
+        yield Attention(task.task_id, task.ask or "", stands_since(task), task.open_below)
     silent = sorted(
         (task for task in tree.tasks.values() if task.stale and not (task.past or task.shares_row)),
         key=lambda task: task.alive_at or 0.0,
@@ -252,7 +252,7 @@ def _attention(tree: Tree) -> Iterator[Attention]:
     for task in silent:
         if not task.needs_operator:
             ask = "it works and gives no sign of life: check whether it still runs"
-            yield Attention(task.task_id, ask, stands_since(task), tree.holds(task))
+            yield Attention(task.task_id, ask, stands_since(task), task.open_below)
 
 
 def _lines(tree: Tree, now: float, statements: Mapping[str, StatementLine]) -> Iterator[TaskLine]:

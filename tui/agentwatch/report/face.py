@@ -122,7 +122,7 @@ def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
     tree = reported.monitor.tree
     # All others the tree has as they are now.
     files = [one for one in reported.past if isinstance(one, Seen | Gone | Unreadable)]
-    told = [*files, *tree.runs, *tree.requests, *tree.decisions]
+    told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
     told_changes = state_changes(story(told, now), Tree(rules, remembers=True))
     return tuple(one for one in told_changes if one.task_id not in tree.left_out)

@@ -19,7 +19,7 @@ from agentwatch.delegation.task import State
 from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.axis import strips
 from agentwatch.report.facts import Fact, facts, grids, lasted, said
-from agentwatch.text import clean, exact
+from agentwatch.text import LINE_LIMIT, clean, exact
 from agentwatch.view.looks import LOOKS, TODOS
 from agentwatch.view.times import span, utc
 from agentwatch.view.words import plural
@@ -280,7 +280,7 @@ def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def inline(foreign: str, limit: int | None = None) -> str:
+def inline(foreign: str, limit: int = LINE_LIMIT) -> str:
     """Foreign text on one line, for anywhere but the beginning of a line: a paragraph, a table, HTML."""
     return _SPECIAL.sub(_harmless, clean(foreign, limit).strip()) or "-"
 

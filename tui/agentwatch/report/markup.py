@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from agentwatch.text import clean, clean_lines
+from agentwatch.text import LINE_LIMIT, clean, clean_lines
 from agentwatch.view.looks import Look
 from agentwatch.view.times import iso, utc
 
@@ -42,7 +42,7 @@ def joined(children: Iterable[Child]) -> Html:
     return Html("".join(_source(child) for child in children if child is not None))
 
 
-def text(foreign: str, limit: int | None = None) -> Html:
+def text(foreign: str, limit: int = LINE_LIMIT) -> Html:
     """Foreign text on one line, cut after `limit` characters. It cannot change the direction of what is beside it."""
     return element("bdi", clean(foreign, limit))
 

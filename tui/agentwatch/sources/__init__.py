@@ -57,24 +57,21 @@ class Health(NamedTuple):
     `starting`: the first look is not over. `live`: changes are reported as they happen. `polling`: they are found by
     looking again. `degraded`: something cannot be seen. `replay`: a recording is played, nothing is watched.
     `notices` are what the operator must know of what agentwatch keeps where the source is, a sentence each.
-    `directories` and `files` count what is looked at, not what was recognised. `problems` are what cannot be read:
-    with one, the source is degraded once its first look is over.
+    `problems` are what cannot be read: with one, the source is degraded once its first look is over.
     """
 
     mode: Mode
     detail: str
-    directories: int = 0
-    files: int = 0
     problems: tuple[Problem, ...] = ()
     notices: tuple[str, ...] = ()
 
 
-def health_of(mode: Mode, detail: str, problems: Sequence[Problem], directories: int = 0, files: int = 0) -> Health:
+def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
     """The health of a source that sees all but these."""
     if problems and mode != "starting":
         more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
         mode, detail = "degraded", str(problems[0]).rstrip(".") + more
-    return Health(mode, detail, directories, files, tuple(problems))
+    return Health(mode, detail, tuple(problems))
 
 
 def together(known: Sequence[Health]) -> Health:
@@ -82,8 +79,7 @@ def together(known: Sequence[Health]) -> Health:
     problems = tuple(problem for health in known for problem in health.problems)
     worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
     detail = health_of(worst.mode, worst.detail, problems).detail
-    directories, files = sum(one.directories for one in known), sum(one.files for one in known)
-    return Health(worst.mode, detail, directories, files, problems)
+    return Health(worst.mode, detail, problems)
 
 
 def complain_of(problems: Sequence[Problem]) -> None:
@@ -110,10 +106,6 @@ class Source(Protocol):
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:  # noqa: ARG002
         """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""
         return
-
-    def known(self) -> Mapping[str, KnownFile]:
-        """What to remember of the files for the next time, nothing where it cannot be told. Any thread may call it."""
-        return {}
 
     def hear(self, stirred: Stirred) -> None:  # noqa: ARG002
         """Called before `start`: `stirred` is called on the source's thread when something may have happened to any
@@ -153,9 +145,6 @@ class CombinedSource(Source):
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         for source in self._sources:
             source.remember(files, looked_at)
-
-    def known(self) -> Mapping[str, KnownFile]:
-        return dict(chain.from_iterable(source.known().items() for source in self._sources))
 
     def hear(self, stirred: Stirred) -> None:
         for source in self._sources:

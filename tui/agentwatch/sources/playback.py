@@ -81,8 +81,7 @@ class Playback(Background[Batch], Source):
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         """Begin to play; `emit` is called in the thread of the playback."""
-        with self._news:
-            self._since = self._monotonic()
+        self._since = self._monotonic()
         super().start(emit)
 
     def scan(self) -> Batch:
@@ -100,8 +99,7 @@ class Playback(Background[Batch], Source):
     @property
     def place(self) -> Health:
         """How the source stands where the operator went last: so it is told with what was observed up to there."""
-        with self._news:
-            return self._place()
+        return REPLAY._replace(detail=f"The operator has gone elsewhere {self._moves} times")
 
     @property
     def position(self) -> Position:
@@ -157,9 +155,6 @@ class Playback(Background[Batch], Source):
             self._number = max(self._number, bisect_right(self._due, self._played))
             self._playing = self._number < len(self._events)
 
-    def _place(self) -> Health:
-        return REPLAY._replace(detail=f"The operator has gone elsewhere {self._moves} times")
-
     def _go(self, number: int) -> None:
         self._moves += 1
         self._number = min(max(number, 1), len(self._events))
@@ -178,7 +173,7 @@ class Playback(Background[Batch], Source):
                     self._advance()
                 if self._stopped:
                     return
-                number, moves, place = self._number, self._moves, self._place()
+                number, moves, place = self._number, self._moves, self.place
             try:
                 emit(Batch(tuple(self._path(shown, number)), place))
             except RuntimeError:  # the receiver's event loop is closed: nobody listens any more

@@ -72,7 +72,7 @@ def worktrees_of(workspace: str) -> list[str]:
 
     Empty where it is none. Raises NoRepositoryError, in words for the operator, where its `.git` leads nowhere.
     """
-    return sorted(_others(workspace, _repository(workspace)))
+    return sorted(_others(workspace))
 
 
 class Worktrees:
@@ -82,22 +82,16 @@ class Worktrees:
         self.workspace = workspace
         self._made: set[str] = set()
 
-    def find(self) -> tuple[list[Path], list[Path]]:
-        """Those that git was used in last first, and the directories in which something happens before there are
-        others; none where only time tells. Raises NoRepositoryError.
+    def find(self) -> list[Path]:
+        """Those that git was used in last first. Raises NoRepositoryError.
 
         Without those that git is still making: what it checks out is not told from an agent's work then.
         """
-        common = _repository(str(self.workspace))
-        others = _others(str(self.workspace), common)
+        others = _others(str(self.workspace))
         # One that was made stays so: the next commit in it looks like the first checkout.
         self._made = {place for place, own in others.items() if place in self._made or not _is_being_made(own)}
-        heard: list[Path] = []
-        if self._made == others.keys():
-            every = [] if common is None else [f"{common}/worktrees", *others, *others.values()]
-            heard = [Path(one) for one in (str(self.workspace), *every) if one != common]
         newest_first = sorted(self._made, key=lambda place: -_changed_at(f"{others[place]}/index"))
-        return [Path(place) for place in newest_first], heard
+        return list(map(Path, newest_first))
 
 
 def worktrees_below(workspace: str) -> list[str]:
@@ -128,18 +122,14 @@ def is_another(workspace: str, directory: str) -> bool:
 
 def lies_in_another(workspace: str, directory: str) -> bool:
     """Whether a directory of the workspace, a real path, lies in another work tree of its repository."""
-    while len(directory) > len(workspace):
-        if is_another(workspace, directory):
-            return True
-        directory = os.path.dirname(directory)  # noqa: PTH120
-    return False
+    return any(f"{directory}/".startswith(f"{place}/") for place in worktrees_below(workspace))
 
 
-def _others(workspace: str, common: str | None) -> dict[str, str]:
-    """The git directory of each of the other work trees, which share this one."""
-    if common is None:
-        return {}
-    others = {}
+def _others(workspace: str) -> dict[str, str]:
+    """The git directory of each of the other work trees."""
+    others: dict[str, str] = {}
+    if (common := _repository(workspace)) is None:
+        return others
     with suppress(OSError):
         for name in sorted(os.listdir(f"{common}/worktrees"))[:_MOST]:  # noqa: PTH208
             own = f"{common}/worktrees/{name}"

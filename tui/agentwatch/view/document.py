@@ -121,7 +121,7 @@ def task_document(
         "parent_id": task.parent_id,
         "parent_basis": bare(task.parent_basis),
         "depth": depth,
-        "group": None if task.parent_id is not None else bare(group_of(task, tree.now, tree.history_before)),
+        "group": None if task.parent_id is not None else bare(group_of(task, tree.now, tree.rules.history_before)),
         "title": task.title,
         "agent": task.agent,
         "host": task.host or None,

@@ -217,7 +217,7 @@ def _mark(group: Group, tier: int, state: State) -> tuple[Group, int, State]:
 def standing(tree: Tree, root: Task, now: float) -> Standing:
     """How a run stands at a moment. Costs a look at its tasks where it is history, else nothing."""
     lively = _lively(root)
-    group, until = _placed(root, now, tree.history_before, lively)
+    group, until = _placed(root, now, tree.rules.history_before, lively)
     return Standing(
         group,
         until,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentwatch.delegation.run import Doing
+from agentwatch.delegation.run import Activity
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.times import iso
@@ -51,7 +51,7 @@ def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
     return cost
 
 
-def activity_document(doing: Doing | None, now: float) -> tasks.Activity | None:
+def activity_document(doing: Activity | None, now: float) -> tasks.Activity | None:
     """What a task does, for programs; `now` is in epoch seconds. Texts are foreign and unsanitised."""
     if doing is None:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.delegation import states as reasons
 from agentwatch.delegation.asks import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
-from agentwatch.delegation.run import Doing, DoingKind
+from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Alarm, Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
@@ -66,7 +66,7 @@ def history_words(tree: Tree) -> str:
     """How many past tasks would ask if they were not past; blank where there are none."""
     if not (count := len(tree.past_questions())):
         return ""
-    day = (iso(tree.history_before) or "?")[:10]
+    day = (iso(tree.rules.history_before) or "?")[:10]
     return f"{plural(count, 'open question')} from before {day} {'is' if count == 1 else 'are'} history"
 
 
@@ -165,12 +165,12 @@ def told_apart(tasks: Sequence[Task]) -> list[str]:
     return next((words for words in ways if all(words) and len(set(words)) == len(words)), sessions)
 
 
-def doing_words(doing: Doing) -> str:
+def doing_words(doing: Activity) -> str:
     """What an agent does: the tool and what it works on, its words, or the todo; foreign."""
     again = f" ×{doing.repeats:,}" if doing.repeats > 1 else ""
-    if doing.kind is DoingKind.TOOL:
+    if doing.kind is ActivityKind.TOOL:
         return f"{doing.what}{again} {doing.about}".strip()
-    mark = "" if doing.kind is DoingKind.WORDS else "✓ " if doing.over else "◐ "
+    mark = "" if doing.kind is ActivityKind.WORDS else "✓ " if doing.over else "◐ "
     return f"{mark}{doing.about}{again}"
 
 
@@ -180,7 +180,8 @@ def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
     if task.state is not State.WORKING or task.below is None or not task.below.open:
         return 0
     doing = task.doing
-    if doing is not None and (doing.over or doing.kind is not DoingKind.TOOL or doing.what.casefold() not in _HAND_ON):
+    is_call = doing is None or (doing.kind is ActivityKind.TOOL and not doing.over)
+    if doing is not None and not (is_call and doing.what.casefold() in _HAND_ON):
         return 0
     if len(task.children) > _MANY:
         return task.below.open

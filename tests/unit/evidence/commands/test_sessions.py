@@ -94,7 +94,7 @@ def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_p
     assert claim.verdict == "verified"
     assert claim.detail == "`pytest -q` ended with exit code 0 and 412 passed"
     assert claim.call is not None
-    run = monitor.tree.run_of(claim.call)
+    run = monitor.tree.runs.of_call(claim.call)
     assert run is not None
     line = Path(run.place).read_bytes()[claim.call.place[0] :].splitlines()[0]
     assert b"pytest -q" in line

@@ -246,7 +246,7 @@ class NeedsYou(LineWidget):
         return [here, Part(face.glyph + " ", palette.states[face.color])]
 
     def _holds(self, task: Task) -> str:
-        count = self._tree.holds(task)
+        count = task.open_below
         return f"holds {count:,}" if count else ""
 
     async def on_click(self, event: events.Click) -> None:

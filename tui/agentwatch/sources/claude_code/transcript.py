@@ -9,7 +9,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.request import input_text
-from agentwatch.delegation.run import Asker, Message, Permit, Permitter, Round, RunState
+from agentwatch.delegation.run import Message, Permit, Permitter, RunState, StartedBy, Turn
 from agentwatch.sources.claude_code.entries import (
     ERROR_TAG,
     INTERRUPTED,
@@ -69,7 +69,7 @@ _UNASKED: Final = (None, "config")
 _REJECTED: Final = "user-rejected"
 """A kind of denial that a person is behind, where the record names no source."""
 
-_BeforePrompt = tuple[RunState, Answer | None, str, float | None, Message | None, Round | None]
+_BeforePrompt = tuple[RunState, Answer | None, str, float | None, Message | None, Turn | None]
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class Conversation(Account):
             return ""
         return next((words_of_use(use) for use in self.uses.values() if use.tool in QUESTIONS), "")
 
-    def prompted(self, words: str, at: float, offset: int, asker: Asker) -> None:
+    def prompted(self, words: str, at: float, offset: int, asker: StartedBy) -> None:
         """The agent was given something to do."""
         self.activity.begin()
         self._before_prompt = (self.state, self.answer, self.reason, self.ended_at, self.prompt, self.begun)
@@ -124,7 +124,7 @@ class Conversation(Account):
             self.prompt = prompt
         elif self.state is RunState.WORKING:
             self._count_round(at)
-        self._begin(at, Round(at, prompt, asker))
+        self._begin(at, Turn(at, prompt, asker))
 
     def take_back_prompt(self) -> None:
         """The program itself answered what was typed: the model was not asked."""
@@ -153,7 +153,7 @@ class Conversation(Account):
         message_id = text(message, "id") or text(record, "uuid")
         goes_on = message_id is not None and message_id == self._message_id
         if self.state is not RunState.WORKING and not goes_on:
-            self._begin(at, Round(at))
+            self._begin(at, Turn(at))
         self._before_prompt = None
         if not goes_on:
             self._begin_message(message_id)
@@ -202,7 +202,7 @@ class Conversation(Account):
         super().go_on(at)
         self.is_unread = False
 
-    def _begin(self, at: float, begun: Round) -> None:
+    def _begin(self, at: float, begun: Turn) -> None:
         if self.state is not RunState.WORKING:
             self._count_round(at)
             if self._is_agent:
@@ -393,7 +393,7 @@ class Transcript:
             conversation.ask_again(at)
         elif not results and said.strip() and _begins_round(fields, said):
             is_told = self._notified(said, at, offset)
-            asker = Asker.PROGRAM if is_told else Asker.HOOK if said.startswith(_FEEDBACK) else Asker.PARENT
+            asker = StartedBy.PROGRAM if is_told else StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
             conversation.prompted(said, at, offset, asker)
             self.titles.setdefault("prompt", typed(said))
 

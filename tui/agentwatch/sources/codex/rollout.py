@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Asker, Permit, Permitter, Round, RunState
+from agentwatch.delegation.run import Permit, Permitter, RunState, StartedBy, Turn
 from agentwatch.sources.codex.entries import (
     MCP,
     answer_in,
@@ -251,7 +251,7 @@ class Rollout(Account):
 
     def _begin(self, at: float) -> None:
         self.activity.begin()
-        self.begin_round(Round(at))
+        self.begin_round(Turn(at))
         self.state, self.answer, self.ended_at, self.reason = RunState.WORKING, None, None, ""
         self._last = self._failure = None
         self._questions.clear()
@@ -276,9 +276,9 @@ class Rollout(Account):
             self._begin(at)
         words, begun = prompt_in(payload), self.begun
         if self.prompt is not None or self.prompt_missing:
-            if begun is not None and begun.asker is Asker.PROGRAM:
+            if begun is not None and begun.asker is StartedBy.PROGRAM:
                 prompt = self.keep(words, at, offset) if words is not None else None
-                self.begun = replace(begun, prompt=prompt, asker=Asker.PARENT)
+                self.begun = replace(begun, prompt=prompt, asker=StartedBy.PARENT)
         elif words is not None:
             self.prompt = self.keep(words, at, offset)
         elif is_agents:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
-from agentwatch.delegation.run import Asker, Round, Run, RunState
+from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
 from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
@@ -128,8 +128,8 @@ class Agent(Account):
         if is_agent and not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun is not None:
                 self.end(RunState.FAILED, at, CUT_OFF)
-            asker = Asker.PARENT if words.strip() else Asker.PROGRAM
-            self.begin_round(Round(at, self.keep(words, at, offset), asker))
+            asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
+            self.begin_round(Turn(at, self.keep(words, at, offset), asker))
             source = text(data, "source") or ""
             self.sender = self.sender or (source.removeprefix(_SENDER) if source.startswith(_SENDER) else None)
         if self.prompt is None and words.strip():

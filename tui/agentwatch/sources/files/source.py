@@ -14,7 +14,7 @@ from pathlib import Path
 from posixpath import basename, dirname
 from typing import Final
 
-from agentwatch.background import Pace, in_step
+from agentwatch.background import Pace
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.events import Event
 from agentwatch.errors import WorkspaceError
@@ -100,12 +100,6 @@ class FilesSource(Source):
         """
         self._documents.remember(files, looked_at)
 
-    def known(self) -> dict[str, KnownFile]:
-        if self._stopping.is_set() and self._thread is not None and self._thread.is_alive():
-            # What it has read and not told must be read again.
-            return {}
-        return {to_path(name): file for name, file in list(self._documents.files.items())}
-
     def hear(self, stirred: Stirred) -> None:
         self._stirred = stirred
 
@@ -138,7 +132,7 @@ class FilesSource(Source):
             if self._documents.withheld:
                 time.sleep(_RECHECK_SECONDS)
                 self._queue = dict.fromkeys(self._documents.withheld, False)
-        health = health_of("live", "Looked once", self._problems(), len(self._directories), len(self._documents.files))
+        health = health_of("live", "Looked once", self._problems())
         return Batch(self._take_events(), health)
 
     def content(self, digest: str) -> str | None:
@@ -225,7 +219,7 @@ class FilesSource(Source):
     # Comparing with the disk
 
     def _check_root(self, now: float) -> None:
-        self._root_at = in_step(now, _ROOT_SECONDS)
+        self._root_at = now + _ROOT_SECONDS
         self._problem, inode = "", None
         try:
             status = os.lstat(self._root)
@@ -339,7 +333,7 @@ class FilesSource(Source):
             mode, detail, problems = "degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)]
         elif self._is_starting:
             mode, detail = "starting", "Looking through the workspace"
-        return health_of(mode, detail, problems, len(self._directories), len(self._documents.files))
+        return health_of(mode, detail, problems)
 
     def _problems(self) -> list[Problem]:
         """What of the workspace cannot be seen, the first of it: there may be as much as there is workspace."""

@@ -38,7 +38,7 @@ _LONGEST: Final = 2_000
 _MOST_TOKENS: Final = 10**9
 
 
-class Turn(NamedTuple):
+class TurnRecord(NamedTuple):
     """A message. Times are in milliseconds, 0 where there is none.
 
     `is_ended`: after it the program does not go on by itself. `error` is in the program's words, "" where there is
@@ -99,16 +99,16 @@ class Notice(NamedTuple):
     text: str
 
 
-def turn_of(record: RecordRow) -> Turn:
+def turn_of(record: RecordRow) -> TurnRecord:
     """What a message says; of one that cannot be read, only that it is there."""
     data = record.data
     created, agent = _when(data, "created") or record.created, text(data, "agent")
     if data.get("role") == "user":
-        return Turn(record.id, created, record.updated, is_user=True, agent=agent)
+        return TurnRecord(record.id, created, record.updated, is_user=True, agent=agent)
     completed = _when(data, "completed")
     finish, error = text(data, "finish"), _error_in(data)
     provider, model = text(data, "providerID"), text(data, "modelID")
-    return Turn(
+    return TurnRecord(
         record.id,
         created,
         record.updated,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import MOST_PERMITS, Asker, Doing, Message, Permit, Round, Run, RunState
+from agentwatch.delegation.run import MOST_PERMITS, Activity, Message, Permit, Run, RunState, StartedBy, Turn
 from agentwatch.sources.opencode import records
 from agentwatch.sources.opencode.entries import entries
-from agentwatch.sources.opencode.records import Notice, ToolCall, Turn
+from agentwatch.sources.opencode.records import Notice, ToolCall, TurnRecord
 from agentwatch.sources.opencode.tables import RecordRow, SessionRow, Tables
-from agentwatch.sources.sessions.doing import Activity
+from agentwatch.sources.sessions.doing import ActivityLog
 from agentwatch.sources.sessions.fields import text, todos_of
 from agentwatch.sources.sessions.runs import KEPT_ROUNDS, UNREAD, WORDLESS, Rising
 
@@ -36,11 +36,11 @@ MakeMessage = Callable[[str, int, tuple[str, ...]], Message]
 class Exchange(NamedTuple):
     """A message of a person or of the parent, or none at all, and the session's messages that answer it."""
 
-    asked: Turn | None = None
-    answers: tuple[Turn, ...] = ()
+    asked: TurnRecord | None = None
+    answers: tuple[TurnRecord, ...] = ()
 
     @property
-    def last(self) -> Turn | None:
+    def last(self) -> TurnRecord | None:
         return self.answers[-1] if self.answers else None
 
 
@@ -57,7 +57,7 @@ class Session:
     """What is known of one session as of a version of its row. All by the ids of messages and parts."""
 
     row: SessionRow
-    turns: dict[str, Turn] = field(default_factory=dict)
+    turns: dict[str, TurnRecord] = field(default_factory=dict)
     rounds: list[Exchange] = field(default_factory=lambda: [Exchange()])
     """The conversation, oldest first, without what was said to shorten it; one at least."""
     calls: dict[str, ToolCall] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Session:
     using_tools: set[str] = field(default_factory=set)
     """Messages with a tool call."""
     last_part: int = 0
-    doing: Doing | None = None
+    doing: Activity | None = None
     permits: tuple[Permit, ...] = ()
     asked_at: dict[str, float] = field(default_factory=dict)
     """That of the runs it asked for, by session, or by call where there is none."""
@@ -116,7 +116,7 @@ def read_session(row: SessionRow, tables: Tables, places: Sequence[str], make: M
     session.is_later = not messages and tables.has_later_messages(row.id)
     session.last_part = max((part.updated for part in parts), default=0)
     words: dict[str, list[RecordRow]] = {}
-    activity, message_id = Activity(places), ""
+    activity, message_id = ActivityLog(places), ""
     checklist: list[tuple[str, str]] | None = None
     permits: list[Permit] = []
     for part in parts:
@@ -166,7 +166,7 @@ def read_session(row: SessionRow, tables: Tables, places: Sequence[str], make: M
     return session
 
 
-def _rounds_of(turns: Iterable[Turn]) -> list[Exchange]:
+def _rounds_of(turns: Iterable[TurnRecord]) -> list[Exchange]:
     summaries = [turn for turn in turns if turn.is_summary]
     aside = {turn.id for turn in summaries} | {turn.asked_by for turn in summaries}
     rounds: list[Exchange] = []
@@ -207,7 +207,7 @@ def _is_left_behind(call: ToolCall, parent: Session, parent_state: RunState | No
     return call.is_open and (parent_state in OVER or parent.goes_on_after(call.message))
 
 
-def _standing_of(last: Turn) -> Standing:
+def _standing_of(last: TurnRecord) -> Standing:
     """How a round stands by its last message."""
     if last.is_aborted:
         return Standing(RunState.CANCELED, last.error, last.completed)
@@ -353,10 +353,10 @@ def _run_of_call(session: Session, call: ToolCall, standing: Standing) -> Run:
     )
 
 
-def _rounds(session: Session, *, is_child: bool) -> tuple[Round, ...]:
+def _rounds(session: Session, *, is_child: bool) -> tuple[Turn, ...]:
     """Those of a session that was sent on. What a human goes on to say in a session of his own is not read."""
     kept = session.rounds[-KEPT_ROUNDS - 1 :]
-    rounds: list[Round] = []
+    rounds: list[Turn] = []
     for one in kept if len(kept) > 1 else ():
         asked, last, is_last = one.asked, one.last, one is kept[-1]
         prompt = session.messages.get(asked.id) if asked is not None and is_child else None
@@ -366,8 +366,8 @@ def _rounds(session: Session, *, is_child: bool) -> tuple[Round, ...]:
             continue
         said = session.messages.get(last.id) if last is not None and standing.state is RunState.ENDED else None
         began, ended = (asked or one.answers[0]).created / 1000, standing.ended / 1000 if standing.ended else None
-        asker = Asker.PARENT if prompt is not None else Asker.PROGRAM
-        rounds.append(Round(began, prompt, asker, standing.state, said, ended, standing.reason))
+        asker = StartedBy.PARENT if prompt is not None else StartedBy.PROGRAM
+        rounds.append(Turn(began, prompt, asker, standing.state, said, ended, standing.reason))
     return tuple(rounds)
 
 
@@ -379,7 +379,7 @@ def _answered(parent: Session, call: ToolCall, standing: Standing) -> Message | 
     return replace(said, at=(standing.ended or call.updated) / 1000)
 
 
-def _turn_order(turn: Turn) -> tuple[int, str]:
+def _turn_order(turn: TurnRecord) -> tuple[int, str]:
     return turn.created, turn.id
 
 

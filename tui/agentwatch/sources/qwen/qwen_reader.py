@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from agentwatch.delegation.run import Asker, Round, Run, RunState
+from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.qwen.entries import entries, parts_of, unwrapped, words_of
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import (
@@ -108,7 +108,8 @@ class Chat(Account):
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
-            self.begin_round(Round(at, self.keep(words, at, offset), Asker.PARENT if is_asked else Asker.PROGRAM))
+            asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
+            self.begin_round(Turn(at, self.keep(words, at, offset), asker))
         if self.prompt is None:
             self.prompt = self.keep(words, at, offset)
         self.round_at = at

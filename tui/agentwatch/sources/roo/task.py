@@ -8,8 +8,8 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Asker, Doing, Message, Round, RunState
-from agentwatch.sources.sessions.doing import Activity, Entry, EntryKind
+from agentwatch.delegation.run import Activity, Message, RunState, StartedBy, Turn
+from agentwatch.sources.sessions.doing import ActivityLog, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     digest_of,
@@ -96,7 +96,7 @@ class Talk:
     began_at: float | None = None
     last_at: float | None = None
     prompt: Message | None = None
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[Turn] = field(default_factory=list)
     """Those that ended with a result, and behind them the one that has not ended, which says what is asked now."""
     todos: tuple[Todo, ...] | None = None
     finished: bool = False
@@ -110,7 +110,7 @@ class Talk:
     calling: bool = False
     """Its last word is a call."""
     tokens: int = 0
-    doing: Doing | None = None
+    doing: Activity | None = None
 
 
 def item_of(value: object, tell: Tell) -> Item | None:
@@ -143,15 +143,15 @@ def talk_of(value: object, tell: Tell) -> Talk:
     first = text(messages[0], "text")
     talk.prompt = tell(first, talk.began_at or 0.0) if first is not None else None
     talk.words = _digest(first or "")
-    begun, rising = Round(talk.began_at or 0.0), Rising()
+    begun, rising = Turn(talk.began_at or 0.0), Rising()
     for message in messages:
         at = _moment(message)
         say, words, inside = message.get("say"), text(message, "text"), _inside(message)
         if say == "completion_result" and message.get("partial") is not True and words is not None and words.strip():
             talk.rounds.append(replace(begun, state=RunState.ENDED, said=tell(words, at), ended_at=at))
-            begun = Round(at)
+            begun = Turn(at)
         elif say == "user_feedback" and talk.rounds and begun.prompt is None and words is not None:
-            begun = Round(at, tell(words, at), Asker.PARENT)
+            begun = Turn(at, tell(words, at), StartedBy.PARENT)
         elif say == "api_req_started":
             talk.canceled = text(inside, "cancelReason") == CANCELED
             talk.tokens += _tokens_in(inside)
@@ -214,8 +214,8 @@ def _inside(message: Fields) -> Fields:
     return object_in(words) if words.startswith("{") else {}
 
 
-def _doing(messages: Sequence[Fields]) -> Doing | None:
-    activity = Activity()
+def _doing(messages: Sequence[Fields]) -> Activity | None:
+    activity = ActivityLog()
     todos: tuple[Todo, ...] | None = None
     for _, said in entries(messages):
         for entry in said:

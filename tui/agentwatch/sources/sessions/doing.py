@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import LONGEST_DOING, Doing, DoingKind, todo_moved
+from agentwatch.delegation.run import LONGEST_DOING, Activity, ActivityKind, todo_moved
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, text
 
 _PATHS: Final = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "dir_path")
@@ -117,14 +117,14 @@ def _within(path: str, places: Sequence[str]) -> str:
     return next(filter(None, inside), path)
 
 
-class Activity:
+class ActivityLog:
     """What one agent does, by its entries alone. `places` are the spellings of the workspace."""
 
     def __init__(self, places: Sequence[str] = ()) -> None:
         self.open: dict[str, tuple[Entry, int]] = {}
         """The calls of the last message that have no result yet, by id, and how often each was repeated."""
         self._places = places
-        self._last: Entry | Doing | None = None
+        self._last: Entry | Activity | None = None
         """The last words, call or todo."""
         self._is_over = False
         self._call: Entry | None = None
@@ -132,18 +132,19 @@ class Activity:
         """How often the last call was made, without another one between."""
 
     @property
-    def doing(self) -> Doing | None:
+    def doing(self) -> Activity | None:
         """What it does, or did last; None where nothing of it was said since it was told something."""
         last = self._last
-        if last is None or isinstance(last, Doing):
+        if last is None or isinstance(last, Activity):
             return last
         if last.kind is EntryKind.WORDS:
-            return Doing(last.at, DoingKind.WORDS, about=first_line(last.text, LONGEST_DOING))
+            return Activity(last.at, ActivityKind.WORDS, about=first_line(last.text, LONGEST_DOING))
         call, repeats, is_over = last, self._repeats, self._is_over
         if is_over and self.open:
             # What still runs says more than what is over.
             (call, repeats), is_over = next(reversed(self.open.values())), False
-        return Doing(call.at, DoingKind.TOOL, call.tool, about(call.tool, call.given, self._places), is_over, repeats)
+        given = about(call.tool, call.given, self._places)
+        return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over, repeats)
 
     def add(self, entry: Entry) -> None:
         """Something was said or done."""

@@ -9,8 +9,8 @@ from functools import cache, partial
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import MOST_PERMITS, Message, Permit, Round, Run, RunState
-from agentwatch.sources.sessions.doing import Activity
+from agentwatch.delegation.run import MOST_PERMITS, Message, Permit, Run, RunState, Turn
+from agentwatch.sources.sessions.doing import ActivityLog
 from agentwatch.sources.sessions.processes import UNKNOWN, Program, Wait
 
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
@@ -101,10 +101,10 @@ class Account:
         self.model: str | None = None
         self.tokens = 0
         self.todos: tuple[Todo, ...] | None = None
-        self.activity = Activity(places)
+        self.activity = ActivityLog(places)
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
-        self.earlier: list[Round] = []
-        self.begun: Round | None = None
+        self.earlier: list[Turn] = []
+        self.begun: Turn | None = None
         self.keep = keep
 
     @property
@@ -116,14 +116,14 @@ class Account:
         """What it waits for from a human, "" for nothing."""
         return ""
 
-    def all_rounds(self) -> list[Round]:
+    def all_rounds(self) -> list[Turn]:
         """The rounds until now, the last one as it stands."""
         if self.begun is None:
             return []
         last = replace(self.begun, state=self.state, said=self.said, ended_at=self.ended_at, reason=self.reason)
         return [*self.earlier, last]
 
-    def begin_round(self, begun: Round) -> None:
+    def begin_round(self, begun: Turn) -> None:
         self.earlier = self.all_rounds()[-KEPT_ROUNDS:]
         self.begun = begun
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agentwatch.background import in_step, let_others_work
+from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources import Batch, Health, Mode, Problem, Source, health_of
@@ -236,7 +236,7 @@ class SessionsSource(Source):
         pause = least
         if now - self._changed_at >= _LIVELY_SECONDS:
             pause = min(max(cost / _SHARE, least if self._live.places else _QUIET_SECONDS), most)
-        until = in_step(now, pause) if pause >= _QUIET_SECONDS else now + pause
+        until = now + pause
         cost = 0.0
         while (left := until - time.monotonic()) > 0:
             # A session with hundreds of agents takes a while to be told anew.

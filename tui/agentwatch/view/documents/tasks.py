@@ -8,7 +8,7 @@ from agentwatch.contracts.shapes import Contract, Severity
 from agentwatch.delegation.claims import DeedKind, Verdict
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import RequestKind, RequestStage
-from agentwatch.delegation.run import DoingKind
+from agentwatch.delegation.run import ActivityKind
 from agentwatch.delegation.task import Alarm, Basis, State
 from agentwatch.view.groups import Group
 from agentwatch.view.words import Agreement
@@ -117,7 +117,7 @@ class Activity(TypedDict):
     """What a task does while it works."""
 
     at: str | None
-    kind: DoingKind
+    kind: ActivityKind
     what: str
     about: str
     over: bool

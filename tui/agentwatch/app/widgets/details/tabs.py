@@ -198,7 +198,7 @@ def _standing(view: View) -> Iterator[Block]:
         some = sorted((state for state in states if states[state]), key=lambda state: -state.urgency)
         counted = [in_color(looks.LOOKS[state], f"{states[state]:,} {looks.LOOKS[state].word}") for state in some]
         yield field("below", Content("   ").join([Content(plural(sum(states.values()), "task")), *counted]))
-    if holds := view.tree.holds(task):
+    if holds := task.open_below:
         yield field("holds", Content(plural(holds, "task")))
 
 

@@ -1,32 +1,43 @@
-"""`agentwatch verify`: a decision, statements, or the whole ledger and its mirror, held against the keys. It writes
-nothing.
-"""
+"""Verify the file of a decision, or of statements; without one, the whole ledger and what lies in the workspace."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from agentwatch.commands.verify_statement import of_statements
+from agentwatch.arguments import workspace_at
+from agentwatch.cli.command import PATH, argument, flag
+from agentwatch.composition import scanned
+from agentwatch.config import load
 from agentwatch.decisions.chain import Chain, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
 from agentwatch.decisions.delivery import page, why_foreign
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import LARGEST, VARIABLE, Trust, given
-from agentwatch.decisions.errors import reason
+from agentwatch.decisions.errors import DecisionError, reason
+from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import Record
 from agentwatch.decisions.signed import read
-from agentwatch.decisions.statement import is_statement
+from agentwatch.decisions.statement import Statement, is_statement, subject_of
+from agentwatch.decisions.statement import verified as verified_statement
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import DOT, TEMPORARY, Directory, open_dot_directory
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
-from agentwatch.view.words import plural
+from agentwatch.view.words import plural, state_words
+
+ARGUMENTS: Final = (
+    argument("file", "FILE", "a decision, or statements of `attest`; a directory is taken for PATH", nargs="?"),
+    PATH,
+    flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
+)
+EXIT_CODES: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
 
 _LARGEST: Final = 64 * 1024 * 1024
 """Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks."""
@@ -34,19 +45,25 @@ _MOST: Final = 1_000
 """Files of the mirror that are told of."""
 
 
-def verify_file(path: str, tree: Tree, desk: Desk) -> int:
-    """Verify one file, against the ledger and the tree of this workspace. Prints; returns 0 or 1."""
-    return say_checks(_of_file(path, tree, desk))
-
-
-def verify_all(workspace: Path, desk: Desk) -> int:
-    """Verify the whole ledger, and what lies in the workspace. Prints; returns 0 or 1."""
+def run(options: Namespace) -> int:
+    """Verify, and print what holds. Nothing is written but with `--set-aside`. Returns 0 or 1."""
+    file, path = options.file, options.path
+    if file is not None and os.path.isdir(file):
+        file, path = None, file
+    workspace = workspace_at(path)
+    desk = Desk(workspace, read_only=True)
+    if options.set_aside:
+        if file is not None:
+            raise UsageError("--set-aside is about the whole ledger; give no FILE")
+        return _set_aside(desk)
+    if file is not None:
+        return say_checks(_of_file(file, workspace, desk))
     chain = desk.read()
     return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, _trust(desk))])
 
 
-def set_aside(desk: Desk) -> int:
-    """Move what is wrong in the ledger away, so that decisions can be made again. Prints; returns 0."""
+def _set_aside(desk: Desk) -> int:
+    """Move what is wrong in the ledger away, so that decisions can be made again."""
     names = desk.ledger.set_aside(desk.keys.trust())
     for name in names:
         say(f"{clean(name)}: set aside; what was decided there must be decided again")
@@ -60,7 +77,7 @@ def _trust(desk: Desk) -> Trust:
     return desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
 
 
-def _of_file(path: str, tree: Tree, desk: Desk) -> Iterator[Check]:
+def _of_file(path: str, workspace: Path, desk: Desk) -> Iterator[Check]:
     file = Path(path)
     try:
         with Directory.open(file.parent) as directory:
@@ -68,8 +85,9 @@ def _of_file(path: str, tree: Tree, desk: Desk) -> Iterator[Check]:
     except OSError as error:
         why = f"{path}: {reason(error)}; give a file of a decision or of statements, or none to verify the ledger"
         raise UsageError(why) from error
+    tree = scanned(workspace, load(), desk=desk, inspects=False, requests=True).tree
     if is_statement(data):
-        yield from of_statements(data, tree, desk, _trust(desk))
+        yield from _of_statements(data, tree, desk, _trust(desk))
         return
     if b'"payloadType"' not in data:
         yield bad("signature", "it is neither a signed decision nor a signed statement: empty, or something else")
@@ -185,3 +203,48 @@ def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str
         return f"it cannot be read: {reason(error)}"
     wanted = entry.sha256 if ending == "json" else hashlib.sha256(page(entry.record)).hexdigest()
     return None if hashlib.sha256(data).hexdigest() == wanted else "it differs from the ledger: it was edited"
+
+
+def _of_statements(data: bytes, tree: Tree, desk: Desk, trust: Trust) -> Iterator[Check]:
+    """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
+    hosts = {one.public.keyid: one for one in desk.keys.others(Role.HOST)}
+    trust = trust.with_more(Trust(tuple(one.trusted for one in hosts.values())))
+    names = {keyid: f"the key of {quoted(one.name)}" for keyid, one in hosts.items()}
+    here = {
+        artifact["name"]: artifact["digest"]["sha256"] for task in tree.tasks.values() for artifact in subject_of(task)
+    }
+    for number, line in enumerate(data.splitlines(keepends=True), start=1):
+        try:
+            statement, keyid = verified_statement(line, trust)
+        except DecisionError as error:
+            yield bad("signature", f"line {number}: {error}")
+            continue
+        stated = state_words(statement.state, contradicted=statement.contradicted)
+        said = f"{stated}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
+        yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
+        is_of_here = statement.workspace_id == desk.workspace_id
+        if not is_of_here:
+            yield note("workspace", f"it was made in another one, {quoted(statement.workspace_id)}; files are compared")
+        else:
+            yield from _since(statement, tree)
+        yield from _of_documents(statement, here, is_of_here=is_of_here)
+
+
+def _since(statement: Statement, tree: Tree) -> Iterator[Check]:
+    task = tree.tasks.get(statement.task_id)
+    if task is not None and (task.state, task.attempt) != (statement.state, statement.attempt):
+        yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
+
+
+def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Check]:
+    """What a statement of this workspace is about has to be here; a copy may hold less."""
+    found = {name: here.get(name) for name, _ in statement.subject}
+    for name, digest in statement.subject:
+        if found[name] is None and is_of_here:
+            yield bad("subject", f"{quoted(name)} cannot be compared: it is not here any more, or cannot be read")
+        elif found[name] is None:
+            yield note("subject", f"{quoted(name)} is not here, so nothing is known of it")
+        elif found[name] != digest:
+            yield bad("subject", f"{quoted(name)} is another one here: it was changed, or this is another attempt")
+    if same := sum(found[name] == digest for name, digest in statement.subject):
+        yield good("subject", f"{plural(same, 'document')} here as stated")

@@ -1,20 +1,19 @@
-"""`agentwatch answer`: shows what a program asks, asks the operator once more, records the answer, and says whether it
-got there."""
+"""Answer a permission or a question of a program that waits for it, after one more question."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
-from getpass import getpass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.commands.confirming import PLACEHOLDER, confirmed, refuse_placeholder
+from agentwatch.cli.command import PLACE, YES, argument, flag, one_of
+from agentwatch.cli.shared import PLACEHOLDER, confirmed, is_on_terminal, passphrase, refuse_placeholder, target_of
 from agentwatch.composition import desk_of, inbox_of, scanned
-from agentwatch.config import Settings
+from agentwatch.config import Settings, load
 from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, RequestGoneError
 from agentwatch.decisions.face import OperatorDesk
@@ -22,7 +21,6 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestStage
-from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
@@ -31,6 +29,28 @@ from agentwatch.view.requests import denial_words, whole_input
 from agentwatch.view.times import ago
 from agentwatch.view.words import plural
 
+ARGUMENTS: Final = (
+    argument("request", "REQUEST", "its id, or the first 8 digits of it", offers="requests"),
+    PLACE,
+    *one_of(
+        flag("--allow", "allow it, once"),
+        argument("--deny", "TEXT", "deny it, with words to the model where it takes any", nargs="?", const=""),
+        argument(
+            "--option",
+            "TEXT",
+            "answer its question, with an option of it or your own words; again for the next question; several choices"
+            " a line each",
+            action="append",
+        ),
+        required=True,
+    ),
+    argument("--rule", "RULE", "with --allow: what else is allowed for the rest of its session, as the request has it"),
+    YES,
+)
+EXIT_CODES: Final = (
+    "exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an answer any"
+    " more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused"
+)
 DIGITS: Final = 8
 """Of a request's id, so many are enough where no other begins like it."""
 
@@ -38,16 +58,26 @@ _WIDTH: Final = 10
 _DELIVERED_SECONDS: Final = 3.0
 _LONGEST_OPTION: Final = 2_000
 _PAUSE_SECONDS: Final = 0.05
-_ASKS: Final = "Passphrase of the key that signs decisions: "
 
 
 class Wish(NamedTuple):
-    """What the operator asks for. `options` are in the order of the questions."""
+    """The answer that the operator asks for. `options` are in the order of the questions."""
 
     action: Action
     note: str = ""
     options: tuple[str, ...] = ()
     rule: str | None = None
+
+
+def run(options: Namespace) -> int:
+    """Answer here or on a host. Raises UsageError and DecisionError."""
+    if options.rule is not None and not options.allow:
+        raise UsageError("--rule belongs to --allow: it is what else is allowed")
+    action = Action.ALLOW if options.allow else Action.ANSWER if options.option is not None else Action.DENY
+    wish, settings = Wish(action, options.deny or "", tuple(options.option or ()), options.rule), load()
+    with target_of(options.path, settings) as (workspace, far):
+        monitor = far.scanned(workspace, settings, passphrase=passphrase()) if far is not None else None
+        return answer(workspace, options.request, wish, settings=settings, yes=options.yes, far=monitor)
 
 
 def answer(
@@ -57,12 +87,18 @@ def answer(
     the request itself. Returns one of `ExitCode`. Raises DecisionError and UsageError."""
     inbox = inbox_of(workspace) if far is None else None
     desk: OperatorDesk | None = far.clerk.desk if far is not None and far.clerk is not None else None
-    desk = desk or desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
+    desk = desk or desk_of(workspace, settings, passphrase())
     if (unreachable := desk.unreachable) is not None:
         raise DecisionError(f"not recorded: {unreachable}")
-    request = found(_known(inbox, far), start)
+    if inbox is not None:
+        known = inbox.box.read()
+        for problem in inbox.box.problems:
+            complain(clean(problem))
+    else:
+        known = [one for task in far.tree.tasks.values() for one in task.requests if one.is_open] if far else []
+    request = found(known, start)
     params = params_of(request, wish)
-    if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (yes or is_on_terminal()):
         raise UsageError("there is no terminal to ask on; say --yes")
     gone = partial(inbox.gone, request) if inbox is not None else lambda: None
     entry = desk.read().latest.get(request.request_id)
@@ -81,19 +117,12 @@ def answer(
         say("nothing is recorded")
         return ExitCode.NOT
     tree = scanned(workspace, settings, inspects=False, requests=True).tree if far is None else far.tree
-    task_id, attempt = _place(tree, request)
-    given = {"task_id": task_id, "attempt": attempt, "note": wish.note}
-    _tell(inbox, desk.answer(request, wish.action, params, gone=gone, **given))  # type: ignore[arg-type]
+    asked = tree.request(request.request_id)
+    task_id = request.session_id if asked is None else asked.task_id
+    attempt = 1 if asked is None else max(tree.tasks[task_id].attempt, 1)
+    made = desk.answer(request, wish.action, params, gone=gone, task_id=task_id, attempt=attempt, note=wish.note)
+    _tell(inbox, made)
     return ExitCode.DONE
-
-
-def _known(inbox: Inbox | None, far: Monitor | None) -> list[Request]:
-    if inbox is None:
-        return [one for task in far.tree.tasks.values() for one in task.requests if one.is_open] if far else []
-    requests = inbox.box.read()
-    for problem in inbox.box.problems:
-        complain(clean(problem))
-    return requests
 
 
 def found(requests: Iterable[Request], start: str) -> Request:
@@ -149,10 +178,16 @@ def options_of(query: Query, longest: int) -> Iterator[str]:
 def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]:
     """What will be recorded, and what it is about. What is foreign is indented behind a bar."""
     agent = f"{request.source}, session {exact(request.session_id, 80)}"
+    does = ""
+    if wish.action is Action.ALLOW:
+        rest = f"for the rest of its session whatever fits {exact(wish.rule, len(wish.rule))}" if wish.rule else ""
+        does = f"allow, and {rest}" if rest else "allow, once"
+    elif wish.action is Action.DENY:
+        does = "deny" + (", with words to the model" if wish.note else "")
     facts = [
         ("request", f"{request.request_id[:DIGITS]}, {request.kind}: {clean(request.tool, 80)}"),
         ("asked by", f"{agent}, {ago(request.asked_at, now)}"),
-        ("answer", _does(wish)),
+        ("answer", does),
         *(("note", piece.text) for piece in whole(wish.note) if wish.note),
         *(("answer", f"{clean(one.question or '', 300)} → {_chosen(request, one)}") for one in params.answers),
         *(("besides", quoted(str(one), 400)) for one in request.beside),
@@ -179,16 +214,6 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
     return shown
 
 
-def _does(wish: Wish) -> str:
-    if wish.action is Action.ALLOW and wish.rule is not None:
-        return f"allow, and for the rest of its session whatever fits {exact(wish.rule, len(wish.rule))}"
-    if wish.action is Action.ALLOW:
-        return "allow, once"
-    if wish.action is Action.DENY:
-        return "deny" + (", with words to the model" if wish.note else "")
-    return ""
-
-
 def _chosen(request: Request, answer: Answer) -> str:
     """What it is answered with, and that it is none of the asker's options where it is not."""
     options = [one.label for query in request.queries if query.question == answer.question for one in query.options]
@@ -200,12 +225,6 @@ def _barred(text: str) -> Iterator[str]:
     """All of it: what is recorded is about all of it."""
     for piece in whole(text):
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
-
-
-def _place(tree: Tree, request: Request) -> tuple[str, int]:
-    """The task that asks it, and its attempt."""
-    asked = tree.request(request.request_id)
-    return (asked.task_id, max(tree.tasks[asked.task_id].attempt, 1)) if asked is not None else (request.session_id, 1)
 
 
 def _tell(inbox: Inbox | None, made: DecisionMade) -> None:
@@ -230,13 +249,6 @@ def _tell(inbox: Inbox | None, made: DecisionMade) -> None:
         say("not delivered yet: `agentwatch pending` says when its program has it")
     else:
         complain("not delivered: the request ended meanwhile, so this answers nothing")
-
-
-def command(request: Request, workspace: Path | str) -> Sequence[str]:
-    """The words of the command that answers it the plain way, behind what starts agentwatch; none where none does."""
-    ways = ways_of(request)
-    # Behind `--` nothing is an option.
-    return ["answer", *ways[0], "--", request.request_id, str(workspace)] if ways else []
 
 
 def ways_of(request: Request) -> list[list[str]]:

@@ -1,18 +1,18 @@
-"""`agentwatch decide`: shows the operator what would be recorded, asks, records it and says what is true then."""
+"""Decide about the latest attempt of a task, after one more question."""
 
 from __future__ import annotations
 
-import sys
+from argparse import Namespace
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from getpass import getpass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from agentwatch.commands.confirming import confirmed
-from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
-from agentwatch.composition import Load, check_claims
-from agentwatch.config import Settings
+from agentwatch.cli.command import PLACE, TASK, YES, argument, flag, one_of
+from agentwatch.cli.shared import confirmed, is_on_terminal, passphrase, target_of
+from agentwatch.composition import check_claims, desk_of, scanned
+from agentwatch.config import Settings, load
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
 from agentwatch.decisions.desk import operator_name, return_digest
@@ -20,19 +20,97 @@ from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnCh
 from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import NAME as LEDGER
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.record import AlreadyDecidedError, Record
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Record
+from agentwatch.delegation.decision import OF_ATTEMPTS
+from agentwatch.delegation.task import State, Task
 from agentwatch.errors import ExitCode, UsageError
-from agentwatch.history.store import recall_text
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
+    from agentwatch.cli.decide_wish import Wish
+    from agentwatch.composition import Load
     from agentwatch.remote.desk import RemoteDesk
 
-_CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
-_ASKS = "Passphrase of the key that signs decisions: "
+ARGUMENTS: Final = (
+    TASK,
+    PLACE,
+    *one_of(
+        flag("--retry", "one more attempt, with an amended handoff"),
+        argument("--escalate", "MODE", "hand it to another mode; `fitter` restores a line", offers="modes"),
+        flag("--abort", "end it, with a final error report"),
+        argument("--respond", "TEXT", "answer its blocker; again for the next one", action="append"),
+        flag("--accept", "take its return as it is; needs --note"),
+        flag("--withdraw", "take back what waits for a host and was not sent yet"),
+        required=True,
+    ),
+    argument(
+        "--mitigation",
+        "",
+        "what is materially different in this retry",
+        choices=("changed_inputs", "reduced_scope", "corrected_constraints"),
+    ),
+    argument("--note", "TEXT", "what you want to say to it; also into the handoff", default=""),
+    argument("--handoff", "FILE", "your own handoff for the next attempt"),
+    argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
+    argument("--attempt", "N", "the one that you looked at; refused if it is another", type=int),
+    YES,
+)
+EXIT_CODES: Final = (
+    "exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, and differently, 7"
+    " the return is not the one you looked at, 2 wrong usage, or the key or the disk refused"
+)
+_CLAIMS_SUCCESS: Final = (State.COMPLETED, State.PARTIAL)
+_LARGEST_HANDOFF: Final = 1024 * 1024
+
+
+def run(options: Namespace) -> int:
+    """Decide here or on a host. Raises UsageError and DecisionError."""
+    digest = options.return_sha256
+    if digest not in (None, "none") and (len(digest) != 64 or not set(digest) <= set("0123456789abcdef")):
+        raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
+    settings = load()
+    with target_of(options.path, settings) as (workspace, far):
+        if options.withdraw:
+            if far is None:
+                raise UsageError("what is decided here is recorded at once: nothing waits that could be taken back")
+            return withdraw(far.desk(workspace, settings), options.task)
+        # Its models take a while to load.
+        from agentwatch.cli.decide_wish import Wish
+
+        wish = Wish(
+            action=next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False)),
+            mode=options.escalate,
+            answers=tuple(options.respond or ()),
+            mitigation=Mitigation(options.mitigation) if options.mitigation else None,
+            note=options.note,
+            handoff=None if options.handoff is None else _read_handoff(options.handoff),
+        )
+        look: Load
+        if far is None:
+            desk = desk_of(workspace, settings, passphrase())
+            look = partial(scanned, workspace, settings, desk=desk, requests=True)
+        else:
+            monitor = far.scanned(workspace, settings, passphrase=passphrase())
+            look = lambda **_: monitor  # noqa: E731  it was looked at once for all
+        seen = (options.attempt, digest)
+        return decide(look, options.task, wish, settings=settings, seen=seen, yes=options.yes)
+
+
+def _read_handoff(path: str) -> tuple[str, str]:
+    """The text of the operator's own file, and its name."""
+    file = Path(path)
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_HANDOFF + 1)
+        if len(data) > _LARGEST_HANDOFF:
+            raise UsageError(f"{path}: larger than {_LARGEST_HANDOFF:,} bytes, which no agent reads")
+        return data.decode(), file.name
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give --handoff a file that can be read") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
 
 
 def decide(
@@ -43,8 +121,10 @@ def decide(
     `seen` are the number of the attempt that the operator looked at and the sha256 of its return ("none" where there
     was none), None if they are not known. Raises DecisionError.
     """
+    from agentwatch.cli.decide_wish import agrees, lines, params_of, plain_params
+
     monitor, task = _loaded(task_id, look)
-    if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (yes or is_on_terminal()):
         raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
     if monitor.clerk is None:
         raise ValueError(monitor)
@@ -72,7 +152,7 @@ def decide(
     warnings = list(policy.options(task, mitigation=wish.mitigation)[wish.action].warnings)
     failed = list(monitor.tree.failed_below(task))
     operator = operator_name()
-    params = params_of(wish, task, subject, operator, partial(_text, monitor), failed=failed, beware=warnings)
+    params = params_of(wish, task, subject, operator, monitor.text, failed=failed, beware=warnings)
     places = [f"{clean(str(desk.state / LEDGER))}  (the ledger, signed)"]
     if monitor.host:
         places = [f"the ledger of {clean(monitor.host)}, once it has checked your signature"]
@@ -97,18 +177,13 @@ def decide(
 def withdraw(desk: RemoteDesk, task_id: str) -> int:
     """Take back what is decided about a task and waits for its host. Returns an exit code. Raises DecisionError."""
     back, late = desk.withdraw(task_id)
+    if not back and not late:
+        late = [f"nothing that was decided about {quoted(task_id)} waits here"]
     for sentence in back:
         say(sentence)
     for sentence in late:
         complain(sentence)
-    if not back and not late:
-        complain(f"nothing that was decided about {quoted(task_id)} waits here")
-    return ExitCode.DONE if back and not late else ExitCode.NOT
-
-
-def passphrase() -> Callable[[], str] | None:
-    """What asks on the terminal for the passphrase of the key that signs; None where there is no terminal."""
-    return partial(getpass, _ASKS) if sys.stdin.isatty() else None
+    return ExitCode.NOT if late else ExitCode.DONE
 
 
 def _loaded(task_id: str, look: Load) -> tuple[Monitor, Task]:
@@ -176,9 +251,3 @@ def _look_around(desk: OperatorDesk) -> None:
 
 def _by(record: Record) -> str:
     return f"{clean(record.operator, 60)} said {record.action} at {record.created_at}"
-
-
-def _text(monitor: Monitor, version: Version) -> str | None:
-    """The text that a version had, from the history where the file is not that any more."""
-    now = monitor.text(version)
-    return now if now is not None else recall_text(monitor.workspace, version.digest)

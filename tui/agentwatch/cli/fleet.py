@@ -1,27 +1,43 @@
-"""`agentwatch fleet`: what a NATS server needs so that hosts which only dial out can be watched over it."""
+"""Prepare a NATS server: print its configuration, and make the streams of a fleet."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.commands.confirming import confirmed
+from agentwatch.cli.command import CREDS, YES, argument
+from agentwatch.cli.shared import confirmed
+from agentwatch.decisions.envelope import PublicKey
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role, introduced
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import is_host
 from agentwatch.remote.nats_names import accounts, nkey_of
-from agentwatch.shell import find_program
+from agentwatch.shell import FLEET, find_program, needing
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nats.aio.client import Client
 
-    from agentwatch.decisions.envelope import PublicKey
+ARGUMENTS: Final = (
+    argument("what", "WHAT", "config: print its configuration; init: make its streams", choices=("config", "init")),
+    argument("server", "URL", "with init: the server, such as nats://hub:4222", nargs="?"),
+    argument(
+        "--trust",
+        "NAME=KEY",
+        "with config: trust the key of this host first; again for the next one",
+        action="append",
+        default=[],
+    ),
+    argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
+    CREDS,
+    YES,
+)
+EXIT_CODES: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
 
 _CONFIGURATION: Final = """\
 # For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
@@ -42,10 +58,26 @@ _NO_SYNC: Final = "  # With nats-server 2.10 or later, add: sync_interval: alway
 _SYNC_SINCE: Final = (2, 10)
 
 
-def config(keys: Keys, introductions: Sequence[str] = ()) -> int:
+def run(options: Namespace) -> int:
+    """Print the configuration, or make the streams. Raises KeyProblemError and UsageError."""
+    if (options.what == "init") != (options.server is not None):
+        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config > FILE`")
+    if options.trust and options.what != "config":
+        raise UsageError("--trust belongs to config")
+    if options.what == "config":
+        return _config(Keys(), options.trust)
+    with needing(*FLEET):
+        return _init(options.server, options, Keys())
+
+
+def _config(keys: Keys, introductions: Sequence[str]) -> int:
     """Print the configuration of a server for the keys that are trusted here, once hosts that are introduced as
     NAME=KEY are, too. Raises KeyProblemError and UsageError."""
-    for name, public in list(map(_host_of, introductions)):
+    introduced_hosts = list(map(introduced, introductions))
+    for name, _ in introduced_hosts:
+        if not is_host(name):
+            raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
+    for name, public in introduced_hosts:
         keys.trust_other(Role.HOST, public, name)
     operators: list[tuple[str, PublicKey]] = []
     try:
@@ -71,14 +103,6 @@ def config(keys: Keys, introductions: Sequence[str] = ()) -> int:
     return ExitCode.DONE
 
 
-def _host_of(introduction: str) -> tuple[str, PublicKey]:
-    """The name and the key of a host. Raises KeyProblemError and UsageError."""
-    name, public = introduced(introduction)
-    if not is_host(name):
-        raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
-    return name, public
-
-
 def _installed() -> tuple[int, int] | None:
     """The version of the server on this machine, None where there is none."""
     program = find_program("nats-server") or find_program("nats-server", "/usr/sbin:/usr/local/sbin")
@@ -92,13 +116,13 @@ def _installed() -> tuple[int, int] | None:
         return None
 
 
-def init(server: str, creds: str | None, replicas: int, keys: Keys, *, yes: bool) -> int:
+def _init(server: str, options: Namespace, keys: Keys) -> int:
     """Show which streams a fleet needs on a server, ask, and make them. Raises KeyProblemError and UsageError."""
     from agentwatch.remote.nats_connection import asked
     from agentwatch.remote.nats_fleet import Planned, login_of, make, planned
     from agentwatch.remote.nats_words import TroubleError, shown
 
-    login = login_of(creds, keys)
+    login, replicas = login_of(options.creds, keys), options.replicas
 
     async def look(client: Client) -> list[Planned]:
         return await planned(client, replicas)
@@ -113,16 +137,14 @@ def init(server: str, creds: str | None, replicas: int, keys: Keys, *, yes: bool
             say(f"  subjects {', '.join(wanted['subjects'])} · kept: {kept}, {age} at most · copies: {replicas}")
             if plan.lacks is None:
                 say("  is to be made")
+            elif plan.lacks:
+                say(f"  is there; to be changed: {', '.join(plan.lacks)}")
             else:
-                say(
-                    f"  is there; to be changed: {', '.join(plan.lacks)}"
-                    if plan.lacks
-                    else "  is there, as it has to be"
-                )
+                say("  is there, as it has to be")
         wrong = [plan for plan in plans if plan.lacks is None or plan.lacks]
         if not wrong:
             return ExitCode.DONE
-        if not yes:
+        if not options.yes:
             if not sys.stdin.isatty():
                 raise UsageError("nothing was made: with --yes nobody is asked")
             if not confirmed("Make this so?"):

@@ -1,13 +1,15 @@
-"""`agentwatch check`, the linter: findings of files for people, for programs and for GitHub."""
+"""Check handoffs and returns against their contracts."""
 
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentwatch.cli.command import argument, format_of
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.rules import forged
@@ -15,7 +17,7 @@ from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_a
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind, beside, place_of
-from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, FileText, read_file
+from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
 from agentwatch.sources.files.walk import DEFAULT_PRUNED, join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
@@ -24,6 +26,10 @@ from agentwatch.view.words import plural
 if TYPE_CHECKING:
     from agentwatch.view.documents import lists
 
+ARGUMENTS: Final = (
+    argument("paths", "PATH", "files, or directories that are searched", nargs="+"),
+    format_of("text", "json", "github"),
+)
 _EXCERPT: Final = 100
 
 
@@ -48,12 +54,13 @@ class _Checked(NamedTuple):
     lines: Sequence[str] = ()
 
 
-def check(paths: Sequence[str], output: str = "text") -> int:
+def run(options: Namespace) -> int:
     """Check files, and what looks like a handoff or return in directories; print the findings.
 
-    `output` is "text", "json" or "github". Returns 1 where there is an error finding, else 0: a file that is named and
-    is neither handoff nor return is said, and is no error. Raises UsageError for a path that is not there.
+    Returns 1 where there is an error finding, else 0: a file that is named and is neither handoff nor return is said,
+    and is no error. Raises UsageError for a path that is not there.
     """
+    paths: list[str] = options.paths
     checked: list[_Checked] = []
     for file in _files(paths):
         judged = _check_file(file)
@@ -62,7 +69,7 @@ def check(paths: Sequence[str], output: str = "text") -> int:
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
     checked += (one for path in dict.fromkeys(paths) if os.path.isdir(path) for one in _forged(path))
-    {"json": _print_json, "github": _print_github}.get(output, _print_text)(checked)
+    {"json": _print_json, "github": _print_github}.get(options.format, _print_text)(checked)
     return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
 
 
@@ -73,8 +80,12 @@ def _files(paths: Sequence[str]) -> Iterator[_File]:
             raise UsageError(f"{clean(path)}: no such file or directory")
     seen: set[str] = set()
     for path in paths:
-        is_directory = os.path.isdir(path) and not os.path.islink(path)
-        for file in _below(path) if is_directory else [_alone(path)]:
+        # resolve() would follow a link, which must not be read.
+        lone = Path(os.path.abspath(path))  # noqa: PTH100
+        files = [_File(to_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
+        if os.path.isdir(path) and not os.path.islink(path):
+            files = _below(path)
+        for file in files:
             place = f"{file.root}/{file.relative}"
             if place not in seen:
                 seen.add(place)
@@ -119,11 +130,6 @@ def _forged(directory: str) -> Iterator[_Checked]:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 
 
-def _alone(path: str) -> _File:
-    file = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link, which must not be read
-    return _File(to_path(path), os.path.realpath(file.parent), file.name, is_named=True)
-
-
 def _check_file(file: _File) -> _Checked | None:
     try:
         if file.closed:
@@ -136,9 +142,17 @@ def _check_file(file: _File) -> _Checked | None:
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
-    reading = _recognised(file, text)
-    if reading is None or (_may_be_others(reading) and not _is_beside_handoff(file)):
+    # Only here: the models are slow to load.
+    from agentwatch.contracts.reading import read_document
+
+    reading = read_document(text.text, file.path)
+    if reading is None:
         return None
+    # Only its name says that it is a report, as other programs call theirs.
+    if not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT:
+        stem = f"{file.root}/{file.relative[: -len('.report.json')]}"
+        if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
+            return None
     findings = reading.findings
     # That it is not UTF-8 is said once.
     if not any(finding.rule == "DOC003" for finding in findings):
@@ -152,13 +166,6 @@ def _check_file(file: _File) -> _Checked | None:
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
         findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)
     return _Checked(file.path, reading.contract, _state(reading), findings, lines)
-
-
-def _recognised(file: _File, text: FileText) -> Reading | None:
-    # Only here: the models are slow to load, and listing the rules needs none of them.
-    from agentwatch.contracts.reading import read_document
-
-    return read_document(text.text, file.path)
 
 
 def _missing(file: _File, document: Return) -> tuple[str, ...]:
@@ -187,16 +194,6 @@ def _project(file: _File) -> str | None:
     if place.is_relative_to(here):
         return here
     return None if file.is_named else file.root
-
-
-def _may_be_others(reading: Reading) -> bool:
-    """Whether only the name says that it is a report, as other programs call theirs."""
-    return not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT
-
-
-def _is_beside_handoff(file: _File) -> bool:
-    stem = file.relative[: -len(".report.json")]
-    return any(os.path.lexists(os.path.join(file.root, f"{stem}.handoff{end}")) for end in (".json", ".md"))  # noqa: PTH118
 
 
 def _state(reading: Reading) -> str | None:

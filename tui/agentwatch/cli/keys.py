@@ -1,13 +1,19 @@
-"""`agentwatch keys`: shows, makes, replaces and locks the key that signs decisions; says whose keys are trusted."""
+"""Show the key that signs your decisions, or change it; say whose keys are trusted."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from getpass import getpass
 from typing import Final
 
+from agentwatch.cli.command import argument, flag
+from agentwatch.config import load
+from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
 from agentwatch.decisions.keys import PRIVATE, Keys
@@ -16,16 +22,79 @@ from agentwatch.decisions.others import OtherKey, Role
 from agentwatch.decisions.passphrase import forget, store, stored
 from agentwatch.decisions.record import written
 from agentwatch.errors import ExitCode, UsageError
+from agentwatch.remote.address import Address, ssh_addresses
+from agentwatch.remote.ssh import command, reason
+from agentwatch.shell import command_line, resolve_command
 from agentwatch.state import state_directories
 from agentwatch.text import clean, complain, quoted, say
 
+ARGUMENTS: Final = (
+    argument(
+        "what",
+        "WHAT",
+        "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it; send: have"
+        " hosts trust it, over ssh; trust, distrust: the key of an operator who decides from another machine;"
+        " authorized: list those",
+        nargs="?",
+        default="show",
+        choices=("show", "create", "rotate", "passphrase", "send", "trust", "distrust", "authorized"),
+    ),
+    argument(
+        "whose",
+        "KEY|HOST",
+        "with send: hosts, as ssh knows them; with trust: what `agentwatch keys` prints there; with distrust: that, or"
+        " its name",
+        nargs="*",
+        offers="hosts",
+    ),
+    argument("--name", "NAME", "with trust: what you call who has the key; with send: what the hosts call you"),
+    flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
+    flag(
+        "--keyring", "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"
+    ),
+)
+EXIT_CODES: Final = "exit codes: 0 done, 2 wrong usage, or the key or the disk refused"
+
 _DIGITS: Final = 8
 """Of a fingerprint, that are enough to name a key."""
+_SSH_SECONDS: Final = 120.0
+"""Somebody may have to type a password."""
 
-_NO_TERMINAL: Final = "a passphrase can be typed only on a terminal"
+
+def run(options: Namespace) -> int:
+    """Do what is asked for. Raises KeyProblemError and UsageError."""
+    what, whose, keys = options.what, options.whose, Keys()
+    is_other = what in ("trust", "distrust")
+    if what == "send" and not whose:
+        raise UsageError("`keys send HOST ...`: it takes the hosts that shall trust your key, as ssh knows them")
+    given = (len(whose) == 1, options.name is not None)
+    if what != "send" and (is_other, what == "trust") != given:
+        raise UsageError("`keys trust KEY --name NAME`, `keys distrust KEY`: these two take a key, and no other")
+    if options.host and not is_other:
+        raise UsageError("--host belongs to trust and distrust")
+    if options.keyring and what != "passphrase":
+        raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
+    role = Role.HOST if options.host else Role.OPERATOR
+    if what == "send":
+        return send(keys, ssh_addresses(whose, load().hosts), options.name)
+    if what == "trust":
+        _trust(keys, whose[0], options.name, role)
+    elif what == "distrust":
+        _distrust(keys, whose[0], role)
+    elif what == "passphrase":
+        change_passphrase(keys, in_keyring=options.keyring)
+    elif what == "authorized":
+        _list_others(keys)
+    elif what == "rotate":
+        rotate(keys)
+    else:
+        if what == "create":
+            _own_key(keys)
+        show(keys)
+    return ExitCode.DONE
 
 
-def show(keys: Keys) -> int:
+def show(keys: Keys) -> None:
     """Print what an orchestrator needs, and how the key is kept. Raises KeyProblemError."""
     try:
         public = keys.show()
@@ -43,25 +112,22 @@ def show(keys: Keys) -> int:
     for retired in keys.trust().keys:
         if retired.retired_at is not None:
             say(f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid")
-    say("")
-    say("Start your orchestrator with this, and agents in a sandbox can verify your decisions:")
-    operators = [one.public.text for one in keys.others(Role.OPERATOR) if one.distrusted_at is None]
-    say(f"  {VARIABLE}={','.join([public.text, *(f'{OPERATOR}{one}' for one in operators)])}")
-    return ExitCode.DONE
+    say("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
+    operators = [f"{OPERATOR}{one.public.text}" for one in keys.others(Role.OPERATOR) if one.distrusted_at is None]
+    say(f"  {VARIABLE}={','.join([public.text, *operators])}")
 
 
-def create(keys: Keys) -> int:
-    """Make the first key, unless there is one. Raises KeyProblemError."""
+def _own_key(keys: Keys) -> PublicKey:
+    """The operator's public key; the first use makes it. Raises KeyProblemError where it was lost."""
     try:
-        keys.show()
+        return keys.show()
     except KeyMissingError:
         if keys.trust().keys:
             raise
-        keys.create()
-    return show(keys)
+        return keys.create().public
 
 
-def rotate(keys: Keys) -> int:
+def rotate(keys: Keys) -> None:
     """Replace the key; a passphrase stays one, and is asked. Raises KeyProblemError."""
     try:
         locked = keys.is_encrypted()
@@ -71,51 +137,47 @@ def rotate(keys: Keys) -> int:
     last = _last_signed(keys)
     keys.rotate(new, signed_until=last)
     say("replaced: what the old key has signed stays valid; what it signs from now on does not count")
-    if last > written(datetime.now(UTC)):
-        complain(f"the clock was set back: the last decision is of {last}, so the old key counts until then")
+    _complain_of_clock(last, "the old key counts until then")
     if new is not None and keys.in_keyring:
         try:
             store(keys.directory / PRIVATE, new)
         except KeyProblemError as error:
             keys.choose_keyring(chosen=False)
             complain(f"{clean(str(error))}; each decision asks for the passphrase from now on")
-    return show(keys)
+    show(keys)
 
 
-def trust(keys: Keys, key: str, name: str, role: Role) -> int:
-    """Trust the key of an operator, or of a host. Raises KeyProblemError."""
+def _trust(keys: Keys, key: str, name: str, role: Role) -> None:
+    """Trust the key of an operator, or of a host."""
     other = keys.trust_other(role, parse_public(key), name)
+    fingerprint = f"{other.public.keyid[:16]}…"
     if role is Role.HOST:
-        say(f"trusted: what is signed with {other.public.keyid[:16]}… comes from the host {quoted(name)}")
-        return ExitCode.DONE
-    say(f"trusted: {quoted(name)} may decide here from another machine, with the key {other.public.keyid[:16]}…")
-    try:
-        own = keys.show()
-    except KeyMissingError:
-        if keys.trust().keys:
-            raise
-        own = keys.create().public
+        say(f"trusted: what is signed with {fingerprint} comes from the host {quoted(name)}")
+        return
+    say(f"trusted: {quoted(name)} may decide here from another machine, with the key {fingerprint}")
+    own = _own_key(keys)
     if keys.is_encrypted() and not keys.in_keyring:
         complain("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
     say(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
-    return ExitCode.DONE
 
 
-def distrust(keys: Keys, which: str, role: Role) -> int:
-    """Trust a key no more, that is named by its name, its text or digits of its fingerprint. Raises KeyProblemError."""
+def _distrust(keys: Keys, which: str, role: Role) -> None:
+    """Trust a key no more, that is named by its name, its text or digits of its fingerprint."""
     last = _last_signed(keys) if role is Role.OPERATOR else ""
     other = keys.distrust_other(role, _named(keys, which, role), signed_until=last)
     if role is Role.HOST:
         say(f"not trusted any more: the host {quoted(other.name)}")
-        return ExitCode.DONE
+        return
     say(f"not trusted any more: {quoted(other.name)} decides nothing here; what was recorded until now stays valid")
+    _complain_of_clock(last, "what was recorded until then is valid")
+
+
+def _complain_of_clock(last: str, meaning: str) -> None:
     if last > written(datetime.now(UTC)):
-        complain(f"the clock was set back: the last decision is of {last}, so what was recorded until then is valid")
-    return ExitCode.DONE
+        complain(f"the clock was set back: the last decision is of {last}, so {meaning}")
 
 
-def authorized(keys: Keys) -> int:
-    """Print which keys of others are trusted here. Raises KeyProblemError."""
+def _list_others(keys: Keys) -> None:
     for role, none, some in (
         (Role.OPERATOR, "nobody may decide here from another machine", "operators who may decide here:"),
         (Role.HOST, "no host is trusted", "hosts that are trusted:"),
@@ -125,7 +187,6 @@ def authorized(keys: Keys) -> int:
         for one in found:
             until = f", until {one.distrusted_at}: not any more" if one.distrusted_at is not None else ""
             say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
-    return ExitCode.DONE
 
 
 def _named(keys: Keys, which: str, role: Role) -> PublicKey:
@@ -156,11 +217,10 @@ def _last_signed(keys: Keys) -> str:
     return last
 
 
-def passphrase(keys: Keys, *, in_keyring: bool) -> int:
+def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
     """Set, change or remove the passphrase; `in_keyring` has the system's keyring hold it. Raises KeyProblemError."""
     locked, was_in_keyring, key = keys.is_encrypted(), keys.in_keyring, keys.directory / PRIVATE
-    if not sys.stdin.isatty():
-        raise UsageError(_NO_TERMINAL)
+    _require_terminal()
     old = _passphrase_of_now(keys) if locked else ""
     empty = ("the same" if in_keyring else "none") if locked else None
     new = _new_passphrase(empty) or (old if in_keyring else "")
@@ -187,7 +247,6 @@ def passphrase(keys: Keys, *, in_keyring: bool) -> int:
             forget(key)
         except KeyProblemError as error:
             complain(f"{clean(str(error))}; the old passphrase may still be in there")
-    return ExitCode.DONE
 
 
 def _passphrase_of_now(keys: Keys) -> str:
@@ -207,11 +266,52 @@ def _passphrase_of_now(keys: Keys) -> str:
 
 def _new_passphrase(empty: str | None = None) -> str:
     """Asked twice. `empty` says what nothing typed stands for, None: it is refused."""
-    if not sys.stdin.isatty():
-        raise UsageError(_NO_TERMINAL)
+    _require_terminal()
     new = getpass("New passphrase: " if empty is None else f"New passphrase (empty: {empty}): ")
     if not new and empty is None:
         raise KeyProblemError("an empty passphrase protects nothing; nothing was changed")
     if getpass("Repeat it: ") != new:
         raise KeyProblemError("the two differ; nothing was changed")
     return new
+
+
+def _require_terminal() -> None:
+    if not sys.stdin.isatty():
+        raise UsageError("a passphrase can be typed only on a terminal")
+
+
+def send(keys: Keys, addresses: Sequence[Address], name: str | None, program: Sequence[str] = ("ssh",)) -> int:
+    """Have hosts that are reached over ssh trust the operator's key, and say what comes next.
+
+    They are asked one after another: ssh may ask the operator something. Raises KeyProblemError and UsageError.
+    """
+    key, name = _own_key(keys), name or operator_name()
+    words = ["keys", "trust", key.text, "--name", name]
+    failed = [one for one in addresses if not _is_trusted_at(one, words, program)]
+    say(f"your public key: {key.text}")
+    if failed:
+        return ExitCode.NOT
+    watched = " ".join(f"ssh://{one.target}/PATH" for one in addresses)
+    say(f"next, to watch and decide there: agentwatch {watched}")
+    relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
+    say(f"a sandbox that only dials out: {relay}")
+    return ExitCode.DONE
+
+
+def _is_trusted_at(address: Address, words: list[str], program: Sequence[str]) -> bool:
+    """Whether a host trusts the key from now on; it is said."""
+    try:
+        done = subprocess.run(  # noqa: S603  a list, and no shell here
+            resolve_command(command(address, words, program)),
+            capture_output=True, text=True, errors="replace", timeout=_SSH_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        complain(f"{address.target}: it does not answer")
+        return False
+    except OSError as error:
+        raise UsageError(f"{program[0]} cannot be started here ({error.strerror}): install OpenSSH") from error
+    if done.returncode:
+        complain(f"{address.target}: {clean(reason(done.returncode, done.stderr.splitlines(), address.target), 600)}")
+        return False
+    say(f"{address.target}: you may decide there, as {words[-1]}")
+    return True

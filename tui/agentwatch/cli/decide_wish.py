@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.commands.confirming import refuse_placeholder
+from agentwatch.cli.shared import refuse_placeholder
 from agentwatch.decisions.amend import AmendError
 from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.decisions.form import DecisionForm

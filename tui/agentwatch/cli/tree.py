@@ -1,17 +1,22 @@
-"""The tree without a screen: as text for people or as the documented JSON."""
+"""Print the delegation tree of a workspace once; of several, each below its path."""
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
+from agentwatch.cli.command import PLACES, SESSIONS, argument, flag
+from agentwatch.cli.shared import print_workspaces
+from agentwatch.composition import known_desk, scanned
+from agentwatch.config import load
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, indented, say
+from agentwatch.text import clean, say
 from agentwatch.view.chains import chain_name, end_of_chain
 from agentwatch.view.document import tree_document
 from agentwatch.view.order import Order, preorder
@@ -19,32 +24,34 @@ from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, in_line, older_words, plural, question_at, state_words, why_at
 
-if TYPE_CHECKING:
-    from agentwatch.view.documents import tasks
-
+ARGUMENTS: Final = (
+    PLACES,
+    flag("--json", "print the documented JSON (schema_version 1)"),
+    flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"),
+    argument(
+        "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
+    ),
+    *SESSIONS,
+)
 _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
 
 
-def print_tree(
-    monitor: Monitor,
-    *,
-    as_json: bool,
-    fail: bool,
-    left_out: int = 0,
-    where: str = "",
-    say_document: Callable[[tasks.Tree], None] = lambda document: say(indented(document)),
-) -> int:
-    """Print the tree of a monitor that has loaded. `left_out` tasks are of sessions that were not asked for.
+def run(options: Namespace) -> int:
+    """Print workspaces. Returns 1 with `--fail` where a task needs the operator, or one that cannot be seen might."""
+    return print_workspaces(options, load(), print_tree, known_desk)
 
-    Only what the query `where` finds is printed, with the tasks above it. Returns 1 if `fail` is set and one of the
-    tasks needs the operator, or one that cannot be seen might. Raises UsageError if something is wrong in the query.
+
+def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
+    """Print the tree of a monitor that has loaded: all of it, or what a query finds, with the tasks above that.
+
+    Raises UsageError if something is wrong in the query.
     """
-    tree, query = monitor.tree, parse(where)
+    tree, query = monitor.tree, parse(options.where)
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query) if query else None
-    if as_json:
+    if options.json:
         say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
         order = Order(tree)
@@ -61,10 +68,10 @@ def print_tree(
             for line in told:
                 say(line)
         rows = None if found is None else {end_of_chain(tree.tasks, task_id) for task_id in found.matches}
-        say(_summary(monitor, left_out, None if rows is None else len(rows)))
+        say(_summary(monitor, options, None if rows is None else len(rows)))
     complain_of(monitor.problems)
     asking = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
-    return 1 if fail and (asking or monitor.problems) else 0
+    return 1 if options.fail and (asking or monitor.problems) else 0
 
 
 def _line(task: Task, depth: int, chain: str, now: float) -> str:
@@ -78,7 +85,7 @@ def _line(task: Task, depth: int, chain: str, now: float) -> str:
     return f"{indent}{task.glyph} {title}  {said}{silent}{number}{agent}{ask}"
 
 
-def _summary(monitor: Monitor, left_out: int, found: int | None) -> str:
+def _summary(monitor: Monitor, options: Namespace, found: int | None) -> str:
     totals = monitor.tree.totals
     files = len(monitor.tree.troubled)
     noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
@@ -87,7 +94,11 @@ def _summary(monitor: Monitor, left_out: int, found: int | None) -> str:
         where = clean(monitor.directory)
         if monitor.tree.lost_since is not None:
             return f"nothing is known of {where} on {clean(monitor.host)}"
+        is_selected = options.since is not None or options.session is not None
         # Of sessions that were not asked for, nobody has counted the tasks, unless they are all that there is.
+        left_out = 0
+        if is_selected and not monitor.host:
+            left_out = scanned(monitor.workspace, monitor.settings, inspects=False).tree.totals.tasks
         if left_out:
             verb = "is" if left_out == 1 else "are"
             return f"nothing to show in {where}: {plural(left_out, 'task')} {verb} older, or of another session{noted}"

@@ -1,12 +1,14 @@
-"""What is known of a workspace's past, as a log without a screen or as a file: every state change, also from now on."""
+"""Print every state change of the workspace's files, sessions and decisions, in order."""
 
 from __future__ import annotations
 
+import gc
 import json
 import select
 import signal
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
@@ -14,120 +16,132 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
+from agentwatch.cli.command import PLACE, SESSIONS, argument, flag, one_of
+from agentwatch.cli.shared import report_problems, selection_of, target_of
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
-from agentwatch.config import Settings
+from agentwatch.config import Settings, load
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requested, Ruled, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
-from agentwatch.history.log import Change, StateChanges, log_document, log_line, story
+from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
-from agentwatch.text import clean, complain, say
-from agentwatch.view.words import older_words
+from agentwatch.text import clean, complain, exact, say
+from agentwatch.view.pulse import activity_document
+from agentwatch.view.requests import document as request_document
+from agentwatch.view.requests import request_words, standing_words
+from agentwatch.view.times import iso
+from agentwatch.view.words import doing_words, older_words, state_words
 
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.selection import Selection
     from agentwatch.sources.sessions.source import SessionsSource
+    from agentwatch.view.documents import lists
 
+ARGUMENTS: Final = (
+    PLACE,
+    flag("--json", "one JSON object a line"),
+    flag("--activity", "also what working tasks do: each call, words and todo"),
+    *one_of(
+        flag("--follow", "go on with each change as it happens, until ctrl+c", short="-f"),
+        argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`"),
+    ),
+    *SESSIONS,
+)
 _NOTHING: Final = "no session of an agent, and no history of its files"
 _KEPT: Final = "it is kept while `agentwatch` watches the workspace"
+_ID: Final = 80
+_REASON: Final = 200
+_BY: Final = 60
+"""Characters of a task's id, of a reason and of who asks, in a line."""
 _LOOK_SECONDS: Final = 0.5
 """How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
 
 
-def print_log(
-    workspace: Path,
-    settings: Settings,
-    selection: Selection | None = None,
-    *,
-    as_json: bool,
-    follow: bool,
-    activity: bool = False,
-) -> int:
+def run(options: Namespace) -> int:
+    """Print or export the past of a workspace here or on a host. Returns 1 where something could not be read."""
+    gc.enable()
+    settings = load()
+    with target_of(options.path, settings) as (workspace, far):
+        selection = selection_of(options, is_far=far is not None)
+        if far is not None:
+            source = far.fleet.source(workspace)
+            if options.export is None:
+                return print_log_of_host(source, settings, options, selection)
+            batch = source.scan()
+            lines = recording_lines(far.names[workspace], _past_in(batch), source.content)
+            return _export(options.export, lines, batch.health.problems)
+        if options.export is None:
+            return _print_log(workspace, settings, options, selection)
+        with past_of(workspace, settings, selection) as past:
+            lines = recording_lines(workspace.name, past.events, past.text)
+            return _export(options.export, lines, past.problems)
+
+
+def _export(file: str, lines: Iterable[str], problems: Sequence[Problem]) -> int:
+    """Write a recording into a new file. Raises UsageError."""
+    count = write_new(Path(file), lines) - 1
+    warning = "The texts of documents and sessions are in it: read it before you send it."
+    say(f"{count:,} observations in {clean(file)}. {warning}")
+    return report_problems(problems)
+
+
+def _print_log(workspace: Path, settings: Settings, options: Namespace, selection: Selection | None) -> int:
     """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, one a
     line. Nothing is written.
 
-    With `follow`, others come after them as they happen, until nobody reads the output any more; with `activity`, also
-    what working tasks do.
+    With `--follow`, others come after them as they happen, until nobody reads the output any more.
     """
     with past_of(workspace, settings, selection, may_be_none=True) as past:
         news, problems = _news(workspace, past.inbox), past.problems
-        log = _Log(settings, None if selection is None else selection.since, as_json=as_json, activity=activity)
-        log.take_past(list(story([*past.events, *next(news)], time.time())))
+        log = _Log(settings, options, selection)
+        log.print_past(list(story([*past.events, *next(news)], time.time())))
         source = source_of(workspace, settings, sessions=past.sessions)
         inspector = Inspector(
             workspace,
             lambda one: source.content(one.digest) or past.text(one.digest),
             transcript_of=source.transcript,
         )
-        if follow:
+        if options.follow:
             source.remember(past.history.files(), past.history.watched_at())
             complain_of(problems)
             _follow(source, news, log, problems, inspector)
             return 0
         checks = inspector.check(log.returned(inspector))
-        log.take_checks(one.observed(0, time.time()) for one in checks)
-    log.tell_left_out()
+        log.print_checks(one.observed(0, time.time()) for one in checks)
+    log.complain_of_left_out()
     if not past.events and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
-    complain_of(problems)
-    return 1 if problems else 0
+    return report_problems(problems)
 
 
-def print_log_of_host(
-    source: RemoteSource, settings: Settings, since: float | None, *, as_json: bool, follow: bool, activity: bool
-) -> int:
+def print_log_of_host(source: RemoteSource, settings: Settings, options: Namespace, selection: Selection | None) -> int:
     """The same of a workspace on another machine, of what its relay knows."""
     signal.signal(signal.SIGTERM, _end)
-    batch, log = source.scan(), _Log(settings, since, as_json=as_json, activity=activity)
+    batch, log = source.scan(), _Log(settings, options, selection)
     log.know(one for one in batch.events if isinstance(one, Ruled))
-    log.take_past(list(story(_past_in(batch), time.time())))
+    log.print_past(list(story(_past_in(batch), time.time())))
     found = [one for one in batch.events if isinstance(one, Checked | Lost)]
-    (log.know if follow else log.take_checks)(found)
+    (log.know if options.follow else log.print_checks)(found)
+    if not options.follow:
+        log.complain_of_left_out()
+        return report_problems(batch.health.problems)
     complain_of(batch.health.problems)
-    if not follow:
-        log.tell_left_out()
-        return 1 if batch.health.problems else 0
     for news in _batches(source, batch.health.problems):
         events = [*news.events, Tick(0, time.time())]
-        if news.anew:
-            log.turn(events)
-        else:
-            log.take(events)
+        (log.replace if news.anew else log.print)(events)
     return 0
 
 
 def _past_in(batch: Batch) -> list[Event]:
-    """What a relay has told of files, sessions, decisions and requests."""
+    """All that a relay has told of files, sessions, decisions and requests."""
     return [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
-
-
-def export_log_of_host(source: RemoteSource, name: str, file: str) -> int:
-    """Write what the relay of a workspace on another machine knows into a new file. Raises UsageError."""
-    batch = source.scan()
-    return _tell_export(
-        file, write_new(Path(file), recording_lines(name, _past_in(batch), source.content)), batch.health.problems
-    )
-
-
-def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
-    """Write what is known of a workspace's past into a new file. Raises WorkspaceError if there is nothing."""
-    with past_of(workspace, settings, selection) as past:
-        count = write_new(Path(file), recording_lines(workspace.name, past.events, past.text))
-    return _tell_export(file, count, past.problems)
-
-
-def _tell_export(file: str, lines: int, problems: Sequence[Problem]) -> int:
-    words = "The texts of documents and sessions are in it: read it before you send it."
-    say(f"{lines - 1:,} observations in {clean(file)}. {words}")
-    complain_of(problems)
-    return 1 if problems else 0
 
 
 class Past(NamedTuple):
@@ -176,48 +190,47 @@ def past_of(
 
 
 class _Log:
-    """Prints what observations change, whether they are of the past or come from a source."""
+    """Prints what events change, whether they are of the past or come from a source."""
 
-    def __init__(self, settings: Settings, since: float | None, *, as_json: bool, activity: bool) -> None:
+    def __init__(self, settings: Settings, options: Namespace, selection: Selection | None) -> None:
+        self._rules, self._as_json = rules_of(settings), options.json
+        self._since = None if selection is None else selection.since
         # As the screen does: a task outlives its files.
-        self._settings, self._since = settings, since
-        self._tree = Tree(rules_of(settings), remembers=True)
-        self._changes = StateChanges(self._tree, with_activity=activity)
-        self._as_json = as_json
+        self._tree = Tree(self._rules, remembers=True)
+        self._changes = StateChanges(self._tree, with_activity=options.activity)
         self._left_out: set[str] = set()
 
-    def take_past(self, events: Sequence[Event]) -> None:
+    def print_past(self, events: Sequence[Event]) -> None:
         """Print what each of these changed, but for the tasks without a sign of life since the operator's time."""
         if self._since is not None:
-            tree = Tree(rules_of(self._settings), remembers=True)
+            tree = Tree(self._rules, remembers=True)
             tree.apply(*events)
             tree.leave_out(self._since)
             self._left_out = set(tree.left_out)
-        changes = self._changes.apply(events)
-        self._print(change for change in changes if change.task_id not in self._left_out)
+        self.print_checks(events)
 
-    def tell_left_out(self) -> None:
-        """Say on stderr how many tasks are not printed."""
-        if words := older_words(len(self._left_out)):
-            complain(words)
-
-    def take(self, events: Iterable[Event]) -> None:
-        """Print what each of these changes."""
-        self._print(self._changes.apply(events))
-
-    def take_checks(self, events: Iterable[Event]) -> None:
+    def print_checks(self, events: Iterable[Event]) -> None:
         """Print which claims are false now, of the tasks of which something was printed."""
         changes = self._changes.apply(events)
         self._print(change for change in changes if change.task_id not in self._left_out)
+
+    def complain_of_left_out(self) -> None:
+        """Say on stderr how many tasks are not printed."""
+        if text := older_words(len(self._left_out)):
+            complain(text)
+
+    def print(self, events: Iterable[Event]) -> None:
+        """Print what each of these changes."""
+        self._print(self._changes.apply(events))
 
     def know(self, events: Iterable[Event]) -> None:
         """Take these in as what was so before: nothing is printed."""
         for event in events:
             self._changes.after(self._tree.apply(event), event.at)
 
-    def turn(self, events: Iterable[Event]) -> None:
+    def replace(self, events: Iterable[Event]) -> None:
         """All that is known is this; print what that changes."""
-        self._tree = Tree(rules_of(self._settings), remembers=True)
+        self._tree = Tree(self._rules, remembers=True)
         self._tree.apply(*events)
         self._print(self._changes.replace_tree(self._tree, time.time()))
 
@@ -226,7 +239,7 @@ class _Log:
         touched, self._changes.touched = self._changes.touched, set()
         return inspector.news_of(self._tree, touched)
 
-    def take_together(self, events: Iterable[Event]) -> None:
+    def print_together(self, events: Iterable[Event]) -> None:
         """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
         changed, now = self._tree.apply(*events), time.time()
         for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in changed):
@@ -235,7 +248,7 @@ class _Log:
                 self._print(changes)
             elif changes:
                 self._left_out.add(task_id)
-        self.tell_left_out()
+        self.complain_of_left_out()
 
     def _last_sign(self, task_id: str, now: float) -> float:
         """When the files of a task were written last; now if it is gone."""
@@ -287,14 +300,14 @@ def _follow(
                 looking = batch.health.mode == "starting"
                 if looking:
                     continue
-                log.take_together(missed)
+                log.print_together(missed)
             else:
-                log.take(events)
+                log.print(events)
             inspector.want(log.returned(inspector))
             for checks in chain.from_iterable(checked.get() for _ in range(checked.qsize())):
-                take = log.know if (checks.path, checks.digest) in quiet else log.take
+                apply = log.know if (checks.path, checks.digest) in quiet else log.print
                 quiet.discard((checks.path, checks.digest))
-                take([checks.observed(0, time.time())])
+                apply([checks.observed(0, time.time())])
     finally:
         inspector.stop()
 
@@ -331,3 +344,37 @@ def _is_read() -> bool:
 
 def _end(number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + number)
+
+
+def log_line(change: Change) -> str:
+    """One line, safe to print."""
+    match change:
+        case ActivityChange():
+            text = f"· {clean(doing_words(change.doing), _REASON)}"
+        case RequestChange(request=request):
+            text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
+            text += f", {clean(request.by, _BY)}" if request.by else ""
+        case StateChange():
+            after = state_words(change.after or "gone", contradicted=change.contradicted)
+            text = f"{change.before or 'new'} → {after}"
+            text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
+            text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
+    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {text}"
+
+
+def log_document(change: Change) -> lists.Logged:
+    """The change for programs; the texts are as they were written. A time of no world is null."""
+    at = iso(change.at)
+    if isinstance(change, ActivityChange):
+        return {"at": at, "task_id": change.task_id, "activity": activity_document(change.doing, change.at)}
+    if isinstance(change, RequestChange):
+        return {"at": at, "task_id": change.task_id, "request": request_document(change.request)}
+    return {
+        "at": at,
+        "task_id": change.task_id,
+        "before": change.before,
+        "after": change.after,
+        "attempt": change.attempt,
+        "reason": change.reason,
+        "contradicted": change.contradicted,
+    }

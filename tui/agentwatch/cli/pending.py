@@ -1,15 +1,20 @@
-"""`agentwatch pending`: what waits for the operator, with the commands that answer it, and decisions on their way."""
+"""Print what needs you, with the commands that answer it, and the decisions on their way."""
 
 from __future__ import annotations
 
 import time
+from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agentwatch.commands.answer import DIGITS, command, options_of, ways_of
-from agentwatch.commands.confirming import PLACEHOLDER
+from agentwatch.cli.answer import DIGITS, options_of, ways_of
+from agentwatch.cli.command import PLACES, SESSIONS, flag
+from agentwatch.cli.shared import PLACEHOLDER, print_workspaces, report_problems
+from agentwatch.config import load
 from agentwatch.decisions import policy
+from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.rules import FORGED
@@ -19,11 +24,10 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import ExitCode
+from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.sources import complain_of
-from agentwatch.text import clean, exact, indented, quoted, say
+from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view.plain import shown
 from agentwatch.view.times import ago
@@ -41,33 +45,39 @@ from agentwatch.view.words import (
 if TYPE_CHECKING:
     from agentwatch.view.documents import lists
 
+ARGUMENTS: Final = (
+    PLACES,
+    flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
+    flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
+    flag("--json", "print JSON (schema_version 1)"),
+    *SESSIONS,
+)
+EXIT_CODES: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
 SCHEMA_VERSION: Final[Literal[1]] = 1
 
 _ALSO: Final = {Action.RESPOND: (PLACEHOLDER,), Action.ACCEPT: ("--note", PLACEHOLDER)}
 
 
-def print_pending(
-    monitor: Monitor,
-    *,
-    as_json: bool,
-    past: bool = False,
-    acknowledged: bool = False,
-    say_document: Callable[[lists.Pending], None] = lambda document: say(indented(document)),
-) -> int:
-    """Print what is pending in a monitor that has loaded, with a desk: what asks, or what would if it were not `past`
-    or put aside (`acknowledged`). Writes nothing.
+def run(options: Namespace) -> int:
+    """Print the workspaces. Writes nothing. Returns 1 if something could not be read, else 0."""
+    if options.past and options.acknowledged:
+        raise UsageError("--past and --acknowledged are two lists; ask for one of them")
+    # What was committed is in every worktree: its history would be told once for each.
+    open_desk, with_worktrees = partial(Desk, read_only=True), not options.past
+    return print_workspaces(options, load(), print_pending, open_desk, with_worktrees=with_worktrees)
 
-    Returns 1 if something could not be read, else 0.
-    """
+
+def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
+    """Print what asks in a monitor that has loaded, with a desk; or what would if it were not past or put aside."""
     if monitor.clerk is None:
         raise ValueError(monitor)
-    tree, desk = monitor.tree, monitor.clerk.desk
+    tree, desk, past, acknowledged = monitor.tree, monitor.clerk.desk, options.past, options.acknowledged
     aside = tree.asides.put_aside()
     asking = tree.past_questions() if past else aside if acknowledged else tree.asking()
     moving = [] if past or acknowledged else on_their_way(tree)
     forged = [placed for placed in tree.notices if placed.finding.rule == FORGED.id]
     now = time.time()
-    if as_json:
+    if options.json:
         document: lists.Pending = {
             "schema_version": SCHEMA_VERSION,
             "workspace": monitor.directory,
@@ -82,25 +92,24 @@ def print_pending(
             "notices": [view.finding_document(placed) for placed in forged],
         }
         say_document(document)
-    else:
-        for task in asking:
-            _say_task(task, desk, monitor.written, now)
-        for decision in moving:
-            _say_decision(decision, now)
-        if not asking and not moving:
-            seen = " that can be seen" if monitor.problems else ""
-            stands = "is left from before" if past else "is put aside" if acknowledged else "needs you"
-            say(f"nothing{seen} {stands}")
-        for placed in forged:
-            say(f"! {clean(placed.path)}: {clean(placed.finding.message)}")
-        if not past and (history := history_words(tree)):
-            say(f"{history}: see `agentwatch pending --past`")
-        if not (past or acknowledged) and (counted := counted_aside(tree)):
-            say(f"{counted}: see `agentwatch pending --acknowledged`")
-        if older := older_words(len(tree.left_out)):
-            say(older)
-    complain_of(monitor.problems)
-    return ExitCode.NOT if monitor.problems else ExitCode.DONE
+        return report_problems(monitor.problems)
+    for task in asking:
+        _say_task(task, desk, monitor.written, now)
+    for decision in moving:
+        _say_decision(decision, now)
+    if not asking and not moving:
+        seen = " that can be seen" if monitor.problems else ""
+        stands = "is left from before" if past else "is put aside" if acknowledged else "needs you"
+        say(f"nothing{seen} {stands}")
+    for placed in forged:
+        say(f"! {clean(placed.path)}: {clean(placed.finding.message)}")
+    if not past and (history := history_words(tree)):
+        say(f"{history}: see `agentwatch pending --past`")
+    if not (past or acknowledged) and (counted := counted_aside(tree)):
+        say(f"{counted}: see `agentwatch pending --acknowledged`")
+    if older := older_words(len(tree.left_out)):
+        say(older)
+    return report_problems(monitor.problems)
 
 
 def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Action, str]:
@@ -114,15 +123,12 @@ def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Acti
         options = policy.options(task)
         first = policy.suggested(task)
         actions = sorted((one for one in OF_ATTEMPTS if options[one].allowed), key=lambda one: one is not first)
-        return {action: command_line(_words(task, action, subject.return_sha256, workspace)) for action in actions}
+        seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none"]
+        # Behind `--` nothing is an option, whatever an agent calls its task.
+        about = [*seen, "--", task.task_id, str(workspace)]
+        return {action: command_line([*called(), "decide", *_asked(task, action), *about]) for action in actions}
     except (RecordError, ValueError):
         return {}
-
-
-def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path | str) -> list[str]:
-    seen = ["--attempt", str(task.attempt), "--return-sha256", return_sha256 or "none"]
-    # Behind `--` nothing is an option, whatever an agent calls its task.
-    return [*called(), "decide", *_asked(task, action), *seen, "--", task.task_id, str(workspace)]
 
 
 def _asked(task: Task, action: Action) -> list[str]:
@@ -164,8 +170,8 @@ def _say_request(request: Request, workspace: Path | str, now: float) -> None:
             for option in options_of(query, 200):
                 say(f"      - {option}")
     ways = ways_of(request)
-    if line := request_line(request, workspace):
-        say(f"    {line}")
+    if ways:
+        say(f"    {request_line(request, workspace)}")
         if ways[1:]:
             say(f"    or, in place of {' '.join(ways[0])}: {', '.join(' '.join(way) for way in ways[1:])}")
     else:
@@ -174,8 +180,10 @@ def _say_request(request: Request, workspace: Path | str, now: float) -> None:
 
 def request_line(request: Request, workspace: Path | str) -> str:
     """The command line that answers a request the plain way, "" where none can."""
-    words = command(request, workspace)
-    return command_line([*called(), *words]) if words else ""
+    ways = ways_of(request)
+    # Behind `--` nothing is an option.
+    about = ["--", request.request_id, str(workspace)]
+    return command_line([*called(), "answer", *ways[0], *about]) if ways else ""
 
 
 def _say_decision(decision: Decision, now: float) -> None:

@@ -1,4 +1,4 @@
-"""`agentwatch doctor`: whether agentwatch can work on this machine. Whatever a check makes it removes again."""
+"""Check that agentwatch can work here."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from agentwatch.agents.setup.starts import checks
+from agentwatch.arguments import workspace_at
+from agentwatch.cli.command import CREDS, PATH, argument
 from agentwatch.composition import shelf_of
-from agentwatch.config import Settings, where
+from agentwatch.config import Settings, load, where
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import VARIABLE, given
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
+from agentwatch.decisions.keys import Keys
+from agentwatch.errors import UsageError
 from agentwatch.evidence.plumbing import find_repository
 from agentwatch.history.store import History
-from agentwatch.shell import find_program
+from agentwatch.shell import FLEET, find_program, needing
 from agentwatch.sources.files.walk import DEFAULT_PRUNED, pruning, walk
 from agentwatch.sources.worktrees import NoRepositoryError
 from agentwatch.state import leads_through, state_directory
@@ -30,6 +36,15 @@ from agentwatch.text import Check, bad, good, note, say_checks
 from agentwatch.view.query import view_faults
 from agentwatch.view.words import plural
 
+# Whatever a check makes it removes again.
+
+ARGUMENTS: Final = (
+    PATH,
+    argument("--nats", "URL", "check this NATS server instead"),
+    CREDS,
+    argument("--monitor", "URL", "with --nats: where its monitoring answers; else port 8222 of the same machine"),
+)
+EXIT_CODES: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
 _OPEN_TO_OTHERS: Final = 0o077
 _SKEW_SECONDS: Final = 2.0
 """File systems that keep whole or even seconds only are not wrong by more than that."""
@@ -44,24 +59,41 @@ _MOST_OF_THE_LIMIT: Final = 0.5
 _SMALLEST: Final = (80, 24)
 
 
-def examine(workspace: Path, settings: Settings, more: Iterable[Check]) -> int:
-    """Print how agentwatch stands on this machine, and `more`. Returns 1 if something must be put right."""
-    desk = Desk(workspace, read_only=settings.read_only)
-    checks = [
-        *_state(state_directory(workspace)),
-        *_outside(workspace, desk),
-        *_keys(desk),
-        *_given_keys(),
-        *_workspace(workspace, settings),
-        _watches(workspace, settings),
-        *_terminal(),
-        _git(workspace),
-        _history(workspace),
-        *_ledger(desk),
-        _put_aside(workspace, settings),
-        *(bad("settings", f"{where(f'views.{name}')}: {fault}") for name, fault in view_faults(settings.views).items()),
-    ]
-    return say_checks([*checks, *more])
+def run(options: Namespace) -> int:
+    """Print how agentwatch stands on this machine, or a fleet on a server. Returns 1 if something must be put right."""
+    if options.nats is not None:
+        with needing(*FLEET):
+            from agentwatch.cli.doctor_nats import examine_server
+
+            return examine_server(options.nats, options.creds, options.monitor, Keys())
+    if options.creds or options.monitor:
+        raise UsageError("--creds and --monitor belong to --nats")
+    workspace, settings = workspace_at(options.path), load()
+    desk, shelf = Desk(workspace, read_only=settings.read_only), shelf_of(workspace, settings)
+    shelf.read_changes()
+    history = History(state_directory(workspace))
+    history.check()
+    events = plural(len(history.events()), "observation")
+    return say_checks(
+        [
+            *_state(state_directory(workspace)),
+            *_outside(workspace, desk),
+            *_keys(desk),
+            *_given_keys(),
+            *_workspace(workspace, settings),
+            _watches(workspace, settings),
+            *_terminal(),
+            _git(workspace),
+            bad("history", history.notice) if history.notice else good("history", f"{events}, sound"),
+            *_ledger(desk),
+            bad("put aside", shelf.notice)
+            if shelf.notice
+            else good("put aside", "what you have put aside can be read"),
+            *(bad("settings", f"{where(f'views.{name}')}: {why}") for name, why in view_faults(settings.views).items()),
+            *checks(workspace),
+            *_key_map(settings),
+        ]
+    )
 
 
 def _state(state: Path) -> Iterator[Check]:
@@ -84,12 +116,15 @@ def _state(state: Path) -> Iterator[Check]:
 
 def _outside(workspace: Path, desk: Desk) -> Iterator[Check]:
     """That nothing of ours lies where agents write."""
-    places = (("state directory", "XDG_STATE_HOME", state_directory(workspace)),
-              ("signing key", "XDG_CONFIG_HOME", desk.keys.directory))  # fmt: skip
-    for about, variable, place in places:
+    state, keys = state_directory(workspace), desk.keys.directory
+    for about, variable, place in (
+        ("state directory", "XDG_STATE_HOME", state),
+        ("signing key", "XDG_CONFIG_HOME", keys),
+    ):
         if leads_through(place, workspace):
-            yield bad(about, f"{place} lies in the workspace, where agents write, so nothing that programs ask can be "
-                      f"answered here: set {variable} to another place")  # fmt: skip
+            why = "so nothing that programs ask can be answered here"
+            cure = f"set {variable} to another place"
+            yield bad(about, f"{place} lies in the workspace, where agents write, {why}: {cure}")
 
 
 def _try_links(directory: Path) -> None:
@@ -223,13 +258,6 @@ def _git(workspace: Path) -> Check:
     return good("git", f"the repository {repository.top} is asked, without its configuration")
 
 
-def _history(workspace: Path) -> Check:
-    history = History(state_directory(workspace))
-    history.check()
-    events = plural(len(history.events()), "observation")
-    return bad("history", history.notice) if history.notice else good("history", f"{events}, sound")
-
-
 def _ledger(desk: Desk) -> Iterator[Check]:
     try:
         chain = desk.read()
@@ -243,7 +271,14 @@ def _ledger(desk: Desk) -> Iterator[Check]:
         yield good("ledger", f"{decisions}, sound" if chain.entries else "nothing is decided yet")
 
 
-def _put_aside(workspace: Path, settings: Settings) -> Check:
-    shelf = shelf_of(workspace, settings)
-    shelf.read_changes()
-    return bad("put aside", shelf.notice) if shelf.notice else good("put aside", "what you have put aside can be read")
+def _key_map(settings: Settings) -> Iterator[Check]:
+    """The operator's own keys, which only the screen knows."""
+    if not settings.keys:
+        return
+    from agentwatch.app.actions.keymap import keymap
+
+    faults = keymap(settings.keys).faults
+    yield from (bad("settings", str(fault)) for fault in faults)
+    if not faults:
+        count = len(settings.keys)
+        yield good("settings", f"{count} command{' has' if count == 1 else 's have'} keys of your own")

@@ -1,0 +1,138 @@
+"""Tell screens on other machines what is seen here, and record what their operators decide, if this host trusts
+the operator's key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from agentwatch.arguments import workspace_at
+from agentwatch.cli.command import CREDS, argument, flag
+from agentwatch.composition import desk_of, monitor_of
+from agentwatch.config import Settings, load
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.others import Role, introduced
+from agentwatch.errors import UsageError
+from agentwatch.monitor import Monitor
+from agentwatch.remote.address import is_host
+from agentwatch.remote.frames import Decide, Result
+from agentwatch.remote.link import LinkState, RelayEnd
+from agentwatch.remote.relay import Relay
+from agentwatch.remote.relay_desk import RelayDesk
+from agentwatch.remote.stdio import StdioEnd
+from agentwatch.remote.wire import Signer
+from agentwatch.shell import FLEET, needing
+from agentwatch.text import clean, complain, say
+from agentwatch.workspaces import names_of
+
+ARGUMENTS: Final = (
+    argument("paths", "PATH", "workspaces (default: the current directory)", nargs="*"),
+    flag("--stdio", "through input and output, as ssh runs it for `agentwatch ssh://HOST/PATH`"),
+    argument("--nats", "URL", "through this NATS server, for `agentwatch nats://SERVER/NAME`"),
+    CREDS,
+    argument(
+        "--trust",
+        "NAME=KEY",
+        "trust the key of this operator first; again for the next one",
+        action="append",
+        default=[],
+    ),
+    argument("--name", "NAME", "what this host calls itself (default: its name)", default=""),
+)
+
+
+def run(options: Namespace) -> int:
+    """Relay workspaces until the screen has gone, or somebody ends it. Raises UsageError and KeyProblemError."""
+    gc.enable()
+    if options.stdio == (options.nats is not None):
+        raise UsageError(
+            "say how it is told: --stdio, as ssh runs it for `agentwatch ssh://HOST/PATH`, or --nats URL for"
+            " `agentwatch nats://SERVER/NAME`"
+        )
+    if options.nats is None and (options.creds or options.trust):
+        raise UsageError("--creds and --trust belong to --nats")
+    for name, public in list(map(introduced, options.trust)):
+        Keys().trust_other(Role.OPERATOR, public, name)
+    # Before anything can be written to what the screen reads.
+    end: RelayEnd | None = _stdio() if options.stdio else None
+    # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
+    asked: dict[Path, list[str]] = {}
+    for path in options.paths or ["."]:
+        asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
+    settings = load()
+    key = _key_of_host(next(iter(asked)), settings)
+    if end is None:
+        end = _nats(options.nats, key, options.creds, options.name)
+    if why := asyncio.run(_relay(asked, settings, end, key, options.name)):
+        complain(f"agentwatch: the relay has ended: {why}")
+    return 0
+
+
+def _stdio() -> StdioEnd:
+    """The end on this process's input and output, which from now on nothing else writes to."""
+    outgoing = os.dup(sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
+    os.dup2(2, 1)
+    return StdioEnd(0, outgoing)
+
+
+def _nats(server: str, key: SigningKey, creds: str | None, name: str) -> RelayEnd:
+    """The end on a NATS server, of a host with this name, which prints its state on standard error."""
+    with needing(*FLEET):
+        from agentwatch.remote.nats_connection import Login
+        from agentwatch.remote.nats_end import NatsEnd
+        from agentwatch.remote.nats_fleet import file_of
+        from agentwatch.remote.nats_words import shown
+
+    deciding = [one for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
+    names = ", ".join(dict.fromkeys(clean(one.name) for one in deciding))
+    host = name or socket.gethostname()
+    introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
+    say(f"relaying over {clean(shown(server))} as {key.public.text}")
+    say(f"may decide here: {names or 'nobody yet; `--trust NAME=KEY` says who may'}")
+    say(f"next, unless the server knows this host: agentwatch fleet config --trust {introduced_as} > nats.conf")
+    return NatsEnd(server, key, login=Login(key, file_of(creds)), note=_report_state)
+
+
+def _report_state(state: LinkState) -> None:
+    complain("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
+
+
+def _key_of_host(workspace: Path, settings: Settings) -> SigningKey:
+    """The key that signs what this host says: the one that signs its decisions. The first use makes it."""
+    desk = desk_of(workspace, settings)
+    if (why := desk.why_locked()) is not None:
+        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase --keyring` can keep it here")
+    return desk.key()
+
+
+async def _relay(
+    workspaces: Mapping[Path, Sequence[str]], settings: Settings, end: RelayEnd, key: SigningKey, name: str
+) -> str:
+    """Relay until it ends. Returns why."""
+    names = names_of(workspaces)
+    monitors = {
+        names[one]: monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
+        for one in workspaces
+    }
+    desks = {monitor: RelayDesk(monitor) for monitor in monitors.values()}
+
+    async def decide(monitor: Monitor, decide: Decide) -> Result:
+        return await desks[monitor].record(decide.request)
+
+    asked = {names[one]: paths for one, paths in workspaces.items()}
+    running = Relay(monitors, end, Signer(key), host=name, asked=asked, decide=decide)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, running.end)
+    return await running.run()

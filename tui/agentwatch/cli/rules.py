@@ -1,0 +1,71 @@
+"""List the rules, explain one, or print the JSON Schema of a contract."""
+
+from __future__ import annotations
+
+import textwrap
+from argparse import Namespace
+from typing import Final
+
+from agentwatch.arguments import did_you_mean
+from agentwatch.cli.command import argument, format_of
+from agentwatch.contracts.rules import Rule, contract_rules
+from agentwatch.decisions.rules import RULES as DECISION_RULES
+from agentwatch.delegation.links import RULES as LINK_RULES
+from agentwatch.errors import UsageError
+from agentwatch.manual import print_schema
+from agentwatch.sources.files.read import RULES as FILE_RULES
+from agentwatch.text import clean, indented, say
+
+_IN_JSON: Final = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
+_IN_MARKDOWN: Final = "return-format"
+ARGUMENTS: Final = (
+    argument("--explain", "ID", "why the rule is there, with a right and a wrong example", offers="rules"),
+    argument(
+        "--schema",
+        "CONTRACT",
+        f"its JSON Schema: {', '.join(_IN_JSON)}",
+        choices=(*_IN_JSON, _IN_MARKDOWN),
+    ),
+    format_of("text", "json"),
+)
+_WIDTH: Final = 100
+
+
+def every_rule() -> dict[str, Rule]:
+    """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
+    return {**contract_rules(), **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
+
+
+def run(options: Namespace) -> int:
+    """Print rules or a schema. Raises UsageError for what is not there."""
+    if options.schema == _IN_MARKDOWN:
+        raise UsageError(
+            "return-format is Markdown and has no JSON Schema; `agentwatch help contracts` has a whole example,"
+            " and `agentwatch check FILE` judges yours"
+        )
+    if options.schema:
+        return print_schema(options.schema)
+    rules = every_rule()
+    if options.explain:
+        _explain(options.explain, rules)
+    elif options.format == "json":
+        fields = Rule._fields[: Rule._fields.index("warns_in")]
+        say(indented({"rules": [dict(zip(fields, rule, strict=False)) for rule in rules.values()]}))
+    else:
+        width = max(len(rule.title) for rule in rules.values())
+        for rule in rules.values():
+            contract = rule.contract or "any"
+            say(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}")
+    return 0
+
+
+def _explain(rule_id: str, rules: dict[str, Rule]) -> None:
+    rule = rules.get(rule_id.upper())
+    if rule is None:
+        hint = did_you_mean(rule_id.upper(), rules, most=3) or "`agentwatch rules` lists them"
+        raise UsageError(f"there is no rule {clean(rule_id, 40)}; {hint}")
+    say(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
+    say(textwrap.fill(rule.why, _WIDTH))
+    for heading, example in (("Right", rule.right), ("Wrong", rule.wrong)):
+        if example:
+            say(f"\n{heading}:\n{textwrap.indent(example, '    ')}")
