@@ -97,7 +97,7 @@ def test_the_guard_replaces_what_is_not_printable_and_takes_links_away() -> None
 
 async def test_the_guard_stands_behind_every_widget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a widget forgets to clean is caught."""
-    monkeypatch.setattr("agentwatch.app.widgets.row_words.shown", lambda text, limit=0: text)
+    monkeypatch.setattr("agentwatch.app.widgets.task_line.shown", lambda text, limit=0: text)
     async with stage(scene=poisoned("\x1b]0;x\x07"), size=(80, 24)) as s:
         check(s)
         assert "�" in s.text()
