@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from agentwatch.app.widgets.outline import Outline
-
+from agentwatch.app.widgets.rows import Outline
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.delegation.events import Rules, Seen, Tick
 from agentwatch.delegation.tree import Tree
