@@ -9,17 +9,9 @@ from tests.journeys.made import FAILED, SHOP, handoff, returned, session
 @journey(SHOP)
 async def test_a_row_says_state_and_who_is_needed(screen: Screen) -> None:
     await screen.shows("6 tasks", "3 need you")
-    for name, state in {
-        "plan": "completed",
-        "api": "failed",
-        "docs": "false",
-        "auth": "blocked",
-        "ui": "submitted",
-    }.items():
-        assert state in screen.row(name)
-    assert [name for name in ("plan", "api", "docs", "auth", "ui") if "NEEDS YOU" in screen.row(name)] == [
-        *("api", "docs", "auth")
-    ]
+    states = {"plan": "completed", "api": "failed", "docs": "false", "auth": "blocked", "ui": "submitted"}
+    await screen.until(lambda: all(state in screen.row(name) for name, state in states.items()))
+    assert [name for name in states if "NEEDS YOU" in screen.row(name)] == ["api", "docs", "auth"]
 
 
 @journey(SHOP)
