@@ -442,7 +442,7 @@ def changes_nothing(part: Part) -> bool:
         return not text or _READING.match(text) is not None
     # What is built lies beside what it is built of; what `make` does is anybody's guess.
     writes = _REWRITING.match(text) and checks_nothing(command)
-    is_making = command.name == "make" and topic is Topic.BUILD
+    is_making = command.name.startswith("make")
     return not (command.odd or writes or is_making or any(map(_FIXING.match, part.argv[1:])))
 
 
