@@ -175,6 +175,9 @@ _REASONS: Final = (
 """Why a path is not repo-relative, by how it looks."""
 
 
+_WHOLE: Final = {"task_id", "parent_task_id", "session_id", "decision_id", "restores", "agent"}
+
+
 def shorten(value: Any) -> Any:
     """A free text, cut where it is a dump, and a list of texts as a tuple without empty ones; an empty text is None."""
     if type(value) is str:
@@ -186,8 +189,10 @@ def shorten(value: Any) -> Any:
 def outline(kind: type[AnyDocument], *models: object, **facts: Any) -> AnyDocument:
     """A document of facts, and of those fields of models that are called as its own, all of them shortened."""
     fields = [field for model in reversed(models) for field in vars(model).items() if field[1] is not None]
-    found = {name: value for name, value in fields if name in kind.__dataclass_fields__}
-    return kind(**{name: shorten(value) for name, value in (found | facts).items()})
+    found = {name: value for name, value in fields if name in kind.__dataclass_fields__} | facts
+    # Two ids that differ at their end are two.
+    whole = {name: found[name] for name in _WHOLE & found.keys() if isinstance(found[name], str)}
+    return kind(**{name: shorten(value) for name, value in found.items()} | whole)
 
 
 def is_blank(value: object) -> bool:
