@@ -36,7 +36,7 @@ async def test_a_retry_hands_on_the_hint_and_the_note(screen: Screen) -> None:
     await screen.press("n", "r")
     await screen.shows("attempt 1 ✗ failed → attempt 2", "retries 1 left now, 0 after this", "unchanged")
     await screen.type("Use the long one.")
-    await screen.shows("Use the long one.", "Hint of attempt 1: Raise the time-out.")
+    await screen.shows("Use the long one.", "Hint of attempt 1: Raise the")
     decision = await record(screen)
     assert (decision["action"], decision["note"]) == ("retry", "Use the long one.")
     assert "Raise the time-out." in json.dumps(decision)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -63,11 +64,11 @@ def test_who_leaves_while_another_process_keeps_the_history_waits_for_nothing(wo
     directory = state_directory(workspace, environment)
     directory.mkdir(parents=True)
     with (
-        (directory / "history.lock").open("w") as lock,
+        closing(sqlite3.connect(directory / "history.db", isolation_level=None)) as other,
         Terminal(agentwatch(workspace), environment=environment) as terminal,
     ):
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        terminal.wait_for("reading the history")
+        other.execute("BEGIN EXCLUSIVE")
+        terminal.wait_for("agentwatch")
         terminal.press("q")
         assert terminal.wait_until_exit() == 0
 

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
@@ -150,7 +151,8 @@ def remove_old_cache() -> None:
     with suppress(OSError), Directory.open(state_directories()) as top:
         with suppress(OSError), top.child("answers") as cache:
             for name in cache.names():
-                if re.fullmatch(rf"[0-9a-f]{{8}}\+?|{re.escape(TEMPORARY)}[0-9a-f]{{16}}", name):
+                is_ours = re.fullmatch(rf"[0-9a-f]{{8}}\+?|{re.escape(TEMPORARY)}[0-9a-f]{{16}}", name)
+                if is_ours and stat.S_ISREG(os.lstat(name, dir_fd=cache.descriptor).st_mode):
                     cache.remove(name)
             os.rmdir("answers", dir_fd=top.descriptor)
         top.remove("answers.key")
