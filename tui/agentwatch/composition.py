@@ -366,7 +366,7 @@ class RemoteWorkspaces(NamedTuple):
 
     @property
     def names(self) -> Mapping[Path, str]:
-        """What each is called."""
+        """The name of each."""
         return {workspace: place.name or "" for workspace, place in self.places.items()}
 
     def desk(self, workspace: Path, settings: Settings) -> RemoteDesk:

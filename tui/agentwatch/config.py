@@ -25,7 +25,7 @@ Lists = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class Kind(NamedTuple):
-    """What a value may be, in words and as a JSON schema, and how the value of the file is converted."""
+    """The allowed values, in words and as a JSON schema, and how the value of the file is converted."""
 
     words: str
     schema: Fields

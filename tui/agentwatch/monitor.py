@@ -106,9 +106,9 @@ class Monitor:
         self.in_sight: Callable[[], Collection[str]] = tuple
         """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
-        """What a face has to say of itself, a sentence each."""
+        """Messages of the screen or command itself, a sentence each."""
         self.shelf: Acknowledgements | None = None
-        """What the operator has put aside, once `updates` runs; None where nothing can be."""
+        """Acknowledgements, once `updates` runs; None where nothing can be."""
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self.inbox: Inbox | None = None
@@ -151,7 +151,7 @@ class Monitor:
 
     @property
     def title(self) -> str:
-        """What is watched, in a few words; foreign."""
+        """The name of the watched workspace; foreign."""
         return (self.workspace.name or str(self.workspace)) + "/"
 
     @property
@@ -161,7 +161,7 @@ class Monitor:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What cannot be read: of the files and sessions, of the history and of the decisions."""
+        """Problems of reading: of the files and sessions, of the history and of the decisions."""
         own = {
             "history": self._history_problem,
             "decisions": self.clerk and self.clerk.notice,
@@ -178,7 +178,7 @@ class Monitor:
 
     @property
     def notices(self) -> list[str]:
-        """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
+        """Messages about the files of agentwatch itself, a sentence each. May quote foreign text."""
         parts = (self._keeper, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
         own = [part.notice for part in parts if part is not None and part.notice]
         return [*own, *self.health.notices, *self.complaints]
@@ -231,7 +231,7 @@ class Monitor:
         return History(state_directory(self.workspace)).text(version.digest)
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
+        """The transcript of a run, None where there is none to be had. Any thread may call it."""
         return self._source.transcript(run)
 
     # What the operator decides

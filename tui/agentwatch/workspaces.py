@@ -64,7 +64,7 @@ class Places(NamedTuple):
 
 
 def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
-    """What top rows are called: the last part of a path, and of those that share it as many as tell them apart."""
+    """The names of top rows: the last part of a path, and of those that share it as many as tell them apart."""
     names: dict[Path, str] = {}
     for workspace in workspaces:
         parts = workspace.parts
@@ -176,7 +176,7 @@ class Workspaces(Monitor):
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
         self._places: Places | None = None
-        """What was found last, None before the first search."""
+        """The last result, None before the first search."""
         for place in places:
             self._open(place)
 

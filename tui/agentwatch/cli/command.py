@@ -1,4 +1,4 @@
-"""What a command takes: its arguments as data, from which its parser, its help and its completion are made."""
+"""The arguments of a command as data, from which its parser, its help and its completion are made."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def _monitor() -> Monitor:
 
 
 def _look_up(kind: str, given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """What an argument could be, with what that is; `given` are the arguments before it."""
+    """Candidates for an argument, each with its meaning; `given` are the arguments before it."""
     match kind:
         case "tasks":
             tasks = [task for task in _monitor().tree.tasks.values() if task.task_id.startswith(given["task"])]

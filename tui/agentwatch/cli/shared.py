@@ -1,4 +1,4 @@
-"""What several commands do alike: find what they are about, look at it, print it, and ask before they act."""
+"""Steps that commands share: find their subject, read it, print it, and ask before they act."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agentwatch.sources.sessions.selection import Selection
 
 PLACEHOLDER: Final = "TEXT"
-"""What stands in a printed line for words of the operator."""
+"""The placeholder for words of the operator in a printed line."""
 _SCHEMA_VERSION: Final = 1
 
 

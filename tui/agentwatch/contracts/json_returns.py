@@ -103,7 +103,7 @@ class Artifact(Model):
 
 
 class ReturnMetadata(Model):
-    """Who returns, and by which way it was reached."""
+    """The returning agent, and the way by which it was reached."""
 
     session_id: Text = None
     agent_type: Text = None
@@ -151,7 +151,7 @@ class Progress(Model):
 
 
 class MetaMetadata(Progress):
-    """Who returns; each field is taken from `metadata`, else from the top level."""
+    """The returning agent; each field is taken from `metadata`, else from the top level."""
 
     session_id: str | None = None
     agent_type: str | None = None
@@ -177,7 +177,7 @@ class ReturnMeta(Progress):
 
 
 class ReportMetadata(Model):
-    """What the orchestrator tracks and manages the task by."""
+    """Metadata by which the orchestrator tracks the task."""
 
     agent_name: Text = None
     task_id: Text = None
@@ -488,7 +488,7 @@ def _plain(status: object) -> str:
 
 
 def _judge_status(status: object, findings: Findings) -> Outcome | None:
-    """What the status of a return means, None where it means nothing known; what is wrong with the word is noted."""
+    """The meaning of the status of a return, None where it is not known; what is wrong with the word is noted."""
     if not isinstance(status, str):
         return None
     meant = _plain(status)

@@ -145,7 +145,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
     _judge_headers(sections, findings, embedded=embedded)
 
     def judged(header: str) -> Findings:
-        """What was found without its header is read, and not judged: the missing header says it all."""
+        """Read without judging a section whose header is missing: the missing header says it all."""
         findings.at = (header,)
         return findings if header in found else Findings()
 

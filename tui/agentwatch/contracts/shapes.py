@@ -1,4 +1,4 @@
-"""What reading a handoff or a return gives: small immutable values that the whole program passes around."""
+"""Documents and findings: small immutable values that the whole program passes around."""
 
 from __future__ import annotations
 

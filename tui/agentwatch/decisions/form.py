@@ -160,7 +160,7 @@ class DecisionForm:
         return self["mode"].answers[-1] if self.action is Action.ESCALATE and self["mode"].answers else None
 
     def params(self) -> Params:
-        """What is recorded, but for a document: the policy asks for no more."""
+        """The parameters without a document: the policy asks for no more."""
         if self.action is Action.RETRY:
             return Params(mitigation=list(_MITIGATIONS)[self["mitigation"].choice or 0])
         if self.action is Action.RESPOND:
@@ -169,13 +169,13 @@ class DecisionForm:
         return Params(mode=self.mode)
 
     def recorded(self, document: str | None) -> Params:
-        """What is recorded with this document."""
+        """The parameters with this document."""
         if self.action is Action.ABORT:
             return Params(report=document)
         return self.params()._replace(handoff=document or None) if self.face.document else self.params()
 
     def missing(self, task: Task, note: str) -> Missing | None:
-        """What the operator has to do first about the task as it is now, a sentence in small letters."""
+        """The step that the operator has to take first, a sentence in small letters."""
         blank = [one for one in self.fields if not one.answers]
         key = blank[0].key if blank else next((one.key for one in self.fields if one.key != "hint"), "note")
         if reason := policy.refusal(task, self.action, self.params(), note):
@@ -254,7 +254,7 @@ class RequestForm:
         return None if choice is None else self._ways[choice][1]
 
     def params(self) -> Params:
-        """What is recorded."""
+        """The parameters to be recorded."""
         if self.action is Action.ANSWER:
             given = (Answer(one.question, answer) for one in self.questions for answer in one.answers)
             return Params(answers=tuple(given))
@@ -262,7 +262,7 @@ class RequestForm:
         return Params(rule=None if choice is None else self._ways[choice][2])
 
     def missing(self, note: str, unread: str) -> Missing | None:
-        """What the operator has to do first; `unread` says what of the call was not in sight yet."""
+        """The step that the operator has to take first; `unread` is the part of the call not in sight yet."""
         if self.action is None:
             return Missing("choose an answer, with an arrow key", "answer")
         if self.action is Action.ANSWER:

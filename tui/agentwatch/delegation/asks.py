@@ -241,7 +241,7 @@ def _loops(task: Task, repeats: int) -> bool:
 
 
 def alarm_words(task: Task, limits: Limits) -> str:
-    """What a task asks because of its alarms; at least one."""
+    """The question that a task asks because of its alarms; there is at least one."""
     if Alarm.GONE in task.alarms:
         return gone_words(task)
     words = []
@@ -267,7 +267,7 @@ def alarmed_at(task: Task) -> float | None:
 
 
 def gone_words(task: Task, when: str = "") -> str:
-    """What a task asks whose process is gone; `when` is in words ("12m ago")."""
+    """The question of a task whose process is gone; `when` is in words ("12m ago")."""
     said = f"process gone {when}".rstrip()
     if task.is_session:
         count = task.open_below
@@ -363,7 +363,7 @@ class Asides:
         self._tasks = tasks
         self.known: dict[str, Aside] = {}  # what is known of a task, whether it still holds or not
         self.looked_at = math.inf
-        """What was there by then is not new, in epoch seconds. Where nobody looks, nothing is."""
+        """Things from before this time are not new, in epoch seconds. Where nobody looks, nothing is."""
         self._held: dict[str, Put] = {}  # how tasks are aside now
         self.over: dict[str, Put] = {}
         """How tasks were aside that are something else now, until somebody takes it: what comes back asks again."""

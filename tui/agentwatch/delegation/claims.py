@@ -82,7 +82,7 @@ def merged(claims: Iterable[Claim]) -> list[Claim]:
 
 
 def overall(claims: tuple[Claim, ...]) -> Verdict | None:
-    """What the claims of a return come to: one lie is a lie, and only what was all looked at is verified."""
+    """The verdict over all claims of a return: one lie is a lie, and only what was all looked at is verified."""
     verdicts = {claim.verdict for claim in claims}
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED

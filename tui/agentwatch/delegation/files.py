@@ -82,7 +82,7 @@ class Files:
 
     @property
     def notices(self) -> list[PlacedFinding]:
-        """What is wrong with files that belong to no task, by their names."""
+        """Findings of files that belong to no task, by their names."""
         unread = [PlacedFinding(one.finding, path) for path, one in self._unread.items() if not self._concerned(path)]
         return sorted(unread + self._nobodys, key=attrgetter("path"))
 
@@ -115,7 +115,8 @@ class Files:
         return {path: self._unread[path].at for path in refused if identity.is_under_contract(path)}
 
     def problems(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
-        """What keeps the files of a task that has these versions, and those beside its handoffs, from being read."""
+        """Problems that keep the files of a task that has these versions, and those beside its handoffs, from
+        being read."""
         if not self._unread:
             return ()
         paths = dict.fromkeys(version.path for version in versions)
@@ -323,7 +324,7 @@ def _keys(path: str, kind: str | None) -> list[tuple[str, ...]]:
 
 
 def held(version: Version | Seen) -> tuple[object, ...]:
-    """What a file held: the same twice tells nothing new."""
+    """The content of a file: the same twice tells nothing new."""
     return version.digest, version.incomplete, version.document
 
 

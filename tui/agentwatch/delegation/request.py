@@ -186,7 +186,7 @@ class Asked(NamedTuple):
 
 
 def after(before: Requested | None, requested: Requested) -> Requested:
-    """What is known of a request once it was told again."""
+    """Merge a request with a later report of it."""
     known, request = before.request if before is not None else None, requested.request
     if known is None or request is None or known.is_open or request.is_open:
         return requested

@@ -39,7 +39,7 @@ class ActivityKind(StrEnum):
 
 
 class Activity(NamedTuple):
-    """What an agent does, as the last record says that says so. Texts are foreign and unsanitised."""
+    """The last known activity of an agent. Texts are foreign and unsanitised."""
 
     at: float  # when it began or was said, in epoch seconds
     kind: ActivityKind
@@ -62,7 +62,7 @@ class Permitter(StrEnum):
 
 
 class Permit(NamedTuple):
-    """What the program's records say of a call that may have been asked about; `words`: what the model was told."""
+    """The program's record of a call that may have been asked about; `words`: what the model was told."""
 
     call_id: str
     tool: str
@@ -94,7 +94,8 @@ class StartedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a session did with one prompt, None where that is not known; a session that is sent on has several turns."""
+    """The work of a session on one prompt, None where that is not known; a session that is sent on has several
+    turns."""
 
     began_at: float
     prompt: Message | None = None

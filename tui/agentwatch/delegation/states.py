@@ -82,7 +82,7 @@ def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
 
 
 def _state_of_run(run: Run, *, demands: bool) -> State:
-    """What the store says, of a run that gave back nothing that the contracts know."""
+    """The state by the store, of a run that gave back nothing that the contracts know."""
     if run.state is not RunState.ENDED:
         return State.BLOCKED if run.waiting else State(run.state.value)
     if run.parent_session is None:
@@ -127,7 +127,8 @@ def ended_at(attempt: Attempt) -> float | None:
 
 
 def agent_of(task: Task, packet: Handoff | None, result: Return | None) -> str | None:
-    """Who does a task: by the session store, else the return, else the mode, else its place in a delegation path."""
+    """The agent of a task: by the session store, else the return, else the mode, else its place in a
+    delegation path."""
     if (run := task.run) is not None and run.agent:
         return run.agent
     if run is None and result is None and packet is None:

@@ -105,7 +105,7 @@ class Put(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """What is known of a task: how it was put aside last, and the mark that it had when it was looked at last."""
+    """How a task was put aside last, and the mark that it had when it was looked at last."""
 
     put: Put | None = None
     seen: str | None = None
@@ -127,7 +127,8 @@ class Version(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """What error-propagation allows; `restored`: a fitter has restored the task, and one retry is owed to that."""
+    """The retries that error-propagation allows; `restored`: a fitter has restored the task, and one retry is
+    owed to that."""
 
     max_retries: int = 1
     remaining: int = 1
@@ -222,7 +223,7 @@ class Attempt:
     run: Run | None = None  # the execution as a session store shows it, None where only files speak of it
     again: bool = False  # it goes on in the session of the attempt before, with the same handoff
     superseded: tuple[Decision, ...] = ()
-    """What was decided about a return of this attempt that is not there any more, and that nobody saw."""
+    """The decision about a return of this attempt that is gone and that nobody saw."""
     unasked: bool = False
     """Its return alone numbers it, or another session began it, after a failure about which nobody decided."""
     decisions: tuple[Decision, ...] = ()
@@ -230,7 +231,7 @@ class Attempt:
 
     @property
     def decision(self) -> Decision | None:
-        """What was decided last, and has not expired since."""
+        """The last decision that has not expired."""
         for one in reversed(self.decisions):
             if not one.expired:
                 return one
@@ -256,7 +257,7 @@ class Attempt:
 
     @property
     def has_no_result(self) -> bool:
-        """What an aborted child leaves: its final report, or that it failed late."""
+        """The result of an aborted child: its final report, or that it failed late."""
         return self.state in (State.BLOCKED, State.FAILED, State.INVALID)
 
     @property
@@ -296,7 +297,7 @@ Link = tuple[str | None, Basis, tuple[Rule, str] | None]
 
 
 class Place(NamedTuple):
-    """What the documents and runs of a task say of its place in the tree."""
+    """The place of a task in the tree by its documents and runs."""
 
     parent_task_id: str | None = None
     asked_by: tuple[Session, ...] = ()  # the sessions, the latest first
@@ -312,7 +313,7 @@ NOWHERE: Final = Place()  # of a task that has said nothing yet
 
 @dataclass(slots=True)
 class Facts:
-    """What a tree works out of a task on the way to what is shown of it."""
+    """Intermediate results of a tree for one task."""
 
     place: Place = NOWHERE
     findings: Sequence[PlacedFinding] = ()  # what its own documents and attempts break
@@ -389,7 +390,7 @@ class Task:
     lost_since: float | None = None
     """Since when nothing is known of it, though it has not ended, or asks; None where it is."""
     facts: Facts = field(default_factory=lambda: Facts(), compare=False, repr=False)  # noqa: PLW0108  it stands below
-    """What the tree alone reads and sets."""
+    """For the tree alone."""
 
     @property
     def own_id(self) -> str:

@@ -81,7 +81,7 @@ class Ids(dict[str, None]):
 
 
 class _Fitter(NamedTuple):
-    """What the handoffs of a fitter point to: decisions, by their ids, with the times at which they were first seen
+    """Targets of the handoffs of a fitter: decisions, by their ids, with the times at which they were first seen
     (epoch seconds), and the task that it restores; its state, None where what it says is false, and its end."""
 
     restores: str
@@ -108,7 +108,7 @@ class Tree:
         # What was observed
         self._files = Files(remembers=remembers)
         self.runs = Runs()
-        """What session stores show."""
+        """Runs of session stores."""
         self._requests = Requests(self.runs)
         self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
@@ -302,7 +302,7 @@ class Tree:
         facts.overrun = links.overrun_of(task)
 
     def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
-        """What a task says of its place in the tree, and does to others there."""
+        """Work out the place of a task, and its effect on others."""
         task_id, first_seq = task.task_id, None
         if versions:
             first_seq = versions[0].seq
@@ -339,7 +339,7 @@ class Tree:
             task.own_state, task.ended_at = State.CANCELED, ended_at
 
     def _judge(self, task: Task, versions: tuple[Version, ...]) -> None:
-        """What was checked of a task, and what it asks with that."""
+        """Apply the checks of a task, and work out its question."""
         returned = task.latest.returned if task.latest is not None else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
         task.claims = checked.claims if checked else ()
@@ -712,7 +712,7 @@ class Tree:
 
     @property
     def notices(self) -> list[PlacedFinding]:
-        """What is wrong with files that belong to no task."""
+        """Findings of files that belong to no task."""
         return self._files.notices
 
     @property
@@ -732,7 +732,7 @@ class Tree:
         return self._work.unclaimed(task, lambda path: bool(self._files.tasks_of(path)))
 
     def spent(self) -> Iterator[Spent]:
-        """Who used tokens in the last minute, as far as was told what time it is."""
+        """Tokens used in the last minute before the last tick."""
         return (one for one in self._spent if one.at > self.now - WINDOW)
 
 

@@ -425,7 +425,7 @@ class WorkspaceLogs:
         self._changes: dict[tuple[str, str], tuple[Run, list[Change] | None]] = {}
 
     def changed(self, own: Iterable[Run], since: float, until: float | None) -> str:
-        """What any but the `own` runs may have changed in a span of time, in words; "" for nothing."""
+        """Changes by other than the `own` runs in a span of time, in words; "" for none."""
         mine = {(run.source, run.session_id) for run in own}
         last = math.inf if until is None else until
         for run in self._runs():

@@ -39,7 +39,7 @@ class TooSlowError(Exception):
 
 
 class Output(NamedTuple):
-    """What a program wrote. `cut`: it wrote more than was wanted and was killed."""
+    """The output of a program. `cut`: it wrote more than was wanted and was killed."""
 
     code: int
     text: bytes

@@ -378,7 +378,7 @@ _GIT_READS: Final = (
     "|rev-list|cat-file|grep|reflog|ls-remote|ls-tree|version|help|merge-base|check-ignore|for-each-ref|diff-tree"
 )
 GIT_HOOKED: Final = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
-"""What git runs hooks at."""
+"""Commands at which git runs hooks."""
 _GIT: Final = r"git (?:-C \S+ |-(?!c)\S+ )*"
 LOOKING: Final = re.compile(rf"(?:{_LOOKS})\Z")
 """Programs that check nothing whatever they print, and change no file unless an option says so."""

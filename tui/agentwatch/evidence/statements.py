@@ -685,7 +685,7 @@ def _hold_hit(statement: Statement, hit: Hit) -> _Judged:
 
 
 def _differing(statement: Statement, found: Counts, output: str) -> str:
-    """What is said otherwise than an output counts, "" for nothing."""
+    """The first number that differs from the output, in words; "" for none."""
     said = statement.counts
     pairs = zip(said, found, ("tests", "passed", "failed", "skipped"), strict=True)
     # Whoever says how many there are may count those that were left out; and it may be quoted from one line of many.

@@ -45,7 +45,7 @@ class Handed(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What was found about a claimed path.
+    """The finding about a claimed path.
 
     `git` is None, and `without_git` says why, where git says nothing; `failed`: there is a repository, and it could not
     be asked. `line_count` is None where the lines were not counted, and `uncounted` says why. `slashed` are the facts

@@ -1,4 +1,4 @@
-"""What is kept of a workspace: observations, acknowledgements, recordings, the log of state changes, errors.json."""
+"""The history of a workspace: events, acknowledgements, recordings, the log of state changes, errors.json."""
 
 from typing import Final
 

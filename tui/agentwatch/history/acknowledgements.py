@@ -1,4 +1,4 @@
-"""What the operator has looked at, acknowledged and snoozed, for all screens and commands, in the history's database.
+"""Looked at, acknowledged and snoozed tasks, for all screens and commands, in the history's database.
 
 Nothing of it is a decision, nothing of it is signed, and nothing of it reaches an agent or the workspace.
 """
@@ -40,7 +40,8 @@ class AcknowledgeError(AgentwatchError):
 
 
 class Acknowledgement(NamedTuple):
-    """What an undo takes back: tasks by their ids, acknowledged or snoozed at a time (epoch seconds)."""
+    """The acknowledgement that an undo takes back: tasks by their ids, acknowledged or snoozed at a time
+    (epoch seconds)."""
 
     name: str
     at: float
@@ -49,7 +50,7 @@ class Acknowledgement(NamedTuple):
 
     @property
     def did(self) -> str:
-        """What was done to its tasks, in a word."""
+        """The kind of change, in a word."""
         return "snoozed" if self.snoozed else "acknowledged"
 
 
@@ -99,7 +100,7 @@ class Acknowledgements(Background[Sequence[Event]]):
 
     @property
     def notice(self) -> str | None:
-        """What the operator must know of it, one sentence."""
+        """A message for the operator, one sentence."""
         return self._problem or self._database.set_aside or None
 
     # What a screen does
@@ -133,7 +134,7 @@ class Acknowledgements(Background[Sequence[Event]]):
             self._over |= over
 
     def read_changes(self) -> list[Event]:
-        """What has changed since the call before. Blocks."""
+        """Changes since the call before. Blocks."""
         with self._io:
             signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
             if signs == self._signs:
@@ -167,7 +168,7 @@ class Acknowledgements(Background[Sequence[Event]]):
         self._put("snooze", marks, new_name(), until)
 
     def last(self) -> Acknowledgement | None:
-        """What an undo would take back now."""
+        """The acknowledgement that an undo would take back now."""
         self._emit_all(self.read_changes())
         return self._last
 

@@ -141,7 +141,7 @@ def _text(entries: list[dict[str, Any]]) -> str:
 
 
 def _read_entries(directory: Directory) -> list[dict[str, Any]]:
-    """What the file holds. Something that we could not have written is set aside first."""
+    """The records of the file. Something that we could not have written is set aside first."""
     try:
         entries = json.loads(directory.read(NAME, _MAX_BYTES))["errors"]
         _text(entries)

@@ -1,4 +1,4 @@
-"""What happened in a workspace, in its order: the story of its observations, and the state changes that they tell.
+"""The events of a workspace in the order of time, and the state changes that follow from them.
 
 A session store says how each of its runs stands now, and when it began and ended: that is its history, and the only one
 that is kept of it. Pure.
@@ -147,13 +147,13 @@ Change = StateChange | ActivityChange | RequestChange
 
 
 class StateChanges:
-    """What changes in a tree, in the order of what was observed; with `with_activity` also what tasks do."""
+    """The changes of a tree, in the order of events; with `with_activity` also what tasks do."""
 
     def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
         self._tree = tree
         self._with_activity = with_activity
         self._did: dict[str, Activity] = {}
-        """What each working task did last."""
+        """The last activity of each working task."""
         self._known = {task.task_id: _facts(task) for task in tree.tasks.values()}
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
         """How far each request had got, and whether it was allowed."""
@@ -235,7 +235,7 @@ class StateChanges:
 
 
 def _facts(task: Task) -> tuple[State | None, int, bool, bool]:
-    """What makes a change of a task; that it is accepted may change no state."""
+    """The fields whose change is a change of the task; that it is accepted may change no state."""
     return task.state, task.attempt, task.contradicted, task.is_accepted
 
 

@@ -116,12 +116,12 @@ def _shape(kind: str) -> TypeAdapter[Any]:
 
 
 def dump_request(request: Request) -> dict[str, Any]:
-    """What is remembered of a request, as JSON has it."""
+    """A request as JSON."""
     return asdict(request.remembered)
 
 
 def read_request(fields: object) -> Request:
-    """What is remembered of a request. Raises ValueError with the reason."""
+    """A request from JSON. Raises ValueError with the reason."""
     try:
         request: Request = shape_of(Request).validate_python(fields)
     except ValueError as error:
@@ -152,7 +152,7 @@ Recorded = Seen | Gone | Ran | Requested
 
 
 class Recording(NamedTuple):
-    """What a file holds. `problems` has a sentence for each line that was left out. All texts are foreign."""
+    """A recording that was read. `problems` has a sentence for each line that was left out. All texts are foreign."""
 
     workspace: str
     events: tuple[Recorded, ...]

@@ -87,7 +87,7 @@ class History(Database):
 
     @property
     def notice(self) -> str | None:
-        """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
+        """A message about the history: set aside, not kept, too large. May quote foreign text."""
         return self._problem or self.set_aside or self._full or None
 
     def begin(self) -> None:
@@ -290,7 +290,7 @@ def _files(connection: sqlite3.Connection) -> dict[str, KnownFile]:
 
 
 class Recalled(NamedTuple):
-    """What was known when agentwatch last ended: every event in its order, the files as they were then, and when."""
+    """The state when agentwatch last ended: every event in its order, the files as they were then, and when."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -329,7 +329,7 @@ class HistoryWorker:
 
     @property
     def notice(self) -> str | None:
-        """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
+        """A message about the history: set aside, not kept, too large. May quote foreign text."""
         return self._history.notice or self._problem
 
     def start(self, tree: Tree) -> Future[Recalled]:

@@ -161,7 +161,7 @@ class Account:
     changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
     notices: tuple[PlacedFinding, ...]
-    """What is wrong with files that belong to no task."""
+    """Findings of files that belong to no task."""
     problems: tuple[tuple[str, str, str], ...]
     """What could not be read: (source, place, message) each."""
     worktrees: tuple[Elsewhere, ...] = ()

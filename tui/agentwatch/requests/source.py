@@ -42,7 +42,7 @@ class Inbox(Background[Sequence[Event]]):
         self._told: dict[str, Request] = {}
 
     def look(self) -> list[Requested]:
-        """What has changed since the call before. Blocks."""
+        """Changes since the call before. Blocks."""
         now, found = self._clock(), {one.request_id: one for one in self.box.read()}
         self.notice = self.box.problems[0] if self.box.problems else None
         events: list[Requested] = []

@@ -117,7 +117,7 @@ class Source(Protocol):
         return
 
     def scan(self) -> Batch:
-        """What is there now, looked at once; for a source that was not started."""
+        """The events of one look; for a source that was not started."""
 
     def stop(self) -> None:
         """End within a second. Nothing is emitted afterwards."""
@@ -130,12 +130,12 @@ class Source(Protocol):
         """
 
     def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
-        """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
+        """The transcript of a run, None where there is none to be had. Any thread may call it."""
         return None
 
 
 class CombinedSource(Source):
-    """What all of the sources observe. The health is that of the one that sees worst; each says why in its words."""
+    """The batches of all sources. The health is that of the one that sees worst; each says why in its words."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources

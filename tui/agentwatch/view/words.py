@@ -45,7 +45,7 @@ def whereabouts(workspace: str) -> str:
 
 
 def name_of(task: Task) -> str:
-    """What the screen calls a task: its id as it is, or words of an agent without the marks of Markdown."""
+    """The name of a task on the screen: its id as it is, or words of an agent without the marks of Markdown."""
     return shown(task.called) if task.title in task.own_id else summary(task.called)
 
 

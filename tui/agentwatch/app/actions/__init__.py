@@ -96,7 +96,7 @@ class ActionSpec(NamedTuple):
     each: tuple[str, ...] = ()
 
     def words_at(self, place: Place) -> str:
-        """What the footer of a place calls it."""
+        """Its name in the footer of a place."""
         return dict(self.words_in).get(place, self.words)
 
     @property

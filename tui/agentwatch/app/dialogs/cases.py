@@ -82,7 +82,7 @@ class Case:
         raise NotImplementedError
 
     def change(self, now: float) -> str | None:
-        """What is not as the operator saw it, a sentence; None if all is."""
+        """Says what differs from what the operator saw, in a sentence; None if nothing does."""
         raise NotImplementedError
 
     async def words(self) -> list[Block]:
@@ -90,7 +90,7 @@ class Case:
         raise NotImplementedError
 
     def effect(self) -> str:
-        """What the key does, now that nothing is missing."""
+        """Do what the key is for, now that nothing is missing."""
         return "records this decision; nothing is recorded before"
 
     async def sign(self, document: str, note: str) -> DecisionMade:

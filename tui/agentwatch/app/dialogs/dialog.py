@@ -294,7 +294,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         first = self._choices.get(self.form.first) or self._inputs.get(self.form.first) or self._note
         first.add_class("first")
         self._wanted: Missing | None = None
-        """What was missing when the key that records was pressed: it is said where one looks."""
+        """Show what was missing when the key that records was pressed, where one looks."""
         self._footer = Footer(
             Place.DECIDE, is_useless=self.is_useless, refused=lambda: self._wanted.reason if self._wanted else ""
         )
@@ -498,7 +498,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         return bool(lines) and lines[-1].startswith("truncated: ")
 
     def _unread(self, case: RequestCase) -> str:
-        """What of the call was not in sight yet, "" once its end was."""
+        """The part of the call that was not in sight yet, "" once its end was."""
         lines = self._page.lines
         ends = [number for number, line in enumerate(lines) if number and not line.startswith(" ")]
         end = ends[case.to_read - 1] if len(ends) >= case.to_read else len(lines)
@@ -617,7 +617,7 @@ class DecisionScreen(ModalScreen[End | Action]):
             leave(self, End.LEFT)
 
     def action_copy_or_leave(self) -> None:
-        """What a field does not take: copy what is selected with the mouse, else leave."""
+        """Handle a key that no field takes: copy the selection of the mouse, else leave."""
         try:
             self.action_copy_text()
         except SkipAction:

@@ -35,7 +35,7 @@ _REFRESH: Final = 0.5
 """Seconds between two looks at the problems, while they are shown."""
 
 _Problems = tuple[Sequence[PlacedFinding], Sequence[str]]
-"""What is wrong with files, and what is to be said of agentwatch itself."""
+"""Problems of files and messages of agentwatch itself."""
 
 
 class PageScreen(ModalScreen[None]):

@@ -118,7 +118,7 @@ class Outline:
 
     @property
     def folds(self) -> set[RowId]:
-        """What is folded now."""
+        """The folds that hold now."""
         return self._folded if self._shown is None else self._folded_in_filter
 
     def get(self, row_id: RowId | None) -> Row | None:

@@ -236,7 +236,7 @@ def day(moment: float, now: float) -> str:
 
 
 class Frame(NamedTuple):
-    """What one picture shows: the axis, the column at its left edge, and the present."""
+    """One picture: the axis, the column at its left edge, and the present."""
 
     axis: Axis
     left: float
@@ -271,7 +271,7 @@ class Window:
         return max(self.width - self.reserve - int(_MARGIN), 1)
 
     def frame(self, stretches: Sequence[Interval], now: float) -> Frame:
-        """What to show at `now`. `stretches` are those with activity, in order."""
+        """The frame at `now`. `stretches` are those with activity, in order."""
         stretches = self._shown(stretches, now)
         fold = fold_width(stretches, self._room)
         fitting = fitting_scale(stretches, now, self._room, fold)
@@ -292,7 +292,7 @@ class Window:
         return Frame(axis, left, self.width, now)
 
     def _shown(self, stretches: Sequence[Interval], now: float) -> Sequence[Interval]:
-        """What is not folded. A time stamp from the future is as good as now."""
+        """The spans that are not folded. A time stamp from the future is as good as now."""
         if not stretches:
             return [(now, now)]
         if not self.folds_idle:
@@ -354,7 +354,7 @@ def _fade(style: Style, background: RichColor | None) -> Style:
 
 
 class Ground(NamedTuple):
-    """What all rows of one picture share: the frame, the cells of its ticks and folds, and that of the present."""
+    """Shared by all rows of one picture: the frame, the cells of its ticks and folds, and that of the present."""
 
     frame: Frame
     ticks: tuple[int, ...]
@@ -683,7 +683,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
 
 def _note(task: Task) -> str:
-    """Who needs the operator below a folded task."""
+    """Name those below a folded task that need the operator."""
     below = task.below
     if below is None or task.needs_operator or (worst := worst_look(below)) is None:
         return ""
@@ -807,7 +807,7 @@ def _below(interval: Interval | None, now: float) -> str:
 
 
 def _asked(request: Request, now: float) -> str:
-    """What a request of its program came to, and by whom."""
+    """The outcome of a request of its program, and by whom."""
     what = f"{ASKED} {shown(request.tool, 20)} asked {_clock(request.asked_at, now)}"
     if request.is_open:
         return f"{what}, {standing_words(request, now)}"

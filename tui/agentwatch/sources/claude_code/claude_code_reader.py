@@ -176,7 +176,7 @@ class ClaudeCodeReader(FilesReader[Transcript]):
 
 
 class Bond(NamedTuple):
-    """What ties an agent to its parent: an agent's id or SESSION, the calls in their order, and by what it is known.
+    """The link of an agent to its parent: an agent's id or SESSION, the calls in their order, and by what it is known.
 
     `claim` is the id of the call that began the agent, which may not have been read yet; None where none is known.
     """
@@ -289,7 +289,7 @@ def _standing(conversation: Conversation, heard: Sequence[AgentAnswer]) -> Stand
 
 
 def wait_in(process: Fields) -> Wait | None:
-    """What `sessions/<pid>.json` says that its program waits for."""
+    """The wait that `sessions/<pid>.json` names."""
     what = text(process, "waitingFor") or ""
     # Somebody who sits there has opened a dialog; no work waits for it.
     if process.get("status") != "waiting" or what == "dialog open":
@@ -311,7 +311,7 @@ def _ask(session_id: str, runs: dict[str, Run], talks: Mapping[str, Conversation
 
 
 def find_asker(open_uses: Mapping[str, Sequence[Entry]], wait: Wait) -> tuple[str | None, str]:
-    """Who waits, out of the agents that work, and for what. None where it cannot be told.
+    """The waiting ones of the agents that work, and their requests. None where it cannot be told.
 
     The program does not say it. A use that came long before it began to wait is at work, unless there is no other.
     """

@@ -1,4 +1,4 @@
-"""What one record of a transcript says, and the frames that the program puts around an agent's words."""
+"""Entries of one record of a transcript, and the frames that the program puts around an agent's words."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
 
 
 def answer_entries(record: Fields, at: float) -> list[Entry]:
-    """What a record of the model says."""
+    """Entries of a record of the model."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
     for block in _blocks(record):

@@ -43,7 +43,7 @@ from agentwatch.sources.sessions.tail import Record
 DELEGATING: Final = frozenset({"Task", "Agent"})
 """The tool that hands out work, by its old and its new name."""
 NOTHING: Final = frozenset({"", "(no content)"})
-"""What a message without a word holds."""
+"""The content of a message without a word."""
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 """Tools that do nothing but ask; a use of any other may need a permission."""
@@ -82,7 +82,7 @@ class ClaudeCall(AgentCall):
 
 
 class Conversation(Account):
-    """What one agent was asked and answered."""
+    """Prompts and answers of one agent."""
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool) -> None:
         super().__init__(keep, places)
@@ -109,7 +109,7 @@ class Conversation(Account):
 
     @property
     def waiting(self) -> str:
-        """What it asks by a tool that does nothing else."""
+        """Its question by a tool that does nothing else."""
         if self.state is not RunState.WORKING:
             return ""
         return next((words_of_use(use) for use in self.uses.values() if use.tool in QUESTIONS), "")
@@ -462,7 +462,7 @@ class Transcript:
 
 
 def words_of_use(use: Entry) -> str:
-    """What a question asks, else the use of a tool in a few words."""
+    """The text of a question, else the use of a tool in a few words."""
     if use.tool in QUESTIONS:
         return "an approval of its plan" if use.tool == "ExitPlanMode" else question_in(use.given)
     subject = next((found for key in _SUBJECTS if (found := text(use.given, key))), "")

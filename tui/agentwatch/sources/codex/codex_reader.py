@@ -113,7 +113,7 @@ class CodexReader(FilesReader[Rollout]):
         return line_at(Path(path), offset)
 
     def about(self, session: Session[Rollout]) -> object:
-        """What the databases say, and when it was last asked who still writes."""
+        """The state of the databases, and the time of the last look for writers."""
         known = self._database
         threads = tuple(file.fold.header.thread for file in session.files.values())
         told = [(known.parents.get(one), known.names.get(one), known.statuses.get(one)) for one in threads]

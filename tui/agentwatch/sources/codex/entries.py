@@ -1,4 +1,4 @@
-"""What one record of a rollout says: entries, and the texts that were handed over and back."""
+"""Parse one record of a rollout: entries, and the texts that were handed over and back."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def arguments_of(payload: Fields) -> Fields:
 
 
 def output_of(payload: Fields) -> str:
-    """What a call came to."""
+    """The outcome of a call."""
     return text(payload, "output") or "\n".join(parts_in(payload, "output"))
 
 
@@ -158,7 +158,7 @@ def outcome_of(payload: Fields) -> tuple[bool | None, str]:
 
 
 def spawn_prompt_in(payload: Fields) -> str | None:
-    """What an agent was to be asked, in a call of `spawn_agent`; None where it is encrypted."""
+    """The prompt for an agent, in a call of `spawn_agent`; None where it is encrypted."""
     arguments = arguments_of(payload)
     message = text(arguments, "message") or "\n".join(parts_in(arguments, "items"))
     return message if is_readable(message) else None

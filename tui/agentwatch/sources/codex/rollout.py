@@ -53,7 +53,7 @@ _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 
 
 class Header(NamedTuple):
-    """What the first line of a rollout says of its session, from Codex 0.66 to 0.169. `began_at` is in epoch seconds;
+    """The session by the first line of a rollout, from Codex 0.66 to 0.169. `began_at` is in epoch seconds;
     texts are foreign.
 
     `inherited_below`: records with a smaller ordinal are a copy of the parent's history, None where that is not told.
@@ -193,7 +193,7 @@ class Rollout(Account):
 
     @property
     def waiting(self) -> str:
-        """What it asked a human and has no answer to yet."""
+        """Its open question to a human."""
         return next(reversed(self._questions.values()), "")
 
     def add(self, fields: Record, offset: int) -> None:

@@ -45,7 +45,7 @@ _LATE_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class KnownFile:
-    """What is known of one file. Without a `fingerprint` it is read again whenever there is an occasion. It is `racy`
+    """The state of one file. Without a `fingerprint` it is read again whenever there is an occasion. It is `racy`
     if it changed so shortly before it was read that the next change may not show in its fingerprint.
 
     `digest` is of what was read last, whatever it was, and `at` since when it holds that (epoch seconds); None where it

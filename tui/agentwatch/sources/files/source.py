@@ -336,7 +336,7 @@ class FilesSource(Source):
         return health_of(mode, detail, problems)
 
     def _problems(self) -> list[Problem]:
-        """What of the workspace cannot be seen, the first of it: there may be as much as there is workspace."""
+        """The first places that cannot be read: there may be as much as there is workspace."""
         unread = self._documents.unread
         problems = [
             Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")

@@ -42,7 +42,8 @@ _LONG_SECONDS: Final = 3_600.0
 
 
 class Changes(NamedTuple):
-    """What happened. `paths` are names relative to the root; `lost`: there was more than they tell; `others`:
+    """Changes in watched directories. `paths` are names relative to the root; `lost`: there was more than they
+    tell; `others`:
     something happened to files that are of no interest here."""
 
     paths: frozenset[str] = frozenset()

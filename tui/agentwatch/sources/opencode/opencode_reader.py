@@ -152,7 +152,7 @@ class OpenCodeReader(StoreReader):
         return [name for name, row in self._rows.items() if name not in known or known[name].row.version != row.version]
 
     def _parents(self) -> Mapping[str, str | None]:
-        """Who asked for each session: what it names itself, else the first whose task call names it."""
+        """The parent of each session: the one it names, else the first whose task call names it."""
         askers: defaultdict[str, list[str]] = defaultdict(list)
         for name, session in self._sessions.items():
             for child in session.asked - {name}:

@@ -1,4 +1,4 @@
-"""What a message and a part of a session say, as far as the delegation is concerned, and of permissions."""
+"""Parse messages and parts of a session for the delegation and for permissions."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def output_in(record: RecordRow) -> str | None:
 
 
 def permit_of(record: RecordRow) -> Permit | None:
-    """What a part says of a call that is over; None where the part is something else."""
+    """The outcome of a finished call; None where the part is something else."""
     data = record.data
     state = inner(data, "state")
     status, told = text(state, "status"), inner(state, "metadata")

@@ -25,7 +25,7 @@ LATER: Final = "its messages are kept as OpenCode 2 does, which is not read yet"
 _PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
-"""What the program puts behind the title of a child."""
+"""The ending of the title of a child."""
 _SHORTEST_CALL_ID: Final = 16
 """Some models number the calls of each answer anew: such an id names no single call."""
 
@@ -54,7 +54,7 @@ class Standing(NamedTuple):
 
 @dataclass(slots=True)
 class Session:
-    """What is known of one session as of a version of its row. All by the ids of messages and parts."""
+    """One session as of a version of its row. All by the ids of messages and parts."""
 
     row: SessionRow
     turns: dict[str, TurnRecord] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Session:
     calls: dict[str, ToolCall] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
     messages: dict[str, Message] = field(default_factory=dict)
-    """What a human or the parent asked, and the last text of each answer; by call what was handed over."""
+    """Prompts and the last text of each answer; by call the text handed over."""
     outputs: dict[str, Message] = field(default_factory=dict)
     """By call, what it was answered."""
     todos: Sequence[tuple[str, str]] | None = None
@@ -95,7 +95,7 @@ class Session:
         return turn is not None and any(_turn_order(one) > _turn_order(turn) for one in later)
 
     def waits_for(self, now: float) -> tuple[str, float | None]:
-        """What it waits for from a human, and when to ask again, in seconds since the epoch."""
+        """Its request to a human, and when to ask again, in seconds since the epoch."""
         due: float | None = None
         for _, call in sorted(self.calls.items()):
             if call.waits and not self.goes_on_after(call.message):
@@ -372,7 +372,7 @@ def _rounds(session: Session, *, is_child: bool) -> tuple[Turn, ...]:
 
 
 def _answered(parent: Session, call: ToolCall, standing: Standing) -> Message | None:
-    """What the parent was answered, if the task ended."""
+    """The answer to the parent, if the task ended."""
     said = parent.outputs.get(call.id)
     if standing.state is not RunState.ENDED or call.is_answered_later or said is None:
         return None

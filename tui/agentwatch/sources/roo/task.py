@@ -58,7 +58,7 @@ _SAID: Final = {
 }
 _ERRORS: Final = ("error", "diff_error", "rooignore_error")
 _TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}
-"""What is asked of a human by a tool that has no object of its own, and the tool."""
+"""A question to a human by a tool without an object of its own, and the tool."""
 _LATEST: Final = 200
 """Messages that tell what a task does, and how often it has done so."""
 _RESULTS: Final = ("command_output", "mcp_server_response")
@@ -91,7 +91,7 @@ class Item:
 
 @dataclass(slots=True)
 class Talk:
-    """What the messages of a task come to."""
+    """Fold the messages of a task."""
 
     began_at: float | None = None
     last_at: float | None = None
@@ -133,7 +133,7 @@ def item_of(value: object, tell: Tell) -> Item | None:
 
 
 def talk_of(value: object, tell: Tell) -> Talk:
-    """What the list of messages in a document comes to."""
+    """Fold the list of messages in a document."""
     messages = _messages(value)
     talk = Talk()
     if not messages:

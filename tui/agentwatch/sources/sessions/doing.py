@@ -118,7 +118,7 @@ def _within(path: str, places: Sequence[str]) -> str:
 
 
 class ActivityLog:
-    """What one agent does, by its entries alone. `places` are the spellings of the workspace."""
+    """The activity of one agent by its entries alone. `places` are the spellings of the workspace."""
 
     def __init__(self, places: Sequence[str] = ()) -> None:
         self.open: dict[str, tuple[Entry, int]] = {}

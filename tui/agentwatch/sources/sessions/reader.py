@@ -175,7 +175,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 class StoreReader:
-    """What every `SessionReader` of ours begins with; nothing is held open between two calls."""
+    """The base of our readers; nothing is held open between two calls."""
 
     name: str
 

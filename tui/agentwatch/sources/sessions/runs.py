@@ -113,7 +113,7 @@ class Account:
 
     @property
     def waiting(self) -> str:
-        """What it waits for from a human, "" for nothing."""
+        """Its request to a human, "" for none."""
         return ""
 
     def all_rounds(self) -> list[Turn]:

@@ -133,7 +133,7 @@ class SessionsSource(Source):
         self._rung = False
         self._changed_at = 0.0
         self._broken: dict[str, tuple[str, float]] = {}
-        """What is said of readers that raised, and when to ask them again."""
+        """Problems of readers that raised, and when to try them again."""
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._seq = 0
@@ -293,7 +293,7 @@ class SessionsSource(Source):
         return list(self._selection.choose(news))
 
     def _ask(self, name: str, question: Callable[[SessionReader], _Answer], otherwise: _Answer) -> _Answer:
-        """What a reader says; `otherwise` while it is broken."""
+        """The result of a reader; `otherwise` while it is broken."""
         if name in self._broken and time.monotonic() < self._broken[name][1]:
             return otherwise
         try:

@@ -72,7 +72,7 @@ _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 
 
 class Fold(Protocol):
-    """What the records of one file come to: it depends on these alone, however they came."""
+    """The fold of the records of one file: it depends on these alone, however they came."""
 
     cwd: str | None
     """The directory in which its agent began, None where no record says it yet."""
@@ -138,7 +138,7 @@ class _Description:
 
 @dataclass(slots=True)
 class Session(Generic[F]):
-    """What is known of one session of a project directory. `files` and `metas` are by path.
+    """One session of a project directory. `files` and `metas` are by path.
 
     `belongs` is whether it was begun in the workspace, None until it is known: what is another's is read only as far as
     the record that says so.
@@ -253,7 +253,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     @abstractmethod
     def begin(self, keep: Keep, agent: str, path: str) -> F:
-        """What no record comes to: at first, and once the file is another one."""
+        """The fold of no record: at first, and once the file is another one."""
 
     @abstractmethod
     def runs_of(self, session: Session[F], about: object) -> dict[str, Run]:
@@ -261,10 +261,10 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     @abstractmethod
     def entries(self, fields: Fields) -> Iterable[Entry]:
-        """What a record says. Never raises for what it holds."""
+        """The entries of a record. Never raises."""
 
     def about(self, session: Session[F]) -> object:
-        """What else the runs of a session depend on: what is known of the program that runs it."""
+        """Other facts that the runs of a session depend on: what is known of the program that runs it."""
         program = self.processes.of(session.id) if session.belongs else UNKNOWN
         return UNKNOWN if program.gone and time.time() - session.newest <= _QUIET else program
 
@@ -280,7 +280,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         return False
 
     def own_entries(self, run: Run) -> Callable[[Fields], Iterable[Entry]]:  # noqa: ARG002
-        """What says of all records of a run's file, one after the other, what the agent itself did in them."""
+        """Says of all records of a run's file, one after the other, what the agent itself did in them."""
         return self.entries
 
     def mark(self, fields: Fields) -> str | None:
@@ -316,7 +316,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         return self.give({key: run for session in self.sessions.values() for key, run in session.runs.items()})
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """What stands in the file of a session, or of an agent that has one of its own."""
+        """The fold of the file of a session or agent."""
         for session in self.sessions.values():
             file = session.files.get(run.place)
             if file is not None and file.agent == (SESSION if run.session_id == session.id else run.session_id):
@@ -347,7 +347,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         return sorted(entry.path for entry in self.scan(self.root) if entry.is_dir(follow_symlinks=False))
 
     def scan(self, directory: str) -> list[os.DirEntry[str]]:
-        """What lies in a directory, nothing where it cannot be listed."""
+        """The names in a directory, none where it cannot be listed."""
         self.refused.discard(directory)
         try:
             with os.scandir(directory) as entries:

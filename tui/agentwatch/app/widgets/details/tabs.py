@@ -105,7 +105,7 @@ _STATE: Final = 2 + max(len(state.value) for state in State)
 
 
 def overview(view: View) -> Iterator[Block]:
-    """What was asked, what came back, why the task stands where it does, and where it comes from."""
+    """The request, the result, the reason for the state, and the origin of a task."""
     task = view.task
     if not task.workspace:
         objective = task.packet.objective if task.packet else None
