@@ -55,11 +55,16 @@ class Terminal:
         self._status: int | None = None
 
     def __enter__(self) -> Terminal:
+        executed, executing = os.pipe()
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
             # Python ignores it; a terminal's command does not. The others: see `conftest`.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.execvpe(self.command[0], self.command, self.environment)
+        # Only the command itself has the signals of a command: before that, a hang-up may be lost.
+        os.close(executing)
+        os.read(executed, 1)
+        os.close(executed)
         self.resize(*self.size)
         return self
 
