@@ -59,7 +59,7 @@ PREFIXES: Final = {
     "MET": Contract.RETURN_META,
     "REP": Contract.REPORT_CONTRACT,
 }
-"""By the letters of a rule its contract; rules of links have none of these."""
+"""By the letters of a rule its contract; rules of files and links have none of these."""
 
 
 def module_of(contract: Contract) -> Any:
@@ -76,7 +76,7 @@ def read_rows(block: str) -> list[str]:
 
 @cache
 def read_rules() -> dict[str, Rule]:
-    """All rules by id, in the order of the catalogue: those of the contracts, then those of links."""
+    """All rules by id, in the order of the catalogue: those of the contracts, of files, of links."""
     section, rules = "", {}
     for row in read_rows("rules"):
         if row.startswith("# "):

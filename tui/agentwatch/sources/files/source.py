@@ -28,7 +28,7 @@ from agentwatch.text import words_of
 _SLICE_SECONDS: Final = 0.02
 """Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
 _RECHECK_SECONDS: Final = 0.1
-"""Between two reads of what is withheld."""
+"""Between two reads of what is withheld, for who looks once."""
 _RESTART_SECONDS: Final = 2.0
 _JOIN_SECONDS: Final = 1.0
 _ROOT_SECONDS: Final = 1.0
@@ -77,8 +77,8 @@ class FilesSource(Source):
         self._is_another = partial(is_another, self._root)
         self._documents = Documents(self._root, self._settings, read_document or _recognise, committed)
         self._directories: set[str] = set()
-        self._queue: dict[str, bool] = {}
-        """Files to read, in this order, and whether they have stood back already."""
+        self._queue: dict[str, None] = {}
+        """Files to read, in this order."""
         self._watcher: Watcher
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -86,11 +86,11 @@ class FilesSource(Source):
         self._stirred: Stirred = lambda _: None
         self._root_inode: int | None = None
         """None: sweep as soon as there is a root."""
-        self._root_at = self._sweep_at = self._swept_at = self._sweep_cost = self._recheck_at = 0.0
-        self._spent = 0.0
+        self._root_at = self._sweep_at = self._lost_at = 0.0
+        """When to look at the root, when to sweep, and when to sweep at the earliest if events are lost."""
         self._is_starting = True
         self._problem = ""
-        self._pace = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS)
+        self._pace, self._spent = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS), 0.0
         self._emitted: Health | None = None
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
@@ -131,7 +131,7 @@ class FilesSource(Source):
                 self._read_next()
             if self._documents.withheld:
                 time.sleep(_RECHECK_SECONDS)
-                self._queue = dict.fromkeys(self._documents.withheld, False)
+                self._queue = dict.fromkeys(self._documents.withheld)
         health = health_of("live", "Looked once", self._problems())
         return Batch(self._take_events(), health)
 
@@ -154,20 +154,17 @@ class FilesSource(Source):
 
     def _turn(self) -> None:
         """Wait for events, not longer than until something else is due, and do what there is to do."""
-        now = time.monotonic()
-        if now >= self._root_at:
-            self._check_root(now)
-        if now >= self._sweep_at and not self._queue and not self._problem:
+        if time.monotonic() >= self._root_at:
+            self._check_root()
+        if time.monotonic() >= self._sweep_at and not self._queue and not self._problem:
             self._sweep_all()
-        next_at = self._root_at if self._problem else min(self._root_at, self._sweep_at)
-        if self._documents.withheld:
-            next_at = min(next_at, self._recheck_at)
+        sweep_at = self._root_at if self._problem else self._sweep_at
+        next_at = min([self._root_at, sweep_at, *self._documents.withheld.values()])
         changes = self._watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
         now, is_starting = time.monotonic(), self._is_starting
         self._apply(changes)
-        if now >= self._recheck_at:
-            self._recheck_at = now + _RECHECK_SECONDS
-            self._queue = dict.fromkeys(self._documents.withheld, False) | self._queue
+        due = [path for path, at in self._documents.withheld.items() if at <= now]
+        self._queue = dict.fromkeys(due) | self._queue
         has_news = changes != Changes() or is_starting or bool(self._queue or self._watcher.polling)
         while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
             self._read_next()
@@ -186,21 +183,21 @@ class FilesSource(Source):
     def _apply(self, changes: Changes) -> None:
         """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
         changed. In a storm a return that is read before its handoff would be taken for an earlier one, so a file that
-        changed again stands back, though only once."""
+        changed again stands back."""
         if changes.lost:
-            self._sweep_at = min(self._sweep_at, self._swept_at + self._sweep_cost / _LOSS_SHARE)
+            self._sweep_at = min(self._sweep_at, self._lost_at)
         if "" in changes.paths:
             self._root_at = 0.0
         directories, files = set[str](), list[tuple[int, str]]()
         for path in changes.paths:
             status, parent = self._status(path), dirname(path)
             is_directory = status is not None and stat.S_ISDIR(status.st_mode)
-            is_known = path in self._directories or path in self._documents.files
-            if not is_known and (parent not in self._directories or (is_directory and self._is_pruned(basename(path)))):
-                continue
-            if not is_known and parent and self._is_another(self._absolute(parent)):
-                directories.add(parent)
-                continue
+            if path not in self._directories and path not in self._documents.files:
+                if parent not in self._directories or (is_directory and self._is_pruned(basename(path))):
+                    continue
+                if parent and self._is_another(self._absolute(parent)):
+                    directories.add(parent)
+                    continue
             if is_directory or path in self._directories:
                 directories.add(path)
             if not is_directory and is_candidate(path):
@@ -208,8 +205,8 @@ class FilesSource(Source):
         if directories:
             self._sweep(directories)
         for _, path in sorted(files):
-            if not self._queue.get(path):
-                self._queue[path] = self._queue.pop(path, None) is not None
+            self._queue.pop(path, None)
+            self._queue[path] = None
 
     def _read_next(self) -> None:
         path = next(iter(self._queue))
@@ -218,8 +215,8 @@ class FilesSource(Source):
 
     # Comparing with the disk
 
-    def _check_root(self, now: float) -> None:
-        self._root_at = now + _ROOT_SECONDS
+    def _check_root(self) -> None:
+        self._root_at = time.monotonic() + _ROOT_SECONDS
         self._problem, inode = "", None
         try:
             status = os.lstat(self._root)
@@ -233,8 +230,7 @@ class FilesSource(Source):
         if self._problem:
             self._root_inode, self._is_starting = None, True
             self._queue.clear()
-            self._forget(*self._known_below({""}))
-            self._tell()
+            self._forget(set(self._directories), set(self._documents.files))
         elif self._root_inode != inode or not self._directories:
             self._sweep_all()
             self._root_inode = inode
@@ -242,16 +238,22 @@ class FilesSource(Source):
     def _sweep_all(self) -> None:
         began = time.thread_time()
         self._sweep({""})
-        self._swept_at, self._sweep_cost = time.monotonic(), time.thread_time() - began
+        now, cost = time.monotonic(), time.thread_time() - began
         least, most = _POLL_SECONDS
-        pause = min(max(least, self._sweep_cost / _POLL_SHARE), most)
-        self._sweep_at = self._swept_at + (pause if self._watcher.polling else _SWEEP_SECONDS)
+        self._lost_at = now + cost / _LOSS_SHARE
+        polling = bool(self._watcher.polling)
+        self._sweep_at = now + (min(max(least, cost / _POLL_SHARE), most) if polling else _SWEEP_SECONDS)
         self._tell()
 
     def _sweep(self, tops: set[str]) -> None:
         """Walk from these directories on, and queue the files that may have changed since they were read, as they were
         last written. What was known there and is there no longer is gone."""
-        old_directories, old_files = self._known_below(tops)
+        documents = self._documents
+        known = [top for top in tops if top in self._directories or top in documents.files]
+        gone_directories, gone_files = (
+            {path for path in paths if known and not tops.isdisjoint(_way_to(path))}
+            for paths in (self._directories, documents.files)
+        )
         changed: list[tuple[int, str]] = []
         for top in [top for top in tops if tops & _way_to(top) == {top}]:
             self._watcher.watch(top)
@@ -259,7 +261,7 @@ class FilesSource(Source):
                 if self._stopping.is_set():
                     return
                 if not isinstance(listing, OSError):
-                    self._documents.unread.pop(path, None)
+                    documents.unread.pop(path, None)
                     files = [join(path, name) for name in listing[1]]
                     # Before the walk lists them: what appears in them from now on is an event or is listed.
                     for name in listing[0]:
@@ -267,28 +269,20 @@ class FilesSource(Source):
                 elif listing.errno in _NO_DIRECTORY:
                     continue
                 else:
-                    self._documents.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
+                    documents.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
                     # What was known in it may still be there: to read each file says whether it can be reached.
-                    files = [file for file in old_files if not path or file.startswith(f"{path}/")]
+                    files = [file for file in gone_files if not path or file.startswith(f"{path}/")]
                 self._directories.add(path)
-                old_directories.discard(path)
-                old_files.difference_update(files)
+                gone_directories.discard(path)
+                gone_files.difference_update(files)
                 for file in files:
-                    status, known = self._status(file), self._documents.files.get(file)
-                    if known is None or known.may_differ(status):
+                    status = self._status(file)
+                    if documents.may_differ(file, status):
                         changed.append((0 if status is None else status.st_mtime_ns, file))
-        self._forget(old_directories, old_files)
+        self._forget(gone_directories, gone_files)
         for _, file in sorted(changed):
-            self._documents.files.setdefault(file, KnownFile())
-            self._queue.setdefault(file, False)
-
-    def _known_below(self, tops: set[str]) -> tuple[set[str], set[str]]:
-        """The known directories from these on, and the known files in them."""
-        known = self._directories, self._documents.files.keys()
-        if "" not in tops and all(paths.isdisjoint(tops) for paths in known):
-            return set(), set()
-        directories, files = ({path for path in paths if not tops.isdisjoint(_way_to(path))} for paths in known)
-        return directories, files
+            documents.files.setdefault(file, KnownFile())
+            self._queue.setdefault(file)
 
     def _forget(self, directories: set[str], files: set[str]) -> None:
         for directory in directories:
@@ -312,13 +306,13 @@ class FilesSource(Source):
 
     def _tell(self) -> None:
         """Emit the events since the last batch, and the health, unless there is nothing new."""
-        events, health = self._take_events(), self._health()
-        if not events and health == self._emitted:
+        batch = Batch(self._take_events(), self._health())
+        if not batch.events and batch.health == self._emitted:
             return
         # Also at the end: what was read counts as known.
-        self._emitted = health
+        self._emitted = batch.health
         try:
-            self._emit(Batch(events, health))
+            self._emit(batch)
         except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
             self._stopping.set()
 
@@ -327,13 +321,12 @@ class FilesSource(Source):
         return events
 
     def _health(self) -> Health:
-        mode: Mode = "polling" if self._watcher.polling else "live"
-        detail, problems = self._watcher.polling or "Changes are seen as they happen", self._problems()
         if self._problem:
-            mode, detail, problems = "degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)]
-        elif self._is_starting:
-            mode, detail = "starting", "Looking through the workspace"
-        return health_of(mode, detail, problems)
+            return health_of("degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)])
+        if self._is_starting:
+            return health_of("starting", "Looking through the workspace", self._problems())
+        mode: Mode = "polling" if self._watcher.polling else "live"
+        return health_of(mode, self._watcher.polling or "Changes are seen as they happen", self._problems())
 
     def _problems(self) -> list[Problem]:
         """The first places that cannot be read: there may be as much as there is workspace."""
