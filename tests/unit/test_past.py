@@ -142,15 +142,14 @@ def test_a_new_sign_of_life_ends_the_past(workspace: Path, capsys: pytest.Captur
     assert asking(capsys, workspace) == {"old", "new"}
 
 
-def test_the_first_note_stays_and_a_damaged_one_is_as_old_as_its_file(tmp_path: Path) -> None:
+def test_the_first_note_stays_and_a_damaged_one_says_nothing(tmp_path: Path) -> None:
     assert first_watched(tmp_path) is None
     record_first_watch(tmp_path, 1_000_000.25)
     record_first_watch(tmp_path, 2_000_000.0)
     assert first_watched(tmp_path) == 1_000_000.25
     (note,) = tmp_path.iterdir()
-    write_aged(note, "yesterday", days=2)
-    record_first_watch(tmp_path, 2_000_000.0)
-    assert first_watched(tmp_path) == pytest.approx(time.time() - 2 * DAY, abs=60)
+    note.write_text("yesterday")
+    assert first_watched(tmp_path) is None
 
 
 def test_a_first_watch_in_the_future_is_now(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

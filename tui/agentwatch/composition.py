@@ -23,7 +23,7 @@ from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
-from agentwatch.sources.worktrees import Worktrees, made_at
+from agentwatch.sources.worktrees import made_at
 from agentwatch.state import first_watched, is_there, record_first_watch, state_directory, user_home
 from agentwatch.text import clean, complain
 from agentwatch.workspaces import (
@@ -176,7 +176,7 @@ def watched(
     if everywhere is not None:
         finds.append(Everywhere(everywhere))
     elif len(workspaces) == 1:
-        finds.append(partial(find_worktrees, Worktrees(workspaces[0])))
+        finds.append(partial(find_worktrees, workspaces[0]))
 
     def find() -> Places:
         found = [find_some() for find_some in finds]
@@ -244,7 +244,7 @@ def scanned(
 
 def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | None = None) -> Places:
     """The other worktrees of its repository that have a row on a screen: in each, something is not past. Blocks."""
-    found = find_worktrees(Worktrees(workspace))
+    found = find_worktrees(workspace)
 
     def is_shown(place: Place) -> bool:
         own, desk = selection and selection.anew(), known_desk(place.workspace)
@@ -312,10 +312,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
     from datetime import timedelta
 
     from agentwatch.decisions.desk import Desk
-    from agentwatch.state import remove_old_cache
 
-    if not settings.read_only:
-        remove_old_cache()
     lifetime = timedelta(seconds=settings.retry_expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 

@@ -101,26 +101,13 @@ class Directory:
 
     @classmethod
     def make(cls, path: Path, disk: Disk = DISK) -> Directory:
-        """Open a directory that only the user can enter, made where it is missing and kept by a power failure.
-
-        Syncs all that may be new: a `PrivateDirectory` does so once.
-        """
-        made, nearest = [], path
-        while True:
-            try:
-                disk.stat(nearest)
-                break
-            except FileNotFoundError:
-                made.append(nearest)
-                nearest = nearest.parent
-        for directory in reversed(made):
-            with suppress(FileExistsError):
-                disk.mkdir(directory, 0o700)
-        # Another process may have made the nearest ones, and been killed before it synced them.
-        for directory in dict.fromkeys((*made, path, path.parent, path.parent.parent)):
-            with cls.open(directory.parent, disk) as parent:
-                parent.sync()
-        return cls.open(path, disk)
+        """Open a directory that only the user can enter, made where it is missing and kept by a power failure."""
+        with suppress(FileNotFoundError):
+            return cls.open(path, disk)
+        with cls.make(path.parent, disk) as parent:
+            child = parent.child(path.name, make=0o700)
+            parent.sync()
+            return child
 
     def __enter__(self) -> Self:
         return self
@@ -282,7 +269,6 @@ class PrivateDirectory:
     def __init__(self, path: Path, disk: Disk = DISK) -> None:
         self.path: Final = path
         self._disk = disk
-        self._is_made = False
 
     def open(self) -> Directory:
         """Raises FileNotFoundError where it was never made, OSError for the rest."""
@@ -290,12 +276,7 @@ class PrivateDirectory:
 
     def make(self) -> Directory:
         """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
-        if self._is_made:
-            with suppress(FileNotFoundError):
-                return self.open()
-        directory = Directory.make(self.path, self._disk)
-        self._is_made = True
-        return directory
+        return Directory.make(self.path, self._disk)
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:

@@ -17,7 +17,7 @@ from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import Task, Version
 from agentwatch.monitor import Monitor
 from agentwatch.sources import FILES, CombinedSource, Health, Problem, health_of, together
-from agentwatch.sources.worktrees import NoRepositoryError, Worktrees
+from agentwatch.sources.worktrees import NoRepositoryError, used_worktrees
 from agentwatch.state import shown, state_directory, user_home
 from agentwatch.text import words_of
 from agentwatch.view.words import plural
@@ -76,13 +76,13 @@ def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
     return names
 
 
-def find_worktrees(worktrees: Worktrees) -> Places:
+def find_worktrees(workspace: Path) -> Places:
     """The other worktrees of a repository, as they are now."""
     try:
-        others = worktrees.find()
+        others = used_worktrees(workspace)
     except NoRepositoryError as error:
         return Places((), [f"Other worktrees of this repository are not shown: {error}"])
-    names = names_of([worktrees.workspace, *others])
+    names = names_of([workspace, *others])
     return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
 

@@ -303,7 +303,7 @@ def test_a_file_replaced_while_it_is_read_gives_one_of_the_two_contents(
     ],
 )
 def test_a_file_swapped_between_the_look_and_the_opening_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Path], None], rule: Rule
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Path], None], rule: str
 ) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")

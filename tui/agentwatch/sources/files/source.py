@@ -249,9 +249,10 @@ class FilesSource(Source):
         """Walk from these directories on, and queue the files that may have changed since they were read, as they were
         last written. What was known there and is there no longer is gone."""
         documents = self._documents
-        known = [top for top in tops if top in self._directories or top in documents.files]
+        # Of a new directory nothing is known.
+        is_known = "" in tops or not tops.isdisjoint(self._directories | documents.files.keys())
         gone_directories, gone_files = (
-            {path for path in paths if known and not tops.isdisjoint(_way_to(path))}
+            {path for path in paths if is_known and not tops.isdisjoint(_way_to(path))}
             for paths in (self._directories, documents.files)
         )
         changed: list[tuple[int, str]] = []

@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 MAX_BYTES: Final = 1024 * 1024
 """Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator."""
 
-DEFAULT_PRUNED: Final = frozenset(
-    ".git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake __pycache__"
-    " .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch".split()
-)
+_PRUNED: Final = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
+__pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
+DEFAULT_PRUNED: Final = frozenset(_PRUNED.split())
 """Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
 mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
 are not in it, nor other dot directories, nor what git ignores: agents write there."""
