@@ -61,7 +61,7 @@ class KnownFile:
 
 
 class Documents:
-    """The files of one workspace, by their names relative to `root`. All but `text` belongs to one thread.
+    """The files of one workspace, by their names relative to `root`. All but `content` belongs to one thread.
 
     It says of each document since when its file holds it, in seconds since the epoch: the one answer to when something
     was alive. What was there before the first look was perhaps copied, cloned or checked out: what the document itself
@@ -96,8 +96,11 @@ class Documents:
         self.unread: dict[str, str] = {}
         """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None) -> None:
-        """`FilesSource.remember`."""
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
+        """Take over what was known of the files at the last look, by path, before any is read: what has not changed
+        since is not observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds), None
+        where it never was. Where no file is known, the first look is perhaps still going on.
+        """
         if files:
             self.watched_until = looked_at
         for path, file in files.items():
@@ -111,7 +114,7 @@ class Documents:
                 if file.digest:
                     self._places[file.digest] = name
 
-    def text(self, digest: str) -> str | None:
+    def content(self, digest: str) -> str | None:
         """The text of a digest, None where it is neither kept nor in its file any more. It may read that file; any
         thread may call it."""
         text, place = self._texts.get(digest), self._places.get(digest)
@@ -210,9 +213,7 @@ class Documents:
         # The very string that the event carries: there is one for each document of the workspace.
         file.shown, file.incomplete = text.digest, not reading.complete
         at = self._date(path, text.digest, text.fingerprint[0] / 1e9, reading.document, is_again=is_again)
-        findings = reading.findings
-        if all(finding.rule != "DOC003" for finding in findings):  # a contract's rule against the U+FFFD of SRC006
-            findings = (*text.findings, *findings)
+        findings = (*text.findings, *reading.findings)
         seq, path = next(self._seq), to_path(path)
         self.events.append(Seen(seq, at, path, text.digest, reading.document, findings, file.incomplete))
 
@@ -253,10 +254,9 @@ class Documents:
         return at
 
     def _date_new(self, name: str, written: float, now: float, document: Document) -> float:
-        if self.is_watching:
-            return written if now - written < _LATE_SECONDS else now
-        if self.watched_until is not None:
-            return written if written >= self.watched_until else now
+        since = now - _LATE_SECONDS if self.is_watching else self.watched_until
+        if since is not None:
+            return written if written >= since else now
         stated = document.stated_at if isinstance(document, Return) else None
         if stated is not None and _FIRST <= stated <= written:
             return stated

@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -55,7 +55,7 @@ _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 Emit = Callable[[Batch], None]
 
 
-class FilesSource(Source):
+class FilesSource(Documents, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     Events say which directories and files to read again; a sweep compares everything with the disk. `read_document`
@@ -71,11 +71,9 @@ class FilesSource(Source):
         read_document: Reader | None = None,
         committed: Committed | None = None,
     ) -> None:
-        self._root = os.path.realpath(root)
-        self._settings = settings or FilesSettings()
+        super().__init__(os.path.realpath(root), settings or FilesSettings(), read_document or _recognise, committed)
         self._is_pruned = pruning(self._settings.pruned)
         self._is_another = partial(is_another, self._root)
-        self._documents = Documents(self._root, self._settings, read_document or _recognise, committed)
         self._directories: set[str] = set()
         self._queue: dict[str, None] = {}
         """Files to read, in this order."""
@@ -92,13 +90,6 @@ class FilesSource(Source):
         self._problem = ""
         self._pace, self._spent = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS), 0.0
         self._emitted: Health | None = None
-
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
-        """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
-        is neither read nor observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds),
-        None where it never was. Where no file is known, the first look is perhaps still going on.
-        """
-        self._documents.remember(files, looked_at)
 
     def hear(self, stirred: Stirred) -> None:
         self._stirred = stirred
@@ -122,21 +113,18 @@ class FilesSource(Source):
         Raises WorkspaceError where there is no workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
-        self._documents.most_text_bytes = ONE_LOOK_BYTES
+        self.most_text_bytes = ONE_LOOK_BYTES
         self._watcher = Watcher(self._root, polling="Looked once")
         self._watcher.close()
         self._sweep({""})
         while self._queue:
             while self._queue:
                 self._read_next()
-            if self._documents.withheld:
+            if self.withheld:
                 time.sleep(_RECHECK_SECONDS)
-                self._queue = dict.fromkeys(self._documents.withheld)
+                self._queue = dict.fromkeys(self.withheld)
         health = health_of("live", "Looked once", self._problems())
         return Batch(self._take_events(), health)
-
-    def content(self, digest: str) -> str | None:
-        return self._documents.text(digest)
 
     # The thread
 
@@ -159,17 +147,17 @@ class FilesSource(Source):
         if time.monotonic() >= self._sweep_at and not self._queue and not self._problem:
             self._sweep_all()
         sweep_at = self._root_at if self._problem else self._sweep_at
-        next_at = min([self._root_at, sweep_at, *self._documents.withheld.values()])
+        next_at = min([self._root_at, sweep_at, *self.withheld.values()])
         changes = self._watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
         now, is_starting = time.monotonic(), self._is_starting
-        self._apply(changes)
-        due = [path for path, at in self._documents.withheld.items() if at <= now]
+        self._queue_changes(changes)
+        due = [path for path, at in self.withheld.items() if at <= now]
         self._queue = dict.fromkeys(due) | self._queue
         has_news = changes != Changes() or is_starting or bool(self._queue or self._watcher.polling)
         while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
             self._read_next()
         if not self._queue and not self._problem and self._is_starting:
-            self._documents.is_watching, self._is_starting = True, False
+            self.is_watching, self._is_starting = True, False
         self._tell()
         if has_news:
             # Behind all that: what was made in a new directory is there by now, or will be told.
@@ -180,7 +168,7 @@ class FilesSource(Source):
             self._pace.spend(spent)
             self._stopping.wait(self._pace.rest)
 
-    def _apply(self, changes: Changes) -> None:
+    def _queue_changes(self, changes: Changes) -> None:
         """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
         changed. In a storm a return that is read before its handoff would be taken for an earlier one, so a file that
         changed again stands back."""
@@ -192,7 +180,7 @@ class FilesSource(Source):
         for path in changes.paths:
             status, parent = self._status(path), dirname(path)
             is_directory = status is not None and stat.S_ISDIR(status.st_mode)
-            if path not in self._directories and path not in self._documents.files:
+            if path not in self._directories and path not in self.files:
                 if parent not in self._directories or (is_directory and self._is_pruned(basename(path))):
                     continue
                 if parent and self._is_another(self._absolute(parent)):
@@ -211,29 +199,24 @@ class FilesSource(Source):
     def _read_next(self) -> None:
         path = next(iter(self._queue))
         del self._queue[path]
-        (self._documents.read if dirname(path) in self._directories else self._documents.drop)(path)
+        (self.read if dirname(path) in self._directories else self.drop)(path)
 
     # Comparing with the disk
 
     def _check_root(self) -> None:
         self._root_at = time.monotonic() + _ROOT_SECONDS
-        self._problem, inode = "", None
-        try:
-            status = os.lstat(self._root)
-            inode = status.st_ino
-            if not stat.S_ISDIR(status.st_mode):
-                kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "a file"
-                self._problem = f"The workspace was replaced by {kind}: waiting for the directory to return"
-        except OSError as error:
-            self._problem = f"The workspace is gone ({os.strerror(error.errno or 0)}): waiting for it to return"
+        status = self._status("")
+        is_there = status is not None and stat.S_ISDIR(status.st_mode)
+        self._problem = "" if is_there else "The workspace is no directory any more: waiting for it to return"
         self._tell()
-        if self._problem:
-            self._root_inode, self._is_starting = None, True
+        inode = status.st_ino if status is not None and is_there else None
+        if inode is None:
+            self._is_starting = True
             self._queue.clear()
-            self._forget(set(self._directories), set(self._documents.files))
+            self._forget(set(self._directories), set(self.files))
         elif self._root_inode != inode or not self._directories:
             self._sweep_all()
-            self._root_inode = inode
+        self._root_inode = inode
 
     def _sweep_all(self) -> None:
         began = time.thread_time()
@@ -248,12 +231,11 @@ class FilesSource(Source):
     def _sweep(self, tops: set[str]) -> None:
         """Walk from these directories on, and queue the files that may have changed since they were read, as they were
         last written. What was known there and is there no longer is gone."""
-        documents = self._documents
         # Of a new directory nothing is known.
-        is_known = "" in tops or not tops.isdisjoint(self._directories | documents.files.keys())
+        is_known = "" in tops or not tops.isdisjoint(self._directories | self.files.keys())
         gone_directories, gone_files = (
             {path for path in paths if is_known and not tops.isdisjoint(_way_to(path))}
-            for paths in (self._directories, documents.files)
+            for paths in (self._directories, self.files)
         )
         changed: list[tuple[int, str]] = []
         for top in [top for top in tops if tops & _way_to(top) == {top}]:
@@ -262,7 +244,7 @@ class FilesSource(Source):
                 if self._stopping.is_set():
                     return
                 if not isinstance(listing, OSError):
-                    documents.unread.pop(path, None)
+                    self.unread.pop(path, None)
                     files = [join(path, name) for name in listing[1]]
                     # Before the walk lists them: what appears in them from now on is an event or is listed.
                     for name in listing[0]:
@@ -270,7 +252,7 @@ class FilesSource(Source):
                 elif listing.errno in _NO_DIRECTORY:
                     continue
                 else:
-                    documents.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
+                    self.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
                     # What was known in it may still be there: to read each file says whether it can be reached.
                     files = [file for file in gone_files if not path or file.startswith(f"{path}/")]
                 self._directories.add(path)
@@ -278,20 +260,20 @@ class FilesSource(Source):
                 gone_files.difference_update(files)
                 for file in files:
                     status = self._status(file)
-                    if documents.may_differ(file, status):
+                    if self.may_differ(file, status):
                         changed.append((0 if status is None else status.st_mtime_ns, file))
         self._forget(gone_directories, gone_files)
         for _, file in sorted(changed):
-            documents.files.setdefault(file, KnownFile())
+            self.files.setdefault(file, KnownFile())
             self._queue.setdefault(file)
 
     def _forget(self, directories: set[str], files: set[str]) -> None:
         for directory in directories:
             self._directories.discard(directory)
-            self._documents.unread.pop(directory, None)
+            self.unread.pop(directory, None)
             self._watcher.unwatch(directory)
         for file in sorted(files):
-            self._documents.drop(file)
+            self.drop(file)
 
     def _absolute(self, path: str) -> str:
         # Not the root with a slash at its end: that would follow it where it is a link by now.
@@ -318,7 +300,7 @@ class FilesSource(Source):
             self._stopping.set()
 
     def _take_events(self) -> tuple[Event, ...]:
-        events, self._documents.events = tuple(self._documents.events), []
+        events, self.events = tuple(self.events), []
         return events
 
     def _health(self) -> Health:
@@ -331,14 +313,10 @@ class FilesSource(Source):
 
     def _problems(self) -> list[Problem]:
         """The first places that cannot be read: there may be as much as there is workspace."""
-        unread = self._documents.unread
-        problems = [
+        return [
             Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
-            for path, why in islice(unread.items(), _MOST_PROBLEMS)
+            for path, why in islice(self.unread.items(), _MOST_PROBLEMS)
         ]
-        if (more := len(unread) - len(problems)) > 0:
-            problems.append(Problem(FILES, self._root, f"{more:,} more files and directories"))
-        return problems
 
 
 def _way_to(path: str) -> set[str]:

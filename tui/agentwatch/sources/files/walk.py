@@ -10,6 +10,8 @@ from os import fsdecode
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
+from agentwatch.disk import OPEN_DIRECTORY
+
 MAX_BYTES: Final = 1024 * 1024
 """Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator."""
 
@@ -82,8 +84,6 @@ def to_name(path: str) -> str:
     return _ESCAPED.sub(lambda match: fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
 
-OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
 Fingerprint = tuple[int, int, int, int]
 """mtime and ctime in nanoseconds, size and inode, each of 64 bits with its sign, as databases hold them."""
 
@@ -119,7 +119,7 @@ def walk(
         directory, has_mark = f"{root.rstrip('/')}/{path}" if path else root, False
         directories, candidates = list[str](), list[str]()
         try:
-            descriptor = os.open(directory, OPEN_DIRECTORY)
+            descriptor = os.open(directory, OPEN_DIRECTORY | os.O_NOFOLLOW)
             try:
                 with os.scandir(descriptor) as entries:
                     for entry in entries:
