@@ -231,12 +231,11 @@ class FilesSource(Documents, Source):
     def _sweep(self, tops: set[str]) -> None:
         """Walk from these directories on, and queue the files that may have changed since they were read, as they were
         last written. What was known there and is there no longer is gone."""
+        gone_directories, gone_files = set[str](), set[str]()
         # Of a new directory nothing is known.
-        is_known = "" in tops or not tops.isdisjoint(self._directories | self.files.keys())
-        gone_directories, gone_files = (
-            {path for path in paths if is_known and not tops.isdisjoint(_way_to(path))}
-            for paths in (self._directories, self.files)
-        )
+        if "" in tops or any(top in self._directories or top in self.files for top in tops):
+            gone_directories = {path for path in self._directories if not tops.isdisjoint(_way_to(path))}
+            gone_files = {path for path in self.files if not tops.isdisjoint(_way_to(path))}
         changed: list[tuple[int, str]] = []
         for top in [top for top in tops if tops & _way_to(top) == {top}]:
             self._watcher.watch(top)
