@@ -12,7 +12,7 @@ from annotated_types import Ge
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
-from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rows, read_rules, shown
+from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rules, shown
 from agentwatch.contracts.shapes import Contract
 from agentwatch.text import folded
 
@@ -78,9 +78,11 @@ def read_fields(
 @cache
 def _rules_of_fields(contract: Contract) -> dict[str, dict[str, str]]:
     """By the path of a field its rules by kind; `entry` and `blank` are the type and emptiness of one in an array."""
-    rows = (row.split(": ") for row in read_rows(contract))
-    groups = {path: map(str.split, rules.split(", ")) for path, rules in rows}
-    return {path: {kind: rule for *kinds, rule in group for kind in kinds} for path, group in groups.items()}
+    known: dict[str, dict[str, str]] = {}
+    for rule in read_rules().values():
+        for kind, path in rule.fields if rule.contract is contract else ():
+            known.setdefault(path, {})[kind] = rule.id
+    return known
 
 
 def _judge_errors(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from itertools import product
 from pkgutil import get_data
 from sys import intern
 from typing import Any, Final, NamedTuple, TypeVar
@@ -16,6 +17,7 @@ from agentwatch.text import quoted
 ERROR: Final = Severity.ERROR
 WARNING: Final = Severity.WARNING
 OTHERWISE: Final = "It is understood here, and may not be elsewhere."
+TYPED: Final = "Readers rely on the type; anything else makes them fail or guess."
 MAX_ENTRIES: Final = 1_000  # entries of one list that are read and judged
 LIMIT_OF_ONE_RULE: Final = 20
 LIMIT: Final = 100  # findings of one document that are kept, the last of them saying how many more there are
@@ -30,7 +32,8 @@ Location = tuple[str | int, ...]
 class Rule(NamedTuple):
     """A rule; its `section` is the heading of the document that asks for it, its `contract` None if it is for any.
 
-    The `{names}` of the message are filled with the facts of the place. In `warns_in`, `check` only warns.
+    The `{names}` of the message are filled with the facts of the place. In `warns_in`, `check` only warns. `fields` are
+    the kinds of errors that break it, each with the path of a field.
     """
 
     id: str
@@ -43,6 +46,7 @@ class Rule(NamedTuple):
     right: str = ""
     wrong: str = ""
     warns_in: Contract | None = None
+    fields: tuple[tuple[str, ...], ...] = ()
 
     @property
     def level(self) -> str:
@@ -68,27 +72,23 @@ def module_of(contract: Contract) -> Any:
 
 
 @cache
-def read_rows(block: str) -> list[str]:
-    """The rows of a block of `rules.txt`: a row goes on in lines that are indented."""
-    text = (get_data("agentwatch.contracts", "rules.txt") or b"").decode()
-    return re.sub(r"\n (?= )", "", text.partition(f"\n= {block}\n")[2].partition("\n\n= ")[0].strip()).split("\n")
-
-
-@cache
 def read_rules() -> dict[str, Rule]:
     """All rules by id, in the order of the catalogue: those of the contracts, then those of links."""
     section, rules = "", {}
-    for row in read_rows("rules"):
+    text = (get_data("agentwatch.contracts", "rules.txt") or b"").decode().partition("\n\n")[2]
+    for row in re.sub(r"\n (?= )", "", text).splitlines():
         if row.startswith("# "):
             section = row[2:]
             continue
         head, message, *more = row.split(" | ")
         start, _, title = head.partition(": ")
-        rule_id, severity, *warns = start.split()
+        rule_id, severity, *rest = start.split()
         right, _, wrong = (more.pop() if " \u2260 " in row else "").replace("\\n", "\n").partition(" \u2260 ")
-        why, only = more[0] if more else OTHERWISE, Contract(*warns) if warns else None
+        why = more[0] if more else TYPED if "must be a" in message else OTHERWISE
+        only = Contract(rest[0]) if len(rest) == 1 else None
+        fields = tuple(product(*(words.split(",") for words in rest))) if len(rest) == 2 else ()
         level, contract = Severity(severity), PREFIXES.get(rule_id[:3])
-        rules[rule_id] = Rule(rule_id, contract, level, section, title, message, why, right, wrong, only)
+        rules[rule_id] = Rule(rule_id, contract, level, section, title, message, why, right, wrong, only, fields)
     return rules
 
 
