@@ -21,8 +21,7 @@ from agentwatch.contracts.markdown import (
     opened,
     read_checklist,
     tail_of,
-    uncommented,
-    unframed,
+    visible,
 )
 from agentwatch.contracts.rules import Findings, module_of
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
@@ -338,8 +337,7 @@ def _read_return(
 ) -> Opened | None:
     """Read lines as return-format: `named`, the file is called a return; `by_name`, it need have but one header."""
     findings = Findings(first_line)
-    lines = unframed(uncommented(_bounded(lines, findings)), indented=embedded or named)
-    sections = find_sections(lines, embedded=embedded, named=named, by_name=by_name)
+    sections = find_sections(lines := visible(_bounded(lines, findings)), loose=embedded or named, by_name=by_name)
     if sections is None:
         return None
     from agentwatch.contracts import return_format
@@ -482,7 +480,7 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
     What is quoted inside one is no other; but at the left margin of its tail a whole one that tells another state, and
     no success, corrects it.
     """
-    seen = unframed(uncommented(lines))
+    seen = visible(lines)
     # Those that are neither fenced nor JSON go on until the next one, or the end.
     open_ones = [
         _Placed(first, end, made, tail_of(seen, first, end))
