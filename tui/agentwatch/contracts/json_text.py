@@ -45,32 +45,24 @@ _LONE_SURROGATE: Final = re.compile(
 )
 
 
-class _OddError(Exception):
-    """Something stands in a sound text of which parsers make different things."""
+def _parse(text: str) -> tuple[Any, bool]:
+    """(a value, whether parsers make different things of it), numbers that JSON does not have as null."""
+    odd: list[object] = []
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(made := dict(pairs)) != len(pairs):
+            odd.append(made)
+        return made
+
+    def number(text: str) -> float | None:
+        if text.lstrip("-").isdigit() and len(text) < _DIGITS:
+            return int(text)
+        return value if math.isfinite(value := float(text)) else odd.append(text)
+
+    value = json.loads(text, object_pairs_hook=members, parse_float=number, parse_int=number, parse_constant=number)
+    return value, bool(odd)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise _OddError
-    return made
-
-
-def _float(text: str) -> float:
-    return number if math.isfinite(number := float(text)) else _refuse(text)
-
-
-def _refuse(_text: str) -> NoReturn:
-    raise _OddError
-
-
-# Made once: to make one takes as long as to parse a handoff.
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_refuse)
-_TOLERANT: Final = json.JSONDecoder(
-    parse_int=lambda text: int(text) if len(text) < _DIGITS else None,
-    parse_float=lambda text: number if math.isfinite(number := float(text)) else None,
-    parse_constant=lambda _: None,
-)
 # Python refuses to read integers of thousands of digits.
 _decode: Final = json.JSONDecoder(  # type: ignore[attr-defined]
     strict=False, parse_int=lambda text: int(text) if len(text) < _DIGITS else math.inf
@@ -163,50 +155,42 @@ class JsonSource:
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
         self._text = self._sound = text
         self._first_line = first_line
-        self._odd = False
-        self.value: Any = None
+        self.value, self._odd = None, False
         self._broken: Break | None = None
         deep = _scan(text)[2] if text.count("{") + text.count("[") > MAX_DEPTH else None
         try:
             if deep is None:
-                self.value = self._parsed(text)
+                self.value, self._odd = _parse(text)
             else:
                 self._broken = Break("DOC006", deep)
         except json.JSONDecodeError as error:
             self._broken = _break_of(text, error)
             deep = error.pos
         if deep is not None:
-            self.value = self._parsed_part(text[:deep])
+            self._parse_part(text[:deep])
         self.whole = self._broken is None
         self.complete = self._broken is None or self._broken.rule == "DOC006"
 
-    def _parsed(self, text: str) -> Any:
-        """The value of a sound text. Raises JSONDecodeError."""
-        try:
-            return _DECODER.decode(text)
-        except json.JSONDecodeError:
-            raise
-        except (_OddError, ValueError):
-            self._odd = True
-            return _TOLERANT.decode(text)
-
-    def _parsed_part(self, text: str) -> Any:
-        """The value of a text that breaks off, with its brackets closed."""
+    def _parse_part(self, text: str) -> None:
+        """Read a text that breaks off, with its brackets closed."""
         closing, whole, _ = _scan(text)
         for part in (text, text[:whole]):
             self._sound = part + "".join(reversed(closing))
             with suppress(ValueError):
-                return self._parsed(self._sound)
+                self.value, self._odd = _parse(self._sound)
+                return
         self._sound = ""
-        return None
 
     def line_of(self, location: Location) -> int | None:
-        """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it."""
-        if not self._sound.strip():
+        """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it.
+
+        What is not where it should be may stand at the top.
+        """
+        if not self._sound:
             return None
         node = self._node
         for step in location:
-            if (part := node.part(step)) is None:
+            if (part := node.part(step) or self._node.part(location[-1])) is None:
                 break
             node = part
         return self._line(node.begins)
@@ -217,7 +201,7 @@ class JsonSource:
             findings.add("DOC003", self._line(bad.start()))
         if (broken := self._broken) is not None:
             findings.add(broken.rule, self._line(broken.offset), reason=broken.reason, limit=MAX_DEPTH)
-        if not self._odd or not self._sound.strip():
+        if not self._odd:
             return
         for location, node in self._node.walk():
             if isinstance(node.value, float) and not math.isfinite(node.value):

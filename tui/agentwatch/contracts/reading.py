@@ -91,7 +91,6 @@ _STATE_KEYS: Final = (
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
 _DIALECT_KEYS: Final = "started_at partial_progress completion_data verification"
 _FAMILY_KEYS: Final = f"{_DIALECT_KEYS} {' '.join(METADATA_KEYS)} status metadata artifacts summary errors"
-_LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
 _OF_NAMED: Final = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
     Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
@@ -174,9 +173,8 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
         return Contract.SUBAGENT_RETURN
     # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
     needed = 2 if _HANDOFF_FILE.search(name) else 4 if "task_id" not in packet and last.endswith(".json") else 3
-    if _count(packet, _IDENTIFYING) and _count(packet, _PACKET_KEYS) >= needed:
-        return Contract.HANDOFF_PACKET
-    return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
+    is_packet = _count(packet, _IDENTIFYING) and _count(packet, _PACKET_KEYS) >= needed
+    return Contract.HANDOFF_PACKET if is_packet else None
 
 
 def _is_subagent_return(top: dict[str, Any], word: str) -> bool:
@@ -208,17 +206,8 @@ def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
     if not isinstance(metadata, dict):
         return "findings" in top
     known = _count(metadata, "agent_name task_id status verbosity_level confidence_level execution_time_seconds")
-    if embedded:
-        return known > 0 or "findings" in top
-    return known > 0 and known + sum(key in top for key in ("findings", *_LISTS_OF_REPORT)) >= 2
-
-
-def _is_report_without_metadata(top: dict[str, Any]) -> bool:
-    if "findings" not in top or "status" in top:
-        return False
-    mapped = isinstance(top["findings"], dict) and "context_map" in top["findings"]
-    lists = sum(isinstance(top.get(key), list) for key in _LISTS_OF_REPORT)
-    return lists + mapped >= 2 and (mapped or "identified_gaps" in top)
+    more = _count(top, "findings recommendations identified_gaps blockers")
+    return known + more > 0 if embedded else known > 0 and known + more > 1
 
 
 def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
@@ -301,15 +290,15 @@ def _read_markdown(text: str, name: str) -> Opened | None:
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
         lines = lines_of(text)
-        fences = [fence for fence in blocks(lines)[1][:1] if _leads(lines, fence)]
-        if fences and (packet := _read_fenced_packet(lines, fences[0], name)) is not None:
+        fence = next(iter(blocks(lines)[1]), None)
+        if fence and _leads(lines, fence) and (packet := _read_fenced_packet(lines, fence, name)) is not None:
             return packet
     named = _RETURN_FILE.search(name) is not None
     found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
     if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
         returns = _returns(lines_of(text), name)
-        if returns and returns[0].tail is not None and returns[-1].tail is None:
+        if returns and returns[0].is_open and not returns[-1].is_open:
             found = _noted(_meant(returns), "DOC014", 1)
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text), alone=_TODOS_OF_A_TASK.search(name) is not None)
@@ -432,12 +421,12 @@ def _read_packet(lines: list[str], name: str) -> Opened | None:
 
 
 class _Placed(NamedTuple):
-    """A return in the lines `first` to `end`; an open one has a `tail`, behind which another may stand."""
+    """A return in the lines `first` to `end`; an open one is neither fenced nor JSON."""
 
     first: int
     end: int
     read: Opened
-    tail: int | None = None
+    is_open: bool = False
 
 
 def _read_inside(text: str, name: str) -> Opened | None:
@@ -480,48 +469,37 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
     What is quoted inside one is no other; but at the left margin of its tail a whole one that tells another state, and
     no success, corrects it.
     """
-    seen = visible(lines)
-    # Those that are neither fenced nor JSON go on until the next one, or the end.
-    open_ones = [
-        _Placed(first, end, made, tail_of(seen, first, end))
-        for first, end in pairwise((*open_returns(seen), len(seen)))
-        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None
-    ]
-    found, rest = list(open_ones), list(lines)
+    seen, rest = visible(lines), list(lines)
+    found: list[_Placed] = []
 
-    def around(line: int) -> _Placed | None:
-        return next((each for each in open_ones if each.first <= line < each.end), None)
+    def put(first: int, end: int, made: Opened | None, at_margin: bool) -> bool:
+        """Add a return that counts; whether these lines are dealt with."""
+        own = next((each for each in found if each.is_open and each.first <= first < each.end), None)
+        if made is not None and isinstance(made.document, Return):
+            # A success may be what a good return would have been: nothing gets better by it.
+            alike = (None, Outcome.COMPLETED, own and getattr(own.read.document, "outcome", None))
+            if own is None or (at_margin and made.complete and made.document.outcome not in alike):
+                found.append(_Placed(first, end, made))
+                return True
+        return own is not None
 
-    def put(first: int, end: int, made: Opened | None, within: _Placed | None) -> None:
-        if made is None or not isinstance(made.document, Return):
-            return
-        own = within.read.document if within is not None else None
-        # A success may be what a good return would have been: nothing gets better by it.
-        if isinstance(own, Return) and made.document.outcome in (None, Outcome.COMPLETED, own.outcome):
-            return
-        if own is None or made.complete:
-            found.append(_Placed(first, end, made))
-
+    # An open one goes on until the next one, or the end.
+    for first, end in pairwise((*open_returns(seen), len(seen))):
+        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None:
+            found.append(_Placed(first, end, made, is_open=True))
+            tail = tail_of(seen, first, end)
+            rest[first:tail] = [""] * (tail - first)
     for fence in blocks(lines)[1][:_FENCES]:
-        within = around(fence.first)
-        if within is not None:
-            rest[fence.first : fence.end] = [""] * (fence.end - fence.first)
-            if within.tail is None or fence.first <= within.tail or seen[fence.first - 1][:1] not in ("`", "~"):
-                continue
-        inner = lines[fence.first : fence.end]
+        inner = rest[fence.first : fence.end]
         text = "\n".join(inner)
         if text.lstrip()[:1] == "{":
             made = _read_json(text, name, fence.first + 1, embedded=True)
         else:
             made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
-        put(fence.first, fence.end, made, within)
-    for each in found:
-        end = each.end if each.tail is None else each.tail
-        rest[each.first : end] = [""] * (end - each.first)
-    for line, found_there in _objects("\n".join(rest), name):
-        within = around(line)
-        if within is None or seen[line][:1] == "{":
-            put(line, line + 1, found_there, within)
+        if put(fence.first, fence.end, made, seen[fence.first - 1][:1] in ("`", "~")):
+            rest[fence.first : fence.end] = [""] * len(inner)
+    for line, made in _objects("\n".join(rest), name):
+        put(line, line + 1, made, seen[line][:1] == "{")
     return sorted(found, key=lambda each: each.first)
 
 

@@ -19,8 +19,7 @@ WARNING: Final = Severity.WARNING
 OTHERWISE: Final = "It is understood here, and may not be elsewhere."
 TYPED: Final = "Readers rely on the type; anything else makes them fail or guess."
 MAX_ENTRIES: Final = 1_000  # entries of one list that are read and judged
-LIMIT_OF_ONE_RULE: Final = 20
-LIMIT: Final = 100  # findings of one document that are kept, the last of them saying how many more there are
+LIMIT_OF_ONE_RULE: Final = 20  # findings of one document that are kept; the last one says how many more there are
 MAX_TOKENS: Final = 100  # tokens that a summary may have
 BRIEF: Final = 2_000  # characters of a free text that a document keeps
 
@@ -120,7 +119,7 @@ class Findings:
         self.first_line = first_line
 
     def add(self, rule: str, where: Location | int, **facts: object) -> None:
-        """Break `rule` at a line from 1 on or at a place; `facts` fill its message, `value` shown or `exact`."""
+        """Break `rule` at a line from 1 on or at a place; `facts` fill its message, `value` as `shown`."""
         self._noted.append((rule, where if isinstance(where, int) else (*self.at, *where), facts))
 
     def add_in(self, rule: str, index: int, **facts: object) -> None:
@@ -128,25 +127,19 @@ class Findings:
         self._noted.append((rule, self.first_line + index, facts))
 
     def made(self, line_of: Callable[[Location], int | None] = lambda _: None) -> tuple[Finding, ...]:
-        """The findings in the order of their lines, at most `LIMIT`: errors stay before warnings."""
+        """The findings in the order of their lines."""
         of_rule: dict[str, int] = {}
         made: list[Finding] = []
         for rule_id, where, facts in self._noted:
             of_rule[rule_id] = of_rule.get(rule_id, 0) + 1
             if of_rule[rule_id] <= LIMIT_OF_ONE_RULE:
                 rule = read_rules()[rule_id]
-                value = {"value": facts.get("exact") or shown(facts.get("value"))} if facts else {}
                 # Many documents have the same one.
-                message = intern(rule.message.format(**facts | value))
+                message = intern(rule.message.format(**facts | {"value": shown(facts.get("value"))}))
                 line = where if isinstance(where, int) else line_of(where)
                 made.append(Finding(rule_id, rule.severity, message, line))
-        left_out = len(self._noted) - len(made)
-        if left_out or len(made) > LIMIT:
-            made.sort(key=lambda finding: finding.severity is not ERROR)
-            left_out += max(len(made) - (LIMIT - 1), 0)
-            del made[LIMIT - 1 :]
         made.sort(key=lambda finding: finding.line or 0)
-        if left_out:
+        if left_out := len(self._noted) - len(made):
             made.append(Finding("DOC010", WARNING, read_rules()["DOC010"].message.format(count=left_out)))
         return tuple(made)
 
@@ -191,8 +184,7 @@ def outline(kind: type[AnyDocument], *models: object, **facts: Any) -> AnyDocume
     fields = [field for model in reversed(models) for field in vars(model).items() if field[1] is not None]
     found = {name: value for name, value in fields if name in kind.__dataclass_fields__} | facts
     # Two ids that differ at their end are two.
-    whole = {name: found[name] for name in _WHOLE & found.keys() if isinstance(found[name], str)}
-    return kind(**{name: shorten(value) for name, value in found.items()} | whole)
+    return kind(**{name: value if name in _WHOLE else shorten(value) for name, value in found.items()})
 
 
 def is_blank(value: object) -> bool:
