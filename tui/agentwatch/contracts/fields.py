@@ -23,7 +23,6 @@ _KIND_OF: Final = {
     "empty": "empty",
 }
 """Kinds of rules by pydantic's type of error; any other is `type`, or `entry` where it is one in an array."""
-_FIRST: Final = ("missing", "empty")
 
 
 class Model(BaseModel):
@@ -90,34 +89,29 @@ def _judge_errors(
 ) -> dict[Location, Any]:
     """Note the rule of each error. By each place that was refused the word that was meant, None to drop it."""
     edits: dict[Location, Any] = {}
-    known, found = _rules_of_fields(contract), []
+    known = _rules_of_fields(contract)
     for item in error.errors():
-        place, value, kind, meant = item["loc"], item["input"], _KIND_OF.get(item["type"], "type"), None
-        steps = ("[]" if isinstance(step, int) else f".{step}" for step in place)
-        path = "".join((at, *steps)).removeprefix(".")
-        rules, where = known.get(path.removesuffix("[]"), {}), place
-        # First what is not there, and of that first what is not there at the top.
-        order = (_FIRST.index(kind), len(place) > 1) if kind in _FIRST else (len(_FIRST), False)
-        if kind not in _FIRST:
-            if kind == "value" and "case" in rules and isinstance(value, str):
-                meant = next(
-                    (word for word in re.findall(r"'(\w+)'", item["ctx"]["expected"]) if folded(word) == folded(value)),
-                    None,
-                )
-                kind = "case" if meant else kind
-            elif kind == "value" and not isinstance(value, str):
-                kind = "type"
-            edits[place] = meant
-        elif kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
+        where = place = item["loc"]
+        value, kind, meant = item["input"], _KIND_OF.get(item["type"], "type"), None
+        path = "".join((at, *("[]" if isinstance(step, int) else f".{step}" for step in place))).removeprefix(".")
+        rules = known.get(path.removesuffix("[]"), {})
+        if kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
             where = place[:-1]
         elif kind == "missing" and kind in rules and read_rules()[rules[kind]].severity is ERROR:
             # Somebody requires it, and null is of another type.
             kind = "type"
-        kind = {"type": "entry", "empty": "blank"}.get(kind, kind) if path.endswith("[]") else kind
+        elif kind not in ("missing", "empty"):
+            if kind == "value" and isinstance(value, str):
+                words = re.findall(r"'(\w+)'", item["ctx"]["expected"] if "case" in rules else "")
+                meant = next((word for word in words if folded(word) == folded(value)), None)
+                kind = "case" if meant else kind
+            elif kind == "value":
+                kind = "type"
+            edits[place] = meant
+        if path.endswith("[]"):
+            kind = {"type": "entry", "empty": "blank"}.get(kind, kind)
         if kind in rules:
-            found.append((order, rules[kind], where, {"key": place[-1], "value": value, "meant": meant}))
-    for _, rule, where, facts in sorted(found, key=lambda one: one[0]):
-        findings.add(rule, where, **facts)
+            findings.add(rules[kind], where, key=place[-1], value=value, meant=meant)
     return edits
 
 

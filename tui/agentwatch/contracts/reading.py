@@ -20,11 +20,10 @@ from agentwatch.contracts.markdown import (
     open_returns,
     opened,
     read_checklist,
-    tail_of,
     visible,
 )
 from agentwatch.contracts.rules import Findings, module_of
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Reading, Return, TodoList
 from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
@@ -217,10 +216,10 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     around it. `handed_over`: a subagent was asked it, and its first packet counts, nothing else.
     """
     found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
-    return None if found is None else found.reading
+    return found and replace(found, model=None)
 
 
-def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Opened | None:
+def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
     """The same with the full typed model, without what broke a rule; a checklist is a packet that has only `todos`."""
     text = text.removeprefix("\ufeff")
     try:
@@ -233,7 +232,7 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     return _read_inside(text, name) if embedded else _read_file(text, name)
 
 
-def _read_file(text: str, name: str) -> Opened | None:
+def _read_file(text: str, name: str) -> Reading | None:
     is_object, called_json = text.lstrip()[:1] == "{", folded(name).endswith(".json")
     if is_object and _LINES_OF_JSON.search(name):
         return None
@@ -251,7 +250,7 @@ def _read_file(text: str, name: str) -> Opened | None:
 
 def _read_json(
     text: str, name: str, first_line: int = 1, *, embedded: bool = False, named: Contract | None = None
-) -> Opened | None:
+) -> Reading | None:
     """Read a text from line `first_line` of its file as JSON; `named`: the contract that the name of its file says."""
     if not named and not _may_follow(text, name):
         return None
@@ -264,13 +263,11 @@ def _read_json(
     return None if named is None or is_anything else _judge(source, named, name, recognised=False)
 
 
-def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: bool = True) -> Opened:
+def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: bool = True) -> Reading:
     """Judge an object by its contract; where it is not `recognised`, by that which its file's name says."""
     findings = Findings()
     source.judge(findings)
     top = source.value if isinstance(source.value, dict) else {}
-    if recognised and isinstance(top.get("report_metadata"), dict):
-        module_of(Contract.REPORT_CONTRACT).judge_two_statuses(top, findings)
     if source.whole and not recognised:
         rule = "DOC012" if top is source.value else "DOC008"
         findings.add(rule, (), contract=contract, value=source.value)
@@ -279,13 +276,13 @@ def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: boo
     model, document = module_of(contract).judge(contract, top, judged, name)
     known = recognised or contract is Contract.RETURN_META
     document = document if known else replace(document, recognised=False)
-    return Opened(document, findings.made(source.line_of), source.complete and known, model)
+    return Reading(document, findings.made(source.line_of), source.complete and known, model)
 
 
 # Markdown
 
 
-def _read_markdown(text: str, name: str) -> Opened | None:
+def _read_markdown(text: str, name: str) -> Reading | None:
     """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
@@ -295,35 +292,30 @@ def _read_markdown(text: str, name: str) -> Opened | None:
             return packet
     named = _RETURN_FILE.search(name) is not None
     found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
-    if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
-        # The last return of the file counts, where it stands in a fence or an object behind an open one.
-        returns = _returns(lines_of(text), name)
-        if returns and returns[0].is_open and not returns[-1].is_open:
-            found = _noted(_meant(returns), "DOC014", 1)
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text), alone=_TODOS_OF_A_TASK.search(name) is not None)
     return found
 
 
-def _read_by_name(lines: list[str], name: str, contract: Contract) -> Opened:
+def _read_by_name(lines: list[str], name: str, contract: Contract) -> Reading:
     """What is said of a file that holds nothing, or too little, of the contract that its name says."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
-        return part._replace(document=replace(part.document, recognised=False))
-    findings = Findings()
+        return replace(part, document=replace(part.document, recognised=False))
+    told: str = contract
     document: Document = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
-        is_list = name.lower().endswith("todos.md")
-        document = TodoList((), recognised=False) if is_list else Handoff(None, None, recognised=False)
+        document = Handoff(None, None, recognised=False)
+        if name.lower().endswith("todos.md"):
+            told, document = "checklist", TodoList((), recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
     rule = "DOC012" if isinstance(document, Return) else "DOC013"
-    findings.add(rule, 1, contract="checklist" if isinstance(document, TodoList) else contract)
-    return Opened(document, findings.made(), complete=False, model=module_of(contract).MODELS[contract]())
+    return _noted(Reading(document, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=told)
 
 
 def _read_return(
     lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False, first_line: int = 1
-) -> Opened | None:
+) -> Reading | None:
     """Read lines as return-format: `named`, the file is called a return; `by_name`, it need have but one header."""
     findings = Findings(first_line)
     sections = find_sections(lines := visible(_bounded(lines, findings)), loose=embedded or named, by_name=by_name)
@@ -334,7 +326,7 @@ def _read_return(
     return return_format.judge(lines, sections, findings, embedded=embedded)
 
 
-def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
+def _read_todos(lines: list[str], *, alone: bool) -> Reading | None:
     start = after_front_matter(lines)
     lines = opened(lines[start:])
     if first_item(lines, alone=alone) is None:
@@ -344,7 +336,7 @@ def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
     findings = Findings(1 + start)
     lines = _bounded(lines, findings)
     items = read_checklist(lines, findings, alone=True)
-    return Opened(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
+    return Reading(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
 
 
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
@@ -366,7 +358,7 @@ def _leads(lines: list[str], fence: Fence) -> bool:
 
 def _read_fenced_packet(
     lines: list[str], fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
-) -> Opened | None:
+) -> Reading | None:
     """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
     source = JsonSource("\n".join(lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
@@ -389,10 +381,10 @@ def _read_fenced_packet(
         findings.first_line += item
         todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
         model, document = model.model_copy(update={"todos": todos}), replace(document, todos=todos)
-    return Opened(document, findings.made(source.line_of), source.complete and fence.closed, model)
+    return Reading(document, findings.made(source.line_of), source.complete and fence.closed, model)
 
 
-def _read_unfenced_packet(text: str, name: str) -> Opened | None:
+def _read_unfenced_packet(text: str, name: str) -> Reading | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
     end, _ = _object_at(text, text.index("{"))
     if end is None or not text[end:].strip():
@@ -402,41 +394,34 @@ def _read_unfenced_packet(text: str, name: str) -> Opened | None:
     return _read_fenced_packet(lines, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
-def _read_packet(lines: list[str], name: str) -> Opened | None:
+def _read_packet(lines: list[str], name: str) -> Reading | None:
     """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
-    text = "\n".join(lines)
-    if text.lstrip()[:1] == "{":
-        start = text.index("{")
-        end, part = _object_at(text, start)
-        if isinstance(part, dict) and leading_contract_of(part, name) is Contract.HANDOFF_PACKET:
-            return _judge(JsonSource(text[start:end], 1 + text.count("\n", 0, start)), Contract.HANDOFF_PACKET, name)
     for index, fence in enumerate(blocks(lines)[1][:_FENCES]):
         found = _read_fenced_packet(lines, fence, name, leading=index == 0 and _leads(lines, fence))
         if found is not None:
             return found
-    return next((made for _, made in _objects(text, name) if isinstance(made.document, Handoff)), None)
+    made = (made for _, made in _objects("\n".join(lines), name, asked=True))
+    return next((each for each in made if isinstance(each.document, Handoff)), None)
 
 
 # What was handed back
 
 
 class _Placed(NamedTuple):
-    """A return in the lines `first` to `end`; an open one is neither fenced nor JSON."""
+    """A return, and the index of its first line."""
 
     first: int
-    end: int
-    read: Opened
-    is_open: bool = False
+    read: Reading
 
 
-def _read_inside(text: str, name: str) -> Opened | None:
+def _read_inside(text: str, name: str) -> Reading | None:
     """Read what a text hands back: its last return, else its first packet; None where there is neither."""
     lines = lines_of(text)
     found = _returns(lines, name)
     return _meant(found) if found else _read_packet(lines, name)
 
 
-def _meant(found: list[_Placed]) -> Opened:
+def _meant(found: list[_Placed]) -> Reading:
     """The last return: templates and drafts stand before the one that is meant, corrections behind it."""
     last = found[-1]
     if all(each.read.document == last.read.document for each in found):
@@ -444,14 +429,14 @@ def _meant(found: list[_Placed]) -> Opened:
     return _noted(last.read, "DOC011", last.first + 1, count=len(found))
 
 
-def _noted(read: Opened, rule_id: str, line: int, **facts: object) -> Opened:
+def _noted(read: Reading, rule_id: str, line: int, **facts: object) -> Reading:
     """The same with one more finding, in front of the others."""
     findings = Findings()
     findings.add(rule_id, line, **facts)
-    return read._replace(findings=findings.made() + read.findings)
+    return replace(read, findings=findings.made() + read.findings)
 
 
-def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
+def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
     """Read what a Markdown file holds in a fence, a wrapper or behind other words, if it is what it is named."""
     lines = lines_of(text)
     if contract is Contract.RETURN_FORMAT:
@@ -464,47 +449,32 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
 
 
 def _returns(lines: list[str], name: str) -> list[_Placed]:
-    """The returns in a text, in their order.
-
-    What is quoted inside one is no other; but at the left margin of its tail a whole one that tells another state, and
-    no success, corrects it.
-    """
+    """The returns in a text, in their order. What is quoted inside one is no other."""
     seen, rest = visible(lines), list(lines)
     found: list[_Placed] = []
 
-    def put(first: int, end: int, made: Opened | None, at_margin: bool) -> bool:
-        """Add a return that counts; whether these lines are dealt with."""
-        own = next((each for each in found if each.is_open and each.first <= first < each.end), None)
+    def put(first: int, end: int, made: Reading | None) -> None:
         if made is not None and isinstance(made.document, Return):
-            # A success may be what a good return would have been: nothing gets better by it.
-            alike = (None, Outcome.COMPLETED, own and getattr(own.read.document, "outcome", None))
-            if own is None or (at_margin and made.complete and made.document.outcome not in alike):
-                found.append(_Placed(first, end, made))
-                return True
-        return own is not None
+            found.append(_Placed(first, made))
+            rest[first:end] = [""] * (end - first)
 
-    # An open one goes on until the next one, or the end.
+    # One that is neither fenced nor JSON goes on until the next one, or the end.
     for first, end in pairwise((*open_returns(seen), len(seen))):
-        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None:
-            found.append(_Placed(first, end, made, is_open=True))
-            tail = tail_of(seen, first, end)
-            rest[first:tail] = [""] * (tail - first)
+        put(first, end, _read_return(seen[first:end], embedded=True, first_line=first + 1))
     for fence in blocks(lines)[1][:_FENCES]:
         inner = rest[fence.first : fence.end]
         text = "\n".join(inner)
         if text.lstrip()[:1] == "{":
-            made = _read_json(text, name, fence.first + 1, embedded=True)
-        else:
-            made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
-        if put(fence.first, fence.end, made, seen[fence.first - 1][:1] in ("`", "~")):
-            rest[fence.first : fence.end] = [""] * len(inner)
+            put(fence.first, fence.end, _read_json(text, name, fence.first + 1, embedded=True))
+        elif text.strip():
+            put(fence.first, fence.end, _read_return(inner, embedded=True, first_line=fence.first + 1))
     for line, made in _objects("\n".join(rest), name):
-        put(line, line + 1, made, seen[line][:1] == "{")
+        put(line, line + 1, made)
     return sorted(found, key=lambda each: each.first)
 
 
-def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
-    """Each object among prose that is one of ours, with the index of its first line."""
+def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, Reading]]:
+    """Each object among prose that is one of ours, with the index of its first line; `asked`, it may begin the text."""
     if not _may_follow(text, name):
         return
     position = failures = 0
@@ -517,6 +487,8 @@ def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
         # Words that go on behind an object on its line quote it.
         quoted = end is not None and _GOES_ON.match(text, end) is not None
         contract = contract_of(part, name, embedded=not quoted)
+        if asked and isinstance(part, dict) and not text[:start].strip():
+            contract = leading_contract_of(part, name)
         if contract is not None:
             line = text.count("\n", 0, start)
             yield line, _judge(JsonSource(text[start:end], 1 + line), contract, name)

@@ -34,7 +34,7 @@ from agentwatch.contracts.markdown import (
     unfenced,
 )
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, outline, sentences, why_not_relative
-from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
@@ -135,7 +135,7 @@ class Keys:
         return True
 
 
-def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded: bool = False) -> Opened:
+def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded: bool = False) -> Reading:
     """Read the sections; every rule they break is a finding."""
     start = after_front_matter(lines)
     while start < len(lines) - 1 and not lines[start].strip():
@@ -195,7 +195,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    return Opened(document, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
+    return Reading(document, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
 
 
 def _judge_headers(sections: Sections, start: int, findings: Findings) -> None:

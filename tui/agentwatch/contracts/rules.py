@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -21,6 +22,7 @@ TYPED: Final = "Readers rely on the type; anything else makes them fail or guess
 MAX_ENTRIES: Final = 1_000  # entries of one list that are read and judged
 LIMIT_OF_ONE_RULE: Final = 20  # findings of one document that are kept; the last one says how many more there are
 MAX_TOKENS: Final = 100  # tokens that a summary may have
+_LONGEST_NUMBER: Final = 30
 BRIEF: Final = 2_000  # characters of a free text that a document keeps
 
 AnyDocument = TypeVar("AnyDocument", Handoff, Return)
@@ -100,12 +102,10 @@ def shown(value: object) -> str:
     """A foreign value inside a message, short and safe."""
     if isinstance(value, str):
         return quoted(value, 60)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
-        # Python refuses to print integers of more than 4,300 digits.
-        return str(value) if value.bit_length() <= 64 else "a huge number"
-    return repr(value) if isinstance(value, float) else "an array" if isinstance(value, list) else "an object"
+    if isinstance(value, (dict, list)):
+        return "an array" if isinstance(value, list) else "an object"
+    text = json.dumps(value)
+    return text if len(text) <= _LONGEST_NUMBER else "a huge number"
 
 
 class Findings:
@@ -144,12 +144,11 @@ class Findings:
         return tuple(made)
 
 
-_ABBREVIATION: Final = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|dr|mr|ms|st)|\b[A-Za-z]|^\d+)\.\Z", re.IGNORECASE
+# A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5`, `e.g. X`, `J. Doe`.
+_END: Final = re.compile(
+    r"(?<!\b[A-Za-z])(?<!^\d)(?<!(?i:\b(?:vs|cf|no|dr|mr|ms|st)))(?<!(?i:\betc))(?<!(?i:\bincl))(?<!(?i:\bapprox))"
+    r"[.!?\u2026]+[\"'\u201d\u2019)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)"
 )
-# A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5` or `e.g. this`.
-_END: Final = re.compile(r"[.!?…]+[\"'”’)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)")
-_WORD: Final = re.compile(r"\w")
 _MAX_LOOKED_AT: Final = 1_000
 _REASONS: Final = (
     (r"(?s:.{4097})", "it is longer than a path can be"),
@@ -199,15 +198,7 @@ def tokens(text: str) -> int:
 
 def sentences(text: str) -> int:
     """Sentences of a text; 0 where there is no word in it. Only the first 1,000 characters are looked at."""
-    text = text[:_MAX_LOOKED_AT].strip()
-    count = start = 0
-    for match in _END.finditer(text):
-        end = match.end()
-        if end < len(text) and _ABBREVIATION.search(text[max(start, match.start() - 8) : match.start() + 1]):
-            continue
-        count += _WORD.search(text, start, end) is not None
-        start = end
-    return count + (_WORD.search(text, start) is not None)
+    return sum(re.search(r"\w", part) is not None for part in _END.split(text[:_MAX_LOOKED_AT].strip()))
 
 
 def why_not_relative(path: str) -> str | None:
