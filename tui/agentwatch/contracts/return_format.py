@@ -262,7 +262,15 @@ def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings)
         text = lines[index]
         if (told := _known(text, STATUS_KEYS)) is not None:
             _judge_dress(told, index, findings)
-            _put_split(keys, told.name, told.value, index, findings)
+            # Further keys that were written on the same line stand behind it.
+            value, *more = (_KEY_IN_SHORT if told.name in _SHORT_KEYS else _KEY_IN_LONG).split(told.value)
+            for name in more[::2]:
+                findings.add_in("RET018", index, key=name)
+            for name, each in zip((told.name, *more[::2]), (value, *more[1::2]), strict=True):
+                marked = _MARKED_WORD.match(each) if name in _WORD_KEYS else None
+                if marked is not None:
+                    findings.add_in("RET017", index, key=name)
+                keys.put(name, marked[2] if marked else each.strip(" \t,;|") if more else each, index, findings)
         elif text.strip() and not (_ANY_KEY.match(text) or _is_no_text(text)):
             findings.add_in("RET019", index)
             above = next((key for key in _WORD_KEYS if keys.lines.get(key) == index - 1), None)
@@ -283,20 +291,6 @@ def _judge_dress(told: KeyLine, index: int, findings: Findings) -> None:
         findings.add_in("RET021" if is_required else "RET023", index, value=value, key=name)
 
 
-def _put_split(keys: Keys, name: str, value: str, index: int, findings: Findings) -> None:
-    """Put a value, and apart from it any further key that was written on the same line."""
-    for _ in STATUS_KEYS:
-        value, *more = (_KEY_IN_SHORT if name in _SHORT_KEYS else _KEY_IN_LONG).split(value, maxsplit=1)
-        marked = _MARKED_WORD.match(value) if name in _WORD_KEYS else None
-        if marked is not None:
-            findings.add_in("RET017", index, key=name)
-        keys.put(name, marked[2] if marked else value.strip(" \t,;|") if more else value, index, findings)
-        if not more:
-            return
-        findings.add_in("RET018", index, key=more[0])
-        name, value = more[0], more[1].strip()
-
-
 def _read_deliverables(lines: list[str], spans: Spans, findings: Findings) -> list[dict[str, str | None]]:
     found: list[dict[str, str | None]] = []
     any_bullet = False
@@ -313,7 +307,11 @@ def _read_deliverables(lines: list[str], spans: Spans, findings: Findings) -> li
                 findings.add_in("RET031", index)
         else:
             any_bullet, indent = True, item.indent
-            path, description = _split_deliverable(item.text)
+            path, rest = _split(item.text, _SEPARATOR)
+            if not rest and _IS_PATH.match(path.partition(" ")[0]):
+                # The contract names no separator: `src/api.py (the API)` has a path and a description.
+                path, _, rest = path.partition(" ")
+            path, description = path.rstrip(":"), rest.strip(" \t:=>\u2192\u2014\u2013-")
             if _NO_FILES.match(item.text):
                 continue
             if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
@@ -441,35 +439,18 @@ def _put_attested(attested: Keys, name: str, value: str, index: int, findings: F
     return name
 
 
-def _undressed(text: str) -> str:
-    """A bullet's text without a checkbox and the emphasis of its first words."""
-    return _DRESS.sub(lambda match: match[2] or "", text, count=1)
-
-
-def _marked_path(text: str) -> tuple[str, str] | None:
-    """(the path in backticks, a link or quotes with which a text begins, the rest); None where it begins otherwise."""
-    match = _MARKED.match(text)
-    return None if match is None else (next(filter(None, match.groups())).strip(), match[5])
-
-
-def _split_deliverable(text: str) -> tuple[str, str]:
-    """(path, description) of a deliverable; "" where there is none."""
-    text = _undressed(text)
-    marked = _marked_path(text) if text[:1] in ("`", "[") else None
-    if marked is not None:
-        return marked[0], _SEPARATOR.sub("", marked[1], count=1).strip(" \t:\u2014\u2013-")
-    match = _SEPARATOR.search(text)
-    if match is None:
-        # The contract names no separator: `src/api.py (the API)` has a path and a description.
-        path, _, rest = text.partition(" ")
-        return (path.rstrip(":"), rest.strip(" \t:\u2014\u2013-")) if _IS_PATH.match(path) else (text.rstrip(":"), "")
-    return text[: match.start()].strip(" "), text[match.end() :].strip()
+def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
+    """(the path with which a bullet's text begins, the rest), without a checkbox, emphasis, backticks, links, quotes."""
+    text = _DRESS.sub(lambda match: match[2] or "", text, count=1)
+    if (marked := _MARKED.match(text)) is not None:
+        return next(filter(None, marked.groups())).strip(), marked[5]
+    match = separator.search(text)
+    return (text, "") if match is None else (text[: match.start()].strip(" "), text[match.start() :])
 
 
 def _is_remark(text: str) -> bool:
     """Whether a bullet behind the words of a list, or below another bullet, is no entry of that list."""
-    text = _undressed(text)
-    path, rest = _marked_path(text) or (text, "")
+    path, rest = _split(text, _MORE_THAN_A_PATH)
     return folded(text) not in _LIKE_NONE and (bool(rest.strip()) or _IS_PATH.match(path) is None)
 
 
@@ -482,17 +463,10 @@ def _put_path(entries: list[str], key: str | None, item: Bullet, index: int, fin
         if folded(text) != "(none)":
             findings.add_in("RET060", index, key=key)
         return
-    path = _undressed(text)
-    marked = _marked_path(path)
-    more = _MORE_THAN_A_PATH.search(path)
-    dressed = path != text or marked is not None or item.marker != "-"
-    if marked is not None:
-        path, more = marked[0], re.search(r"\S", marked[1])
-    elif more is not None:
-        path = path[: more.start()]
-    if more is not None:
+    path, rest = _split(text, _MORE_THAN_A_PATH)
+    if rest.strip():
         findings.add_in("RET058", index, key=key, value=text)
-    elif dressed:
+    elif path != text or item.marker != "-":
         findings.add_in("RET060", index, key=key)
     if (reason := why_not_relative(path)) is not None:
         findings.add_in("RET059", index, key=key, value=path, reason=reason)
