@@ -8,7 +8,7 @@ from functools import cache, reduce
 from operator import getitem
 from typing import Annotated, Any, Final, TypeVar
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
@@ -56,6 +56,8 @@ Whole = Annotated[
 ]
 """`1.0` is an integer, too: JSON has one kind of number."""
 Count = Annotated[Whole, Ge(0)]
+Million = Annotated[Whole, Ge(0), Le(1_000_000)]
+Attempt = Annotated[Million, Ge(1)]
 Amount = Annotated[float, Ge(0)]
 
 

@@ -9,13 +9,12 @@ from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
 
-from agentwatch.contracts.fields import Amount, Count, Model, Required, Text, Whole, Word, read_fields
+from agentwatch.contracts.fields import Amount, Attempt, Count, Million, Model, Required, Text, Whole, Word, read_fields
 from agentwatch.contracts.reading import METADATA_KEYS, OUTSIDE_THE_ENUM, STAGE_WORDS
 from agentwatch.contracts.rules import (
     MAX_ENTRIES,
     MAX_TOKENS,
     Findings,
-    Location,
     is_blank,
     judge_paths,
     outline,
@@ -35,8 +34,6 @@ _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
 _POINTER: Final = re.compile(
     r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
 )
-
-Phases = Annotated[Whole, Ge(0), Le(1000000)]
 
 # How returns say how they ended, what blocks them, and when.
 _MEANS: Final[dict[str, Outcome]] = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
@@ -113,6 +110,7 @@ class ReturnMetadata(Model):
     phase_count: Count | None = None
     estimated_hours: Amount | None = None
     findings_count: Count | None = None
+    attempt: Attempt | None = None
 
 
 class ReturnError(Model):
@@ -133,6 +131,7 @@ class SubagentReturn(Model):
     metadata: Required[ReturnMetadata] = None
     errors: list[ReturnError] | None = None
     next_steps: str | None = None
+    attempt: Attempt | None = None
 
 
 class MetaArtifact(Model):
@@ -150,13 +149,14 @@ class MetaMetadata(Model):
     agent_type: str | None = None
     delegation_depth: Whole | None = None
     delegation_path: list[str] | None = None
+    attempt: Attempt | None = None
 
 
 class ReturnMeta(Model):
     """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
 
-    phases_completed: Phases | None = None
-    phases_total: Phases | None = None
+    phases_completed: Million | None = None
+    phases_total: Million | None = None
     status: Required[str] = None
     summary: str | None = None
     artifacts: list[MetaArtifact] | None = None
@@ -168,6 +168,7 @@ class ReturnMeta(Model):
     review_reason: str | None = None
     files_created: list[str] | None = None
     files_modified: list[str] | None = None
+    attempt: Attempt | None = None
     more: dict[str, Any] | None = None
 
 
@@ -182,6 +183,7 @@ class ReportMetadata(Model):
     token_usage: Count | None = None
     execution_time_seconds: Count | None = None
     error_message: str | None = None
+    attempt: Attempt | None = None
 
 
 class ContextEntry(Model):
@@ -200,6 +202,7 @@ class Report(Model):
     recommendations: list[str] | None = None
     identified_gaps: list[str] | None = None
     blockers: list[str] | None = None
+    attempt: Attempt | None = None
 
 
 MODELS: Final = {
@@ -235,12 +238,11 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
         findings.add("SUB050", ("errors",), status=status)
     if status == "completed" and top.get("errors"):
         findings.add("SUB061", ("errors",))
-    if returned.metadata is not None:
-        if returned.metadata.delegation_path == []:
-            findings.add("SUB047", ("metadata", "delegation_path"))
-        _judge_depth("SUB042", ("metadata", "delegation_depth"), returned.metadata, top["metadata"], findings)
+    if returned.metadata is not None and returned.metadata.delegation_path == []:
+        findings.add("SUB047", ("metadata", "delegation_path"))
     blockers = _blockers(top, Findings()) if status == "blocked" else None
-    return returned, _fields_of(Contract.SUBAGENT_RETURN, returned, top, Outcome(status) if status else None, blockers, findings)
+    outcome = Outcome(status) if status else None
+    return returned, _fields_of(Contract.SUBAGENT_RETURN, returned, top, outcome, findings, blockers=blockers)
 
 
 def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[ReturnMeta, Return]:
@@ -280,9 +282,6 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
         findings.add("MET022", ("metadata",))
     if isinstance(metadata, dict) and not raw["metadata"].keys() & {"agent_type", "delegation_path"}:
         findings.add("MET023", ("metadata",))
-    if returned.metadata is not None:
-        place = ("metadata", "delegation_depth") if "delegation_depth" in inside else ("delegation_depth",)
-        _judge_depth("MET024", place, returned.metadata, raw["metadata"], findings)
     # What is there and cannot be read is said already.
     if outcome is Outcome.BLOCKED and not any(top.get(key) for key in (*_BLOCKERS, "errors")):
         findings.add("MET035", ("blockers",))
@@ -294,10 +293,10 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
     return returned, _fields_of(
         Contract.RETURN_META,
         returned,
-        top,
+        {**top, "metadata": raw["metadata"]},
         outcome,
-        returned.blockers,
         findings,
+        blockers=returned.blockers,
         review_reason=(returned.review_reason or _NO_REASON) if returned.requires_user_review else None,
         progress=(min(done, total), total) if done is not None and total else None,
     )
@@ -333,10 +332,10 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
     return report.model_copy(update={"context_map": context_map}), outline(
         Return,
         metadata,
+        report,
         contract=Contract.REPORT_CONTRACT,
         reported_state=_reported(inner if isinstance(inner, dict) else {}),
         outcome=outcome,
-        attempt=_attempt_of(top, "REP051", findings),
         agent=metadata.agent_name,
         blockers=report.blockers or _blockers(top, Findings()) or (),
         next_steps="\n".join(report.recommendations or ()),
@@ -350,20 +349,25 @@ def _fields_of(
     returned: SubagentReturn | ReturnMeta,
     top: dict[str, Any],
     outcome: Outcome | None,
-    blockers: list[str] | None,
     findings: Findings,
     **more: Any,
 ) -> Return:
     """The fields that the delegation tree needs; `more` are others."""
     metadata, errors = returned.metadata or ReturnMetadata(), returned.errors or [ReturnError()]
-    path = tuple(metadata.delegation_path or ())
+    path, depth = tuple(metadata.delegation_path or ()), metadata.delegation_depth
+    if returned.metadata is not None and depth is not None and path:
+        # The orchestrator and its command are no level of delegation; an entry of another type is one all the same.
+        length = len(top["metadata"]["delegation_path"])
+        if depth != (expected := max(length - 2, 0)):
+            rule = "MET024" if contract is Contract.RETURN_META else "SUB042"
+            findings.add(rule, ("metadata", "delegation_depth"), depth=shown(depth), length=length, expected=expected)
     recoverable = [error.recoverable for error in errors if error.recoverable is not None]
     messages = [error.message for error in errors]
+    more["blockers"] = more["blockers"] or (messages if outcome is Outcome.BLOCKED else ())
     facts: dict[str, Any] = {
         "contract": contract,
         "reported_state": _reported(top),
         "outcome": outcome,
-        "attempt": _attempt_of(top, "MET037" if contract is Contract.RETURN_META else "SUB062", findings),
         "agent": metadata.agent_type or (path[-1] if path else None),
         # An empty one is a level, too.
         "delegation_path": path,
@@ -373,7 +377,6 @@ def _fields_of(
         # All that say so must be recoverable.
         "retry_recommended": all(recoverable) if recoverable else None,
         "retry_hint": errors[0].recommendation,
-        "blockers": blockers or (messages if outcome is Outcome.BLOCKED else ()),
         "artifacts": [artifact.path for artifact in returned.artifacts or ()],
         "stated_at": _stated_at(top, outcome),
     }
@@ -383,18 +386,6 @@ def _fields_of(
 def _reported(holder: dict[str, Any]) -> str | None:
     status = holder.get("status")
     return status if isinstance(status, str) else None
-
-
-def _judge_depth(
-    rule: str, place: Location, read: ReturnMetadata | MetaMetadata, raw: dict[str, Any], findings: Findings
-) -> None:
-    """Compare the depth with the path as it was written: an entry of another type is a level all the same."""
-    depth, path = read.delegation_depth, raw.get("delegation_path")
-    if depth is not None and isinstance(path, list) and path:
-        # The orchestrator and its command are no level of delegation.
-        expected = max(len(path) - 2, 0)
-        if depth != expected:
-            findings.add(rule, place, depth=shown(depth), length=len(path), expected=expected)
 
 
 def _entries(value: object) -> list[Any]:
@@ -490,29 +481,12 @@ def _blockers(top: dict[str, Any], findings: Findings) -> list[str] | None:
     return found if told else None
 
 
-def _holders(top: dict[str, Any]) -> list[tuple[Location, dict[str, Any]]]:
-    """The object and the metadata in it, each with its place."""
-    inner = [((key,), top.get(key)) for key in ("metadata", "report_metadata")]
-    return [((), top), *((place, value) for place, value in inner if isinstance(value, dict))]
-
-
 def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
     """The latest time that it says it ended, or while it works began, in seconds since the epoch."""
     moments = []
-    for key in (*_ENDED, *(_BEGAN if outcome is Outcome.WORKING else ())):
-        for _, holder in _holders(top):
+    for holder in (top, top.get("metadata"), top.get("report_metadata")):
+        for key in (*_ENDED, *(_BEGAN if outcome is Outcome.WORKING else ())):
             with suppress(ValueError, OverflowError):
-                at = datetime.fromisoformat(str(holder.get(key)).strip())
+                at = datetime.fromisoformat(str(holder.get(key)).strip() if isinstance(holder, dict) else "")
                 moments.append((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
     return max(moments, default=None)
-
-
-def _attempt_of(top: dict[str, Any], rule: str, findings: Findings) -> int | None:
-    """The attempt that a return says it answers, at its top or in its metadata; what is no number breaks the rule."""
-    for place, holder in _holders(top):
-        value = holder.get("attempt")
-        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
-            return value
-        if value is not None:
-            findings.add(rule, (*place, "attempt"), value=value)
-    return None
