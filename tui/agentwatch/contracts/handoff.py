@@ -73,5 +73,5 @@ def judge(_contract: Contract, top: dict[str, Any], findings: Findings, _name: s
         findings.add("HOF041", ("handoff_schema",), value=packet.handoff_schema)
     if packet.objective and (count := sentences(packet.objective)) > 1:
         findings.add("HOF006", ("objective",), count=count)
-    judge_paths("HOF015", "evidence", raw, findings)
+    judge_paths("HOF015", "evidence", packet.evidence, findings)
     return packet, outline(Handoff, packet, task_id=packet.task_id, objective=packet.objective)

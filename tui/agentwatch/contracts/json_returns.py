@@ -232,7 +232,7 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
         findings.add("SUB008", ("summary",), count=f"{count} sentence{'' if count == 1 else 's'}")
     if top.get("artifacts") == [] and status in ("completed", "partial"):
         findings.add("SUB012", ("artifacts",), status=status)
-    judge_paths("SUB020", "artifacts", top, findings)
+    judge_paths("SUB020", "artifacts", returned.artifacts, findings)
     # Anything else that is empty, such as an object, is of the wrong type: that is said already.
     if status not in (None, "completed") and top.get("errors") in (None, []):
         findings.add("SUB050", ("errors",), status=status)
@@ -273,7 +273,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
     summary = returned.summary or ""
     if tokens(summary) > MAX_TOKENS:
         findings.add("MET011", ("summary",), tokens=tokens(summary), characters=len(summary))
-    judge_paths("MET018", "artifacts", top, findings)
+    judge_paths("MET018", "artifacts", returned.artifacts, findings)
     for index, artifact in enumerate(_entries(top.get("artifacts"))):
         kind = artifact.get("type") if isinstance(artifact, dict) else None
         if isinstance(kind, str) and kind not in ("plan", "report", "summary", "implementation", "documentation"):

@@ -222,9 +222,7 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
 def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
     """The same with the full typed model, without what broke a rule; a checklist is a packet that has only `todos`."""
     text = text.removeprefix("\ufeff")
-    try:
-        text.isascii() or text.encode()
-    except UnicodeEncodeError:
+    if not text.isascii():
         # Half of a surrogate pair cannot be written by any encoding.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if handed_over:

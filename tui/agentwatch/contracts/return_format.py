@@ -29,7 +29,6 @@ from agentwatch.contracts.markdown import (
     bullet,
     entry,
     heading,
-    is_attestation_key,
     is_rule,
     unfenced,
 )
@@ -154,11 +153,6 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
 
     keys = Keys()
     _read_status(lines, spans[STATUS] or [(start, first)], keys, judged(STATUS))
-    if spans[EVIDENCE] and not spans[ATTESTATION]:
-        # The keys of an attestation whose header is missing end the evidence.
-        at, end = spans[EVIDENCE][0]
-        cut = next((index for index in range(at, end) if is_attestation_key(lines[index])), end)
-        spans[EVIDENCE], spans[ATTESTATION] = [(at, cut)], [(cut, end)]
     _read_attestation(lines, spans[ATTESTATION], keys, judged(ATTESTATION), embedded=embedded)
     deliverables = _read_deliverables(lines, spans[DELIVERABLES], findings) if DELIVERABLES in sections else None
     evidence = _read_evidence(lines, spans[EVIDENCE], findings) if EVIDENCE in sections else None
@@ -235,8 +229,7 @@ def _is_cut(sections: Sections, keys: Keys) -> bool:
     """Whether the text ends in the middle: what is missing is exactly what would have come last."""
     present = [header in sections for header in HEADERS]
     if all(present):
-        last = max((one for same in sections.values() for one in same[:1]), key=lambda section: section.line)
-        present = [key in keys.values or last.header != ATTESTATION for key in (*TEXT_KEYS, *FILE_KEYS)]
+        present = [key in keys.values for key in (*TEXT_KEYS, *FILE_KEYS)]
     return not all(present) and present == sorted(present, reverse=True)
 
 
@@ -382,7 +375,7 @@ def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: 
             elif not below and folded(item.text) not in _LIKE_NONE:
                 entries.append(item.text)
         elif _is_no_text(text) or _LABEL.match(text):
-            apart = apart or not is_rule(text)
+            apart = True
         elif is_files and _BARE_PATH.match(text) and not (after_blank and entries):
             findings.add_in("RET024", index, value=text.strip())
             entries.append(text.strip().strip("`"))

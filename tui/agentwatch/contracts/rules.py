@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from itertools import product
@@ -214,10 +214,8 @@ def why_not_relative(path: str) -> str | None:
     return None
 
 
-def judge_paths(rule: str, key: str, top: dict[str, Any], findings: Findings) -> None:
-    """Note each `path` in the list of objects at `key` that is not repo-relative; an empty one breaks another rule."""
-    entries = top.get(key)
-    for index, entry in enumerate(entries[:MAX_ENTRIES] if isinstance(entries, list) else ()):
-        path = entry.get("path") if isinstance(entry, dict) else None
-        if isinstance(path, str) and path.strip() and (reason := why_not_relative(path)):
-            findings.add(rule, (key, index, "path"), value=path, reason=reason)
+def judge_paths(rule: str, key: str, entries: Iterable[Any] | None, findings: Findings) -> None:
+    """Note each path of the entries at `key` that is not repo-relative; an empty one breaks another rule."""
+    for index, entry in enumerate(entries or ()):
+        if entry.path and entry.path.strip() and (reason := why_not_relative(entry.path)):
+            findings.add(rule, (key, index, "path"), value=entry.path, reason=reason)
