@@ -251,7 +251,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
     raw["errors"] = _objects(top, "errors", "message", "MET030", findings)
     metadata = top.get("metadata")
     inside: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
-    above = {key: top[key] for key in METADATA_KEYS if key in top}
+    above = {key: top[key] for key in METADATA_KEYS.split() if key in top}
     if metadata is None or inside:
         raw["metadata"] = {**above, **inside}
     for key in ("phases_completed", "phases_total"):
@@ -261,10 +261,10 @@ def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[Ret
     if isinstance(steps := top.get("next_steps"), list):
         findings.add("MET032", ("next_steps",), value=steps)
         raw["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
-    if raw["artifacts"] is None and outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
-        if not any(key.endswith("_path") for key in top):
-            how = "is empty" if "artifacts" in top else "is missing"
-            findings.add("MET012", (), how=how, status=shorten(str(top["status"])))
+    has_path = raw["artifacts"] is not None or any(key.endswith("_path") for key in top)
+    if not has_path and outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
+        how = "is empty" if "artifacts" in top else "is missing"
+        findings.add("MET012", (), how=how, status=shorten(str(top["status"])))
     # An orchestrator's handoff never has metadata: its directory says whose it is.
     if metadata is None and not _HANDOFF_LIKE.search(name):
         findings.add("MET020", ())

@@ -8,16 +8,14 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.rules import Findings, Location
 from agentwatch.text import quoted
 
-REPLACEMENT: Final = "\ufffd"
 MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
 MAX_PARTS: Final = 20_000  # parts of one object or array in which places are looked for, about 30 ms
 
-_REPLACED: Final = re.compile(r"\ufffd|\\ufffd")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 # What stands before a part (white space, the comma of the one before), and its key; behind the last there is none.
 _PART: Final = re.compile(
@@ -57,7 +55,10 @@ def _parse(text: str) -> tuple[Any, bool]:
     def number(text: str) -> float | None:
         if text.lstrip("-").isdigit() and len(text) < _DIGITS:
             return int(text)
-        return value if math.isfinite(value := float(text)) else odd.append(text)
+        if math.isfinite(value := float(text)):
+            return value
+        odd.append(text)
+        return None
 
     value = json.loads(text, object_pairs_hook=members, parse_float=number, parse_int=number, parse_constant=number)
     return value, bool(odd)
@@ -126,7 +127,9 @@ def _break_of(text: str, error: json.JSONDecodeError) -> Break:
         return Break("DOC002", end)
     # Newer versions of Python name the comma, older ones the bracket behind it.
     at = behind_space(text, error.pos + 1) if error.msg.startswith("Illegal") else error.pos
-    return Break("DOC001", at, next((ours for words, ours in _REASONS.items() if error.msg.startswith(words)), error.msg))
+    return Break(
+        "DOC001", at, next((ours for words, ours in _REASONS.items() if error.msg.startswith(words)), error.msg)
+    )
 
 
 def _scan(text: str) -> tuple[list[str], int, int | None]:
@@ -155,7 +158,8 @@ class JsonSource:
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
         self._text = self._sound = text
         self._first_line = first_line
-        self.value, self._odd = None, False
+        self.value: Any = None
+        self._odd = False
         self._broken: Break | None = None
         deep = _scan(text)[2] if text.count("{") + text.count("[") > MAX_DEPTH else None
         try:
@@ -197,8 +201,6 @@ class JsonSource:
 
     def judge(self, findings: Findings) -> None:
         """Note what is wrong with the text itself, whatever contract it follows."""
-        if (bad := _REPLACED.search(self._text)) is not None:
-            findings.add("DOC003", self._line(bad.start()))
         if (broken := self._broken) is not None:
             findings.add(broken.rule, self._line(broken.offset), reason=broken.reason, limit=MAX_DEPTH)
         if not self._odd:

@@ -248,7 +248,9 @@ def find_sections(lines: list[str], *, loose: bool = False, by_name: bool = Fals
     state = _state(found[STATUS][0].body(lines)) if STATUS in found else None
     # As `SUCCESS | ERROR | PARTIAL`, or `<state>`, no return has it.
     is_template = state and state not in STATES and _ANY_STATE.search(state[:_MAX_STATE])
-    if not loose and (is_template or any(not each.header and 1 < each.level and each.line < first.line for each in headed)):
+    if not loose and (
+        is_template or any(not each.header and each.level > 1 and each.line < first.line for each in headed)
+    ):
         return None
     if state is not None and (loose or first.header == STATUS or len(found) > 2):
         # With no other section there, `state` must be one of ours, or cut off in one, or have a summary beside it.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from agentwatch.contracts.json_text import REPLACEMENT, JsonSource
+from agentwatch.contracts.json_text import JsonSource
 from agentwatch.contracts.markdown import (
     Fence,
     after_front_matter,
@@ -52,7 +52,7 @@ def _count(top: dict[str, Any], keys: str) -> int:
 
 
 WRAPPER: Final = "handoff_packet"
-METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
+METADATA_KEYS: Final = "session_id agent_type delegation_depth delegation_path"
 _EVERYDAY: Final = frozenset(("in_progress", "planned", "implemented", "revised", "assembled"))
 """Stage words that any program may use."""
 _OF_STAGES: Final = "researched tasks_created report_written plan_created plan_written summary_written synthesized"
@@ -89,7 +89,7 @@ _STATE_KEYS: Final = (
 )
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
 _DIALECT_KEYS: Final = "started_at partial_progress completion_data verification"
-_FAMILY_KEYS: Final = f"{_DIALECT_KEYS} {' '.join(METADATA_KEYS)} status metadata artifacts summary errors"
+_FAMILY_KEYS: Final = f"{_DIALECT_KEYS} {METADATA_KEYS} status metadata artifacts summary errors"
 _OF_NAMED: Final = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
     Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
@@ -101,11 +101,9 @@ _OF_NAMED: Final = {
 def contract_by_name(name: str) -> Contract | None:
     """The contract that a file must follow by its name, even where its content cannot be read; else None."""
     last = _last_part(name)
-    stem, _, ending = last.rpartition(".")
-    stem, _, kind = stem.rpartition(".")
-    if stem and f"{kind}.{ending}" in _NAMES:
-        return _NAMES[f"{kind}.{ending}"]
-    return Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None
+    stem, *kind = last.rsplit(".", 2)
+    named = _NAMES.get(".".join(kind)) if stem else None
+    return named or (Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None)
 
 
 def _may_follow(text: str, name: str) -> bool:
@@ -147,20 +145,17 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
         # Programs of all kinds call their reports so: without a key of one, what is in it decides.
         if named is not Contract.REPORT_CONTRACT:
             return None
-    schema = top.get("$schema")
     # Where the language of schemas is at home: a return may name the schema that it follows.
-    if (isinstance(schema, str) and "json-schema.org" in schema) or isinstance(top.get("properties"), dict):
+    if "json-schema.org" in str(top.get("$schema")) or isinstance(top.get("properties"), dict):
         return None
-    # A progress file has a status and a session as a return has.
-    if _SCHEMA_FILE.search(last) or (not is_meta and isinstance(top.get("objectives"), list)):
+    # Files of progress and state have a status and a session as a return has.
+    is_state = last == "state.json" or isinstance(top.get("objectives"), list) or _count(top, _STATE_KEYS)
+    if _SCHEMA_FILE.search(last) or (is_state and not is_meta):
         return None
     if "report_metadata" in top and _is_report(top, embedded=embedded):
         return Contract.REPORT_CONTRACT
-    version = packet.get("handoff_schema")
-    if isinstance(version, str) and version.startswith("composability.handoff_packet"):
+    if str(packet.get("handoff_schema")).startswith("composability.handoff_packet"):
         return Contract.HANDOFF_PACKET
-    if not is_meta and (last == "state.json" or _count(top, _STATE_KEYS)):
-        return None
     status = top.get("status")
     word = folded(status) if isinstance(status, str) else ""
     is_return = _is_subagent_return(top, word)
@@ -179,15 +174,13 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
 def _is_subagent_return(top: dict[str, Any], word: str) -> bool:
     """Whether an object is a return with metadata, or looks like one that only lost them."""
     metadata = top.get("metadata")
-    known = [key for key in METADATA_KEYS if key in metadata] if isinstance(metadata, dict) else []
+    known = _count(metadata, METADATA_KEYS) if isinstance(metadata, dict) else 0
     # Any log has a session, a status and a summary: with nothing else known, there must be artifacts.
-    if known == ["session_id"]:
+    if known == 1 and "session_id" in top["metadata"]:
         return "artifacts" in top
-    if known and any(key in top for key in ("status", "summary", "artifacts")):
-        return True
     # Builds report artifacts too, but not with these words.
-    has_more = "artifacts" in top and any(key in top for key in ("summary", "errors", "next_steps"))
-    return has_more and word in _RETURN_STATUSES
+    has_more = "artifacts" in top and _count(top, "summary errors next_steps") > 0 and word in _RETURN_STATUSES
+    return has_more or (known > 0 and _count(top, "status summary artifacts") > 0)
 
 
 def _is_return_meta(top: dict[str, Any], word: str, *, is_return: bool) -> bool:
@@ -340,8 +333,6 @@ def _read_todos(lines: list[str], *, alone: bool) -> Reading | None:
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
     if len(lines) > MAX_LINES:
         findings.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
-    if REPLACEMENT in "".join(lines):
-        findings.add_in("DOC003", next(index for index, line in enumerate(lines) if REPLACEMENT in line))
     return lines[:MAX_LINES]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator
@@ -347,9 +348,7 @@ def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: 
     indent: int | None = None
     after_blank = apart = False
     words: dict[str | None, tuple[str, int]] = {}
-    shown = list(_with_lists(lines, spans))
-    last = max((index for index in shown if _known(lines[index], _ATTESTED)), default=0)
-    for index in shown:
+    for index in _with_lists(lines, spans, embedded=embedded):
         text = lines[index]
         if not text.strip():
             after_blank = True
@@ -358,9 +357,6 @@ def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: 
         item = bullet(text) if told is None else None
         entries = attested.lists.get(current or "", [])
         is_files = current in FILE_KEYS
-        if embedded and after_blank and index > last and not (item or _is_no_text(text)):
-            if not _ONE_WORD_KEY.match(text):
-                break
         if told is not None:
             _judge_dress(told, index, findings)
             current = _put_attested(attested, told.name, told.value, index, findings)
@@ -368,14 +364,14 @@ def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: 
         elif item is not None and current is not None:
             indent = item.indent if indent is None else min(item.indent, indent)
             below = item.indent > indent + 1
-            if is_files and (below or (apart and entries)) and _is_remark(item.text):
+            if is_files and (below or (apart and entries)) and _is_remark(item.text, below):
                 findings.add_in("RET061", index)
             elif is_files:
                 _put_path(entries, current, item, index, findings)
             elif not below and folded(item.text) not in _LIKE_NONE:
                 entries.append(item.text)
         elif _is_no_text(text) or _LABEL.match(text):
-            apart = True
+            apart = apart or not is_rule(text)
         elif is_files and _BARE_PATH.match(text) and not (after_blank and entries):
             findings.add_in("RET024", index, value=text.strip())
             entries.append(text.strip().strip("`"))
@@ -401,16 +397,24 @@ def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: 
         entries[:] = list(filter(None, entries))[:MAX_ENTRIES]
 
 
-def _with_lists(lines: list[str], spans: Spans) -> Iterator[int]:
+def _with_lists(lines: list[str], spans: Spans, *, embedded: bool) -> list[int]:
     """The lines of the attestation outside of fences; inside, too, where all keys stand there, or a list's bullets."""
     chosen = set(_visible(lines, spans, lambda line: _known(line, _ATTESTED)))
-    bare = False
-    for index in unfenced(lines, spans)[1]:
-        if index in chosen:
-            told = _known(lines[index], _ATTESTED)
-            bare = told.name in LIST_KEYS and not told.value if told else bare and bullet(lines[index]) is None
-        if bare or index in chosen:
-            yield index
+    marks = [*(index for index in sorted(chosen) if _known(lines[index], _ATTESTED)), len(lines)]
+    kept = set(chosen)
+    for first, behind in pairwise(marks):
+        told, below = _known(lines[first], _ATTESTED), range(first + 1, behind)
+        is_bare = told is not None and told.name in LIST_KEYS and not told.value
+        if is_bare and not any(bullet(lines[index]) for index in below if index in chosen):
+            kept.update(below)
+    shown = [index for index in unfenced(lines, spans)[1] if index in kept]
+    last = shown.index(marks[-2]) if len(marks) > 1 else 0
+    for position, index in enumerate(shown[last:] if embedded else (), last):
+        text = lines[index]
+        is_listed = bullet(text) or _is_no_text(text) or _ONE_WORD_KEY.match(text)
+        if text.strip() and not lines[index - 1].strip() and not is_listed:
+            return shown[:position]
+    return shown
 
 
 def _put_attested(attested: Keys, name: str, value: str, index: int, findings: Findings) -> str | None:
@@ -433,7 +437,7 @@ def _put_attested(attested: Keys, name: str, value: str, index: int, findings: F
 
 
 def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
-    """(the path with which a bullet's text begins, the rest), without a checkbox, emphasis, backticks, links, quotes."""
+    """(the path with which a bullet's text begins, the rest), without checkbox, emphasis, backticks, link, quotes."""
     text = _DRESS.sub(lambda match: match[2] or "", text, count=1)
     if (marked := _MARKED.match(text)) is not None:
         return next(filter(None, marked.groups())).strip(), marked[5]
@@ -441,10 +445,12 @@ def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
     return (text, "") if match is None else (text[: match.start()].strip(" "), text[match.start() :])
 
 
-def _is_remark(text: str) -> bool:
-    """Whether a bullet behind the words of a list, or below another bullet, is no entry of that list."""
+def _is_remark(text: str, below: bool) -> bool:
+    """Whether a bullet behind the words of a list, or `below` another bullet, is no entry of that list."""
     path, rest = _split(text, _MORE_THAN_A_PATH)
-    return folded(text) not in _LIKE_NONE and (bool(rest.strip()) or _IS_PATH.match(path) is None)
+    words = path.split() or [""]
+    is_path = not (below or words[1:]) or (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1]))
+    return folded(text) not in _LIKE_NONE and not (is_path and not rest.strip())
 
 
 def _put_path(entries: list[str], key: str | None, item: Bullet, index: int, findings: Findings) -> None:
