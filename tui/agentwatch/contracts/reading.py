@@ -29,7 +29,7 @@ from agentwatch.text import folded
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
 _ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and none can be read, that are tried
 _OBJECTS: Final = 5_000  # objects of a text that are looked at
-_FENCES: Final = 200  # fenced blocks of a text that are looked at
+_FENCES: Final = 200  # fenced blocks, and open returns, of a text that are looked at
 _DECODER: Final = json.JSONDecoder()
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
 # Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
@@ -448,7 +448,7 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
             rest[first:end] = [""] * (end - first)
 
     # One that is neither fenced nor JSON goes on until the next one, or the end.
-    for first, end in pairwise((*open_returns(seen), len(seen))):
+    for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
         put(first, end, _read_return(seen[first:end], embedded=True, first_line=first + 1))
     for fence in blocks(lines)[1][:_FENCES]:
         inner = rest[fence.first : fence.end]
