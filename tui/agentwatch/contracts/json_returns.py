@@ -430,18 +430,18 @@ def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
         elif not isinstance(pair[0], str):
             findings.add("REP034", (*place, index, 0), value=pair[0])
         else:
-            match = _POINTER.match(pair[1]) if isinstance(pair[1], str) else None
-            path, *lines = match.groups() if match is not None else (None,)
-            if path is None or why_not_relative(path):
-                if pair[1] is not None:
-                    findings.add("REP035", (*place, index, 1), value=pair[1])
-                path, lines = "-", []
-            first, last = ([int(line) for line in lines if line] * 2)[:2] or (1, 1)
-            if not 1 <= first <= last:
-                findings.add("REP036", (*place, index, 1), value=pair[1])
-            elif any(lines):
-                path = f"{path}:{first}-{last}"
-            found.append(ContextEntry(statement=pair[0], location=path))
+            statement, pointer = pair
+            match = _POINTER.match(pointer) if isinstance(pointer, str) else None
+            location = "-"
+            if match is not None and not why_not_relative(match["path"]):
+                first, last = match["first"] or 1, match["last"] or match["first"] or 1
+                location = pointer.removeprefix("repo://")
+                if not 1 <= int(first) <= int(last):
+                    findings.add("REP036", (*place, index, 1), value=pointer)
+                    location = match["path"]
+            elif pointer is not None:
+                findings.add("REP035", (*place, index, 1), value=pointer)
+            found.append(ContextEntry(statement=statement, location=location))
     return found if isinstance(rows, list) else None
 
 
