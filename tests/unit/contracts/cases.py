@@ -109,6 +109,12 @@ DOCUMENT: Final = [
         "DOC002", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT[: _SUBAGENT_TEXT.index("plans/north")], '"path"'
     ),
     _broken("DOC002", "north.handoff.json", _PACKET_TEXT, _PACKET_TEXT.rstrip()[:-1], '"session_id"'),
+    *_json(
+        "north.return.json", REPORT, ("DOC015", put("status", "failed"), 31), ("DOC015", put("status", "Error"), 31)
+    ),
+    *_json(
+        "x.json", {**SUBAGENT, "report_metadata": {}}, ("DOC015", put("report_metadata.status", "failed"), '"status"')
+    ),
     _broken(
         "DOC004",
         "north.return.json",

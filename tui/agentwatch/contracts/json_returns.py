@@ -445,11 +445,22 @@ def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
     return found if isinstance(rows, list) else None
 
 
+def judge_two_statuses(top: dict[str, Any], findings: Findings) -> None:
+    """Note where the status of one contract says something else than that of another in the same object."""
+    said = (top.get("status"), top["report_metadata"].get("status"))
+    if len({_MEANS.get(_plain(word)) for word in said} - {None}) > 1:
+        findings.add("DOC015", ("status",), value=said[0], other=shown(said[1]))
+
+
+def _plain(status: object) -> str:
+    return folded(status.strip()).replace(" ", "_").replace("-", "_") if isinstance(status, str) else ""
+
+
 def _judge_status(status: object, findings: Findings) -> Outcome | None:
     """The meaning of the status of a return, None where it is not known; what is wrong with the word is noted."""
     if not isinstance(status, str):
         return None
-    meant = folded(status.strip()).replace(" ", "_").replace("-", "_")
+    meant = _plain(status)
     outcome = _MEANS.get(meant)
     if outcome is not None:
         if meant != status:

@@ -225,6 +225,12 @@ def open_returns(lines: list[str]) -> list[int]:
     return starts if starts and headed[0].header == STATUS else [0, *starts[1:]] if headed else []
 
 
+def tail_of(lines: list[str], first: int, end: int) -> int:
+    """Index of the last header of the return in these lines; `end` where output may be quoted below it."""
+    last = next((each for each in reversed(blocks(lines[first:end])[0]) if each.header), None)
+    return first + last.line if last and last.header in (STATUS, ATTESTATION) else end
+
+
 def find_sections(lines: list[str], *, loose: bool = False, by_name: bool = False) -> Sections | None:
     """The sections of a return, None where the text is none: a file must begin with them, and not be about the format.
 

@@ -20,10 +20,11 @@ from agentwatch.contracts.markdown import (
     open_returns,
     opened,
     read_checklist,
+    tail_of,
     visible,
 )
 from agentwatch.contracts.rules import Findings, module_of
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Reading, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Reading, Return, TodoList
 from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
@@ -259,6 +260,8 @@ def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: boo
     findings = Findings()
     source.judge(findings)
     top = source.value if isinstance(source.value, dict) else {}
+    if recognised and isinstance(top.get("report_metadata"), dict):
+        module_of(Contract.REPORT_CONTRACT).judge_two_statuses(top, findings)
     if source.whole and not recognised:
         rule = "DOC012" if top is source.value else "DOC008"
         findings.add(rule, (), contract=contract, value=source.value)
@@ -283,6 +286,11 @@ def _read_markdown(text: str, name: str) -> Reading | None:
             return packet
     named = _RETURN_FILE.search(name) is not None
     found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
+    if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
+        # The last return of the file counts, where it stands in a fence or an object behind an open one.
+        returns = _returns(lines_of(text), name)
+        if returns and returns[0].is_open and not returns[-1].is_open:
+            found = _noted(_meant(returns), "DOC014", 1)
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text), alone=_TODOS_OF_A_TASK.search(name) is not None)
     return found
@@ -397,10 +405,12 @@ def _read_packet(lines: list[str], name: str) -> Reading | None:
 
 
 class _Placed(NamedTuple):
-    """A return, and the index of its first line."""
+    """A return in the lines `first` to `end`; an open one is neither fenced nor JSON."""
 
     first: int
+    end: int
     read: Reading
+    is_open: bool = False
 
 
 def _read_inside(text: str, name: str) -> Reading | None:
@@ -438,27 +448,42 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
 
 
 def _returns(lines: list[str], name: str) -> list[_Placed]:
-    """The returns in a text, in their order. What is quoted inside one is no other."""
+    """The returns in a text, in their order.
+
+    What is quoted inside one is no other; but at the left margin of its tail a whole one that tells another state, and
+    no success, corrects it.
+    """
     seen, rest = visible(lines), list(lines)
     found: list[_Placed] = []
 
-    def put(first: int, end: int, made: Reading | None) -> None:
+    def put(first: int, end: int, made: Reading | None, at_margin: bool) -> bool:
+        """Add a return that counts; whether these lines are dealt with."""
+        own = next((each for each in found if each.is_open and each.first <= first < each.end), None)
         if made is not None and isinstance(made.document, Return):
-            found.append(_Placed(first, made))
-            rest[first:end] = [""] * (end - first)
+            # A success may be what a good return would have been: nothing gets better by it.
+            alike = (None, Outcome.COMPLETED, own and getattr(own.read.document, "outcome", None))
+            if own is None or (at_margin and made.complete and made.document.outcome not in alike):
+                found.append(_Placed(first, end, made))
+                return True
+        return own is not None
 
-    # One that is neither fenced nor JSON goes on until the next one, or the end.
+    # An open one goes on until the next one, or the end.
     for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
-        put(first, end, _read_return(seen[first:end], embedded=True, first_line=first + 1))
+        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None:
+            found.append(_Placed(first, end, made, is_open=True))
+            tail = tail_of(seen, first, end)
+            rest[first:tail] = [""] * (tail - first)
     for fence in blocks(lines)[1][:_FENCES]:
         inner = rest[fence.first : fence.end]
         text = "\n".join(inner)
         if text.lstrip()[:1] == "{":
-            put(fence.first, fence.end, _read_json(text, name, fence.first + 1, embedded=True))
-        elif text.strip():
-            put(fence.first, fence.end, _read_return(inner, embedded=True, first_line=fence.first + 1))
+            made = _read_json(text, name, fence.first + 1, embedded=True)
+        else:
+            made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
+        if put(fence.first, fence.end, made, seen[fence.first - 1][:1] in ("`", "~")):
+            rest[fence.first : fence.end] = [""] * len(inner)
     for line, made in _objects("\n".join(rest), name):
-        put(line, line + 1, made)
+        put(line, line + 1, made, seen[line][:1] == "{")
     return sorted(found, key=lambda each: each.first)
 
 
