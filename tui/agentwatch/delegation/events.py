@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding
-from agentwatch.delegation.claims import Change, Claim, Deed
+from agentwatch.delegation.claims import Claim, Deed
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
@@ -80,8 +80,7 @@ class Unreadable(NamedTuple):
 class Checked(NamedTuple):
     """The claims of the return with this digest, in this file, were held against the evidence.
 
-    `changed` are the files that changed between the handoff and this return, by whatever hand; None where that is not
-    known. `unsaid` is what the attempt did, by the log of its tools, and the return does not speak of.
+    `unsaid` is what the attempt did, by the log of its tools, and the return does not speak of.
     """
 
     seq: int
@@ -89,7 +88,6 @@ class Checked(NamedTuple):
     path: str
     digest: str
     claims: tuple[Claim, ...]
-    changed: tuple[Change, ...] | None = None
     unsaid: tuple[Deed, ...] = ()
 
 

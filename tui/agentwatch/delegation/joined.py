@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.asks import changed_at, is_history, is_past, queue_rank
-from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sum_up, sums_with_below
 from agentwatch.delegation.tree import Ids, Spent, Tree
@@ -147,11 +146,6 @@ class JoinedTree(Tree):
             if (asked := branch.tree.request(request_id)) is not None:
                 return asked._replace(task_id=scope + asked.task_id)
         return None
-
-    def unclaimed(self, task: Task) -> Unclaimed | None:
-        place = self.place(task.task_id)
-        own = place and place.tree.tasks.get(place.task_id)
-        return place.tree.unclaimed(own) if place and own else None
 
 
 def _scoped(task: Task, branch: Branch, top: Task) -> Task:

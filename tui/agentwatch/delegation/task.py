@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
-from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
+from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
@@ -350,8 +350,6 @@ class Task:
     contract: Contract | None = None
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
-    changed: tuple[Change, ...] | None = None
-    """The files that changed during the latest attempt, by whatever hand; None where that is not known."""
     unsaid: tuple[Deed, ...] = ()
     """What the latest attempt did, by the log of its tools, that its return does not speak of. No verdict."""
     is_checked: bool = False  # what that return claims was held against the evidence

@@ -31,7 +31,7 @@ from agentwatch.delegation.asks import (
     queue_rank,
     tokens_of_all,
 )
-from agentwatch.delegation.attempts import Unclaimed, Work, counting, fold
+from agentwatch.delegation.attempts import counting, fold
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
@@ -123,7 +123,6 @@ class Tree:
         self._dirty: dict[str, None] = {}  # the tasks to be folded
         self._touched: set[str] = set()  # the tasks that were folded, or of which something else has changed
         self._removed: set[str] = set()
-        self._work: Work | None = None
         self._spent: deque[Spent] = deque(maxlen=_MOST_SPENT)
         self._most_spent: dict[str, int] = {}
         """By task, the most that it is known to have used: what is read again was not used again."""
@@ -343,7 +342,6 @@ class Tree:
         returned = task.latest.returned if task.latest is not None else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
         task.claims = checked.claims if checked else ()
-        task.changed = checked.changed if checked else None
         task.unsaid = checked.unsaid if checked else ()
         task.is_checked = checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
@@ -421,7 +419,6 @@ class Tree:
         removed, self._removed = self._removed, set()
         if not touched and not removed:
             return set()
-        self._work = None
         for name in ("totals", "queue", "unseen"):
             self.__dict__.pop(name, None)
         return self._work_out(touched) | removed
@@ -724,12 +721,6 @@ class Tree:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
-
-    def unclaimed(self, task: Task) -> Unclaimed | None:
-        """The files that changed during the latest attempt and that no return claims; None where nothing is known."""
-        if self._work is None:
-            self._work = Work(self.tasks, self.rules.stale_after)
-        return self._work.unclaimed(task, lambda path: bool(self._files.tasks_of(path)))
 
     def spent(self) -> Iterator[Spent]:
         """Tokens used in the last minute before the last tick."""

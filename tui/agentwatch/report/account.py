@@ -12,7 +12,6 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
@@ -91,7 +90,6 @@ class TaskLine(NamedTuple):
     depth: int
     title: str
     why: str
-    unclaimed: Unclaimed
     attempts: tuple[AttemptLine, ...]
     spans: tuple[Span, ...]
     look: Look
@@ -271,7 +269,6 @@ def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLi
         depth=depth,
         title=f"{chain} · {task.title}" if chain else task.title,
         why=why_at(task, tree.now),
-        unclaimed=tree.unclaimed(task) or Unclaimed(),
         attempts=tuple(
             AttemptLine(one, ended_at(task, one), look_of_attempt(task, one), took(task, one, now))
             for one in task.attempts

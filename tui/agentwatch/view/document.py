@@ -114,7 +114,6 @@ def task_document(
     """One task; `depth` is how many are above it, `spent` what all use at the moment."""
     spent = rates(tree) if spent is None else spent
     result = task.result
-    unclaimed = tree.unclaimed(task)
     worst = task.below.worst_waiting if task.below else None
     return {
         "task_id": task.task_id,
@@ -175,8 +174,6 @@ def task_document(
             for claim in task.claims
         ],
         "unsaid": [{"kind": deed.kind, "what": deed.what, "at": iso(deed.call.at)} for deed in task.unsaid],
-        "unclaimed_changes": list(unclaimed.alone) if unclaimed else None,
-        "unattributed_changes": list(unclaimed.unattributed) if unclaimed else None,
         "runtime": _runtime(task),
         "limitations": list(result.limitations) if result else [],
         "decision": _decision(task.decision) if task.decision else None,

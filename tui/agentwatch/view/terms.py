@@ -141,13 +141,12 @@ def sources_of(task: Task) -> Iterator[str | None]:
 
 
 def _paths_of(task: Task) -> Iterator[str | None]:
-    """Its handoffs, returns and transcripts, and the files that it claims or that changed meanwhile."""
+    """Its handoffs, returns and transcripts, and the files that it claims."""
     for attempt in task.attempts:
         yield attempt.handoff.path if attempt.handoff is not None else None
         yield attempt.returned.path if attempt.returned is not None else None
         yield attempt.run.place if attempt.run is not None else None
     yield from (claim.path for claim in task.claims)
-    yield from (change.path for change in task.changed or ())
 
 
 def hosts_of(task: Task) -> Iterator[str | None]:

@@ -217,8 +217,6 @@ class StatedTask(TypedDict):
     findings: list[Finding]
     claims: list[Claim]
     unsaid: list[Deed]
-    unclaimed_changes: list[str] | None
-    unattributed_changes: list[str] | None
     runtime: Runtime
     limitations: list[str]
 
