@@ -353,10 +353,9 @@ def is_over(task: Task) -> bool:
 def documents(tree: Tree) -> list[dict[str, Any]]:
     """The tasks, without what follows from the time alone, or from when it was seen."""
     tasks = tree_document(tree, "/w")["tasks"]
-    seen = {"tokens_per_minute": 0}
     alarmed = {"since": None, "a2a_status": None}
     return [
-        one | seen | {"activity": (one["activity"] or {}) | {"seconds": 0}} | (alarmed if one["alarms"] else {})
+        one | {"activity": (one["activity"] or {}) | {"seconds": 0}} | (alarmed if one["alarms"] else {})
         for one in tasks
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final, NamedTuple
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from agentwatch.delegation.asks import changed_at, is_history, is_past, queue_rank
 from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sum_up, sums_with_below
-from agentwatch.delegation.tree import Ids, Spent, Tree
+from agentwatch.delegation.tree import Ids, Tree
 
 _LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
@@ -136,10 +136,6 @@ class JoinedTree(Tree):
             for branch in self._branches.values()
             for placed in branch.tree.notices
         ]
-
-    def spent(self) -> Iterator[Spent]:
-        for scope, branch in self._branches.items():
-            yield from (one._replace(task_id=scope + one.task_id) for one in branch.tree.spent())
 
     def request(self, request_id: str) -> Asked | None:
         for scope, branch in self._branches.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
@@ -54,20 +54,10 @@ from agentwatch.delegation.task import (
     sums_with_below,
 )
 
-WINDOW: Final = 60.0  # seconds for which it is known who used tokens
-_MOST_SPENT: Final = 10_000
 _NOBODY: Final = frozenset[int]()
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
-
-
-class Spent(NamedTuple):
-    """So many tokens were used by a task itself. `at` is in seconds since the epoch."""
-
-    at: float
-    task_id: str
-    tokens: int
 
 
 class Ids(dict[str, None]):
@@ -123,9 +113,6 @@ class Tree:
         self._dirty: dict[str, None] = {}  # the tasks to be folded
         self._touched: set[str] = set()  # the tasks that were folded, or of which something else has changed
         self._removed: set[str] = set()
-        self._spent: deque[Spent] = deque(maxlen=_MOST_SPENT)
-        self._most_spent: dict[str, int] = {}
-        """By task, the most that it is known to have used: what is read again was not used again."""
 
     # Events
 
@@ -256,11 +243,10 @@ class Tree:
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
         self._touched.add(task_id)
-        task.requests, used = requests, task.tokens
+        task.requests = requests
         self._fill(task, versions, runs)
         self._place(task, versions, runs)
         self._judge(task, versions)
-        self._spend(task, used)
 
     def _fill(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
         """All that a task's own documents, runs and decisions say."""
@@ -393,20 +379,6 @@ class Tree:
         if fitter != before:
             stations = [one.restores for one in (before, fitter) if one is not None]
             self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
-
-    def _spend(self, task: Task, before: int | None) -> None:
-        """A task has used more tokens than `before` (None: nothing was known of it)."""
-        if not task.tokens:
-            return
-        most, run = self._most_spent.get(task.task_id, 0), task.run
-        self._most_spent[task.task_id] = max(task.tokens, most)
-        used = task.tokens - max(before or 0, most)
-        if run is None or used <= 0 or run.updated_at < self.now - WINDOW:
-            return
-        if before is not None or most or run.started_at > run.updated_at - WINDOW:
-            self._spent.append(Spent(run.updated_at, task.task_id, used))
-        while self._spent and self._spent[0].at < self.now - WINDOW:
-            self._spent.popleft()
 
     # All tasks together
 
@@ -641,8 +613,7 @@ class Tree:
     @property
     def holds_until(self) -> float:
         """When time alone may change something; epoch seconds."""
-        due = min((task.facts.due for task in self.tasks.values()), default=math.inf)
-        return min(due, min((one.at + WINDOW for one in self.spent()), default=math.inf))
+        return min((task.facts.due for task in self.tasks.values()), default=math.inf)
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has asked last."""
@@ -721,10 +692,6 @@ class Tree:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
-
-    def spent(self) -> Iterator[Spent]:
-        """Tokens used in the last minute before the last tick."""
-        return (one for one in self._spent if one.at > self.now - WINDOW)
 
 
 def _seq_and_id(task: Task) -> tuple[int, str]:

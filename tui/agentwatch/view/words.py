@@ -54,14 +54,6 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def short_count(count: int) -> str:
-    """A large number in three digits: `950`, `4.8k`, `48k`, `1.2M`."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if count >= size:
-            return f"{count / size:.1f}{unit}" if count < 10 * size else f"{count // size:,}{unit}"
-    return f"{count}"
-
-
 def history_words(tree: Tree) -> str:
     """How many past tasks would ask if they were not past; blank where there are none."""
     if not (count := len(tree.past_questions())):

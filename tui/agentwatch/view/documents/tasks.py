@@ -243,7 +243,6 @@ class SeenTask(StatedTask):
     activity: Activity | None
     tokens: int | None
     tokens_below: int | None
-    tokens_per_minute: int | None
     cost: float | None
     stale: bool
     past: bool
@@ -282,7 +281,6 @@ class Summary(TypedDict):
     contradicted: int
     older: int
     tokens: int | None
-    tokens_per_minute: int
     past: int
     acknowledged: int
     snoozed: int
