@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Limits, Ran, Requested, Rules, Tick
+from agentwatch.delegation.events import Event, Ran, Requested, Rules, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
@@ -509,7 +509,6 @@ class Monitor:
 
 def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
     """The rules by which a tree judges, as the settings say."""
-    limits = settings.alarms_minutes, settings.alarms_tokens, settings.alarms_subtree_tokens, settings.alarms_repeats
     return Rules(
         strict=settings.strict,
         stale_after=settings.stale_after,
@@ -517,7 +516,6 @@ def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
         low_confidence=settings.low_confidence,
         demands=settings.require_contract,
         history_before=history_before,
-        limits=Limits(*limits),
     )
 
 

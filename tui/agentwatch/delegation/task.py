@@ -61,17 +61,6 @@ def plain_name(name: str) -> str:
     return name.replace("›", ">")
 
 
-class Alarm(StrEnum):
-    """What a working task asks the operator to look at: its process is gone, it makes the same call over and over, or
-    it has passed a limit."""
-
-    GONE = "gone"
-    LOOP = "loop"
-    TOKENS = "tokens"
-    SUBTREE = "subtree_tokens"
-    MINUTES = "minutes"
-
-
 class Basis(StrEnum):
     """Why a task hangs below its parent."""
 
@@ -323,10 +312,7 @@ class Facts:
     due: float = math.inf  # when time alone may change it
     kind: Counted | None = None  # as what the sums above count it; None where they do not
     counted: tuple[object, ...] = ()  # all that the task above it needs to know of it
-    loop: tuple[int, str, Activity] | None = None
-    """The same call over and over, and whose (attempt, session): words between two of them end nothing."""
     is_gone: bool = False  # it works, and its process is gone
-    is_over: bool = False  # it works, and uses too many tokens with all below it
 
 
 @dataclass(slots=True)
@@ -359,9 +345,7 @@ class Task:
     ask: str | None = None
     """The one question that the operator has to answer; None where there is none, or it is past or put aside."""
     tokens: int | None = None  # used by all attempts together; None where no store tells
-    alarms: tuple[Alarm, ...] = ()  # what is open about it because of how it works, where nothing else is
-    alarmed_at: float | None = field(default=None, compare=False)
-    """The last sign of life when it was seen to be past a limit; it goes on, so later ones say nothing of that."""
+    gone: bool = False  # it asks because it works and its process is gone
     acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
     snoozed_until: float | None = None
     """When it asks again at the latest, infinity where only a change ends it; None where it is not snoozed."""

@@ -19,17 +19,15 @@ from agentwatch.delegation import events as events_
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
     Asides,
-    alarm_words,
-    alarmed_at,
-    alarms_of,
     ask,
     ask_to_mend,
+    asks_for_process,
     changed_at,
+    gone_words,
     is_aside,
     is_past,
     is_process_gone,
     queue_rank,
-    tokens_of_all,
 )
 from agentwatch.delegation.attempts import counting, fold
 from agentwatch.delegation.claims import Verdict, overall
@@ -196,7 +194,7 @@ class Tree:
             return [task_id for task_id in due if self.tasks[task_id].facts.expires_at <= now]
         # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
         aside = self.asides.known
-        self._touched.update(one for one, task in tasks if task.stale or task.alarms or one in aside)
+        self._touched.update(one for one, task in tasks if task.stale or one in aside)
         return [task_id for task_id in self.tasks if any(now < at <= before for at in self._expiries(task_id))]
 
     def _expiries(self, task_id: str) -> list[float]:
@@ -332,7 +330,7 @@ class Tree:
         task.is_checked = checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         hidden = self._files.hidden(versions) if task.own_state is not State.CANCELED else {}
-        task.alarms = ()
+        task.gone = False
         task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, self.rules.low_confidence)
         if not task.inferred:
             task.past = is_past(task, self.rules.history_before, *hidden.values())
@@ -527,7 +525,7 @@ class Tree:
                 self._update(task, parent)
                 facts, before = task.facts, task.facts.counted
                 facts.kind = kind_of(task)
-                facts.counted = facts.kind, task.tokens, task.updated_at, task.below, facts.is_over, facts.overrun
+                facts.counted = facts.kind, task.tokens, task.updated_at, task.below, facts.overrun
                 if parent is not None and facts.counted != before:
                     levels[depth - 1].add(parent.task_id)
             done |= levels[depth]
@@ -545,18 +543,13 @@ class Tree:
         silent_from = states.silent_from(task, rules.stale_after)
         task.stale = silent_from is not None and self.now >= silent_from
         facts.due = facts.expires_at if silent_from is None or task.stale else min(facts.expires_at, silent_from)
-        limit, facts.is_over = rules.limits.subtree_tokens, False
-        is_over_below = bool(limit) and any(child.facts.is_over for child in children)
-        if limit and task.state is State.WORKING:
-            facts.is_over = is_over_below if task.inferred else tokens_of_all(task) >= limit
         task.title = states.title(task)
         task.findings = self._findings(task, children)
         task.why = states.why(task)
-        if task.alarms or task.question is None:
+        if task.gone or task.question is None:
             # Where something else is open, that comes first.
-            task.alarms = alarms_of(task, parent, rules.limits, self.now, is_over_below=is_over_below)
-            task.question = alarm_words(task, rules.limits) if task.alarms else None
-        task.alarmed_at = alarmed_at(task)
+            task.gone = asks_for_process(task, parent)
+            task.question = gone_words(task) if task.gone else None
         self.asides.lay(task, self.now)
         task.ask = None if task.past or is_aside(task) else task.question
         is_lost = not task.past and (task.state.is_open or task.ask is not None)

@@ -136,7 +136,7 @@ def task_document(
         "needs_operator": task.needs_operator,
         "ask": task.ask,
         "requests": [requests.document(one) for one in task.requests],
-        "alarms": list(task.alarms),
+        "gone": task.gone,
         "since": iso(stands_since(task)),
         "updated_at": iso(task.updated_at or task.alive_at),
         "activity": activity_document(task.doing, tree.now),

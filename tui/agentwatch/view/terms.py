@@ -80,7 +80,6 @@ _IS: Final[Mapping[str, Holds]] = {
     "session": lambda task, _: task.is_session,
     "past": lambda task, _: task.past,
     "gone": lambda task, _: task.stale and task.run is not None and task.run.process_gone is True,
-    "alarmed": lambda task, _: bool(task.alarms),
     "unseen": lambda task, _: not task.seen,
     "acknowledged": lambda task, _: task.acknowledged,
     "snoozed": lambda task, _: task.snoozed,

@@ -11,7 +11,7 @@ from agentwatch.delegation import states as reasons
 from agentwatch.delegation.asks import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.run import Activity, ActivityKind
-from agentwatch.delegation.task import Alarm, Attempt, Basis, Retry, State, Task
+from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
 from agentwatch.view.plain import shown, summary
@@ -111,7 +111,7 @@ def why_at(task: Task, now: float) -> str:
 def question_at(task: Task, now: float) -> str:
     """What is open about a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
     is gone."""
-    if Alarm.GONE in task.alarms and task.alive_at is not None and now >= task.alive_at:
+    if task.gone and task.alive_at is not None and now >= task.alive_at:
         return gone_words(task, ago(task.alive_at, now))
     return task.ask or task.question or ""
 

@@ -9,7 +9,7 @@ from agentwatch.delegation.claims import DeedKind, Verdict
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import RequestKind, RequestStage
 from agentwatch.delegation.run import ActivityKind
-from agentwatch.delegation.task import Alarm, Basis, State
+from agentwatch.delegation.task import Basis, State
 from agentwatch.view.groups import Group
 from agentwatch.view.words import Agreement
 
@@ -237,7 +237,7 @@ class SeenTask(StatedTask):
     inferred: bool
     deleted: bool
     requests: list[Request]
-    alarms: list[Alarm]
+    gone: bool
     since: str | None
     updated_at: str | None
     activity: Activity | None
