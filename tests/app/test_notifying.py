@@ -459,7 +459,7 @@ async def test_a_process_that_is_gone_is_told_once_with_its_program_also_over_re
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     state_directory(Path("/home/kim/my;shop")).mkdir(parents=True)
-    told = "api (codex) needs you: process gone now: retry or abort?"
+    told = "api (codex) needs you: process gone: retry or abort?"
 
     async def start(gone: bool = True, *, focused: bool = False) -> list[str]:
         operator = Operator(Settings(notify_title=False))

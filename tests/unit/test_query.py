@@ -253,7 +253,7 @@ def printed(
         monitor.tree.apply(event)
     code = print_tree(
         monitor,
-        Namespace(json=as_json, fail=fail, where=query, since=None, session=None),
+        Namespace(json=as_json, fail=fail, where=query, session=None),
         lambda document: say(indented(document)),
     )
     return capsys.readouterr().out, code

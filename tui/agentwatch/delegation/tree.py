@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
@@ -105,8 +105,6 @@ class Tree:
         self._aborts: dict[str, float] = {}  # the tasks that the operator aborted, and when
         self._ended: dict[str, tuple[str, float]] = {}  # the tasks below them: by which abort, and when
         self._links = links.Links(self.tasks, self.runs.task_of)
-        self._left_out: dict[str, tuple[str | None, int]] = {}
-        """The tasks that are left out for being old: the parent, and the newest version."""
         # What is to be worked out again
         self._dirty: dict[str, None] = {}  # the tasks to be folded
         self._touched: set[str] = set()  # the tasks that were folded, or of which something else has changed
@@ -229,10 +227,6 @@ class Tree:
         """Make a task anew from all that is known of it."""
         versions, runs = self._files.versions(task_id), self.runs.of_task(task_id)
         requests = self._requests.of_task(task_id, self.now)
-        if task_id in self._left_out:
-            if not runs and versions and max(one.seq for one in versions) <= self._left_out[task_id][1]:
-                return
-            self._come_back(task_id)
         is_named = task_id in self._links.named
         if not (versions or runs or is_named or any(one.is_open for one in requests)):
             self._drop(task_id)
@@ -422,11 +416,7 @@ class Tree:
             for task_id in hung.name_all():
                 if task_id not in hung.named and task_id in tasks:
                     self._dirty[task_id] = None
-            for task_id, name in hung.named.items():
-                if task_id not in tasks and (task_id not in self._left_out or name.by in self._touched):
-                    self._dirty[task_id] = None
-        for task_id in self._touched & tasks.keys() if self._left_out else ():
-            self._come_back(*hung.candidates(tasks[task_id]))
+            self._dirty |= dict.fromkeys(one for one in hung.named if one not in tasks)
         if self._dirty:
             return
         moved, hung.moved = hung.moved & tasks.keys(), set()
@@ -565,36 +555,6 @@ class Tree:
         overruns = [facts.overrun if task.parent_id is None else None, *(child.facts.overrun for child in children)]
         findings += [one for one in overruns if one is not None]
         return (*findings, *self._files.problems(self._files.versions(task.task_id)))
-
-    # What is left out
-
-    @property
-    def left_out(self) -> Set[str]:
-        """The ids of the tasks that are known, and left out for being old."""
-        return self._left_out.keys()
-
-    def leave_out(self, since: float) -> set[str]:
-        """Leave out what has shown no sign of life since then (epoch seconds), each until something new speaks of it or
-        names it as its parent. What sessions did stays, with what is above it. Returns what `apply` does."""
-        changed, kept = self.settle(), set[str]()
-        for task_id, task in self.tasks.items():
-            hidden = self._files.hidden(self._files.versions(task_id)).values()
-            is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
-            if task_id not in kept and (not is_old or self.runs.of_task(task_id)):
-                kept.update((task_id, *self.ancestors(task_id)))
-        for task_id in [one for one in self.tasks if one not in kept]:
-            newest = max((one.seq for one in self._files.versions(task_id)), default=0)
-            self._left_out[task_id] = self.tasks[task_id].parent_id, newest
-            self._drop(task_id)
-        return changed | self.settle()
-
-    def _come_back(self, *task_ids: str | None) -> None:
-        """Tasks show that they live: they are left out no more, nor is what is above them."""
-        pending = [*task_ids]
-        while pending:
-            if (task_id := pending.pop()) is not None and task_id in self._left_out:
-                self._dirty[task_id] = None
-                pending.append(self._left_out.pop(task_id)[0])
 
     def take_over(self, other: Tree) -> None:
         """Take over what the operator has put aside in a tree of the same workspace."""

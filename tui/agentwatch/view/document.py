@@ -61,7 +61,6 @@ def tree_document(
             "stale": totals.stale,
             "verified": totals.verdicts.get(Verdict.VERIFIED, 0),
             "contradicted": totals.verdicts.get(Verdict.CONTRADICTED, 0),
-            "older": len(tree.left_out),
             "tokens": totals.tokens,
             "past": totals.tasks - now.tasks,
             "acknowledged": sum(task.acknowledged for task in tree.tasks.values()),

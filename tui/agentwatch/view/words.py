@@ -62,11 +62,6 @@ def history_words(tree: Tree) -> str:
     return f"{plural(count, 'open question')} from before {day} {'is' if count == 1 else 'are'} history"
 
 
-def older_words(count: int) -> str:
-    """That so many older tasks are left out; blank for none."""
-    return f"{plural(count, 'older task')} {'is' if count == 1 else 'are'} not shown" if count else ""
-
-
 def aside_words(task: Task, now: float) -> str:
     """How what is open about a task was put aside; blank where it was not."""
     if task.snoozed_until is None:

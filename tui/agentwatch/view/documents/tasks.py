@@ -279,7 +279,6 @@ class Summary(TypedDict):
     stale: int
     verified: int
     contradicted: int
-    older: int
     tokens: int | None
     past: int
     acknowledged: int
