@@ -116,7 +116,7 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
     task = tree.tasks["a.b"]
     assert joined.tasks["a.b"] is task
     given = {"task": task, "task_id": "a.b", "returned": task.latest.returned if task.latest else None}
-    given |= {"since": 0.0, "request_id": request().request_id, "path": "a.b.handoff.md"}
+    given |= {"roots": ["a.b"], "since": 0.0, "request_id": request().request_id, "path": "a.b.handoff.md"}
     asked = 0
     for name, member in inspect.getmembers(Tree):
         if name.startswith("_") or name in OF_ONE:

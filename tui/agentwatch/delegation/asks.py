@@ -205,9 +205,9 @@ def gone_words(task: Task, when: str = "") -> str:
 def asks_for_process(task: Task, parent: Task | None) -> bool:
     """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once. A human who
     closes a session knows it, but perhaps not who was still at work for it."""
-    if task.inferred or task.past or not task.facts.is_gone:
+    if task.inferred or task.past or not task.process_gone:
         return False
-    return bool(not task.is_session or task.open_below) and not (parent is not None and parent.facts.is_gone)
+    return bool(not task.is_session or task.open_below) and not (parent is not None and parent.process_gone)
 
 
 def is_process_gone(task: Task) -> bool:
@@ -301,7 +301,7 @@ class Asides:
                 task.acknowledged = not put.snoozed
                 if put.snoozed:
                     task.snoozed_until = put.ends_at
-                    task.facts.due = min(task.facts.due, put.ends_at)
+                    task.due = min(task.due, put.ends_at)
             elif self.is_watching and (put == held or task.verdict is not None):
                 seen = "" if seen in (None, put.mark) else seen
                 self.known[task.task_id], self.over[task.task_id], put = Aside(seen=seen), put, None

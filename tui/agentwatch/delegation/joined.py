@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.asks import changed_at, is_history, is_past, queue_rank
 from agentwatch.delegation.request import Asked
-from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sum_up, sums_with_below
+from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name
 from agentwatch.delegation.tree import Ids, Tree
 
 _LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
@@ -64,7 +64,7 @@ class JoinedTree(Tree):
         gone = {scope + task_id for task_id in branch.tree.tasks} | ({scope} if branch.top else set())
         for key in gone:
             self.tasks.pop(key, None)
-        self._sum_up(moved=True)
+        self._join(moved=True)
         return gone
 
     def swap(self, scope: str, tree: Tree) -> None:
@@ -94,7 +94,7 @@ class JoinedTree(Tree):
                 self.tasks[scope + task_id] = task if branch.top is None else _scoped(task, branch, branch.top)
         if branch.top is not None:
             _update_top(branch.top, branch)
-        self._sum_up(moved=moved)
+        self._join(moved=moved)
         return {scope + task_id for task_id in ids} | ({scope} if branch.top is not None else set())
 
     def place(self, key: str) -> BranchTask | None:
@@ -103,7 +103,7 @@ class JoinedTree(Tree):
         branch = self._branches.get(scope)
         return None if branch is None or key == scope else BranchTask(branch.tree, key[len(scope) :])
 
-    def _sum_up(self, *, moved: bool) -> None:
+    def _join(self, *, moved: bool) -> None:
         """Work out what is true of all trees together."""
         branches = self._branches.values()
         if moved:
@@ -118,7 +118,9 @@ class JoinedTree(Tree):
         self.now = max([branch.tree.now for branch in branches], default=self.now)
         lines = (branch.tree.rules.history_before for branch in branches)
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
-        self.totals = sum_up(branch.tree.totals for branch in branches)
+        self.totals = Below()
+        for branch in branches:
+            self.totals.merge(branch.tree.totals)
         asking, unseen = [], []
         for scope, tree in ((branch.scope, branch.tree) for branch in branches):
             is_lost = tree.lost_since is not None
@@ -160,7 +162,11 @@ def _update_top(top: Task, branch: Branch) -> None:
     tree = branch.tree
     roots = [task_id for task_id in tree.roots if task_id not in branch.apart]
     top.children = [branch.scope + task_id for task_id in roots]
-    top.below = sums_with_below(tree.tasks[task_id] for task_id in roots)
+    below = Below()
+    for task in (tree.tasks[task_id] for task_id in roots):
+        below.add(task)
+        below.merge(task.below or Below())
+    top.below = below if roots else None
     states = {task.state for task in tree.tasks.values() if not task.past} or (top.below or Below()).states
     top.state = top.own_state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     top.lost_since = tree.lost_since
