@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from posixpath import dirname
 from typing import Final, NamedTuple
 
@@ -112,21 +112,20 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
 
 def find_links(
     tasks: Mapping[str, Task], named: Mapping[str, Named], executing: Mapping[Session, str | None]
-) -> dict[str, Link]:
-    """The links of all tasks, by what they say of their places, and by the tasks that sessions are `executing`. The
-    members of a cycle are roots."""
+) -> Iterator[tuple[Task, Link]]:
+    """The links of all tasks, by what they say of their places, and by the tasks that sessions are `executing`; some
+    may make a cycle."""
     only: dict[str, str | None] = {}  # by directory, its task; one with several is a collection, and encloses none
     for task_id, task in tasks.items():
         if (directory := task.place.directory) is not None:
             only[directory] = None if directory in only else task_id
-    links: dict[str, Link] = {}
     for task_id, task in tasks.items():
         stated, asked_by, path, directory, *_ = task.place
         if stated == task_id:
-            links[task_id] = None, Basis.NONE, (SELF_PARENT, task_id)
+            yield task, (None, Basis.NONE, (SELF_PARENT, task_id))
             continue
         if stated in tasks:
-            links[task_id] = stated, Basis.PACKET, None
+            yield task, (stated, Basis.PACKET, None)
             continue
         asker = next(filter(None, map(executing.get, asked_by)), None) if asked_by else None
         before = path[-1] if path else named[task_id].above if task_id in named else None
@@ -142,23 +141,21 @@ def find_links(
                 directory = dirname(directory)
                 parent = only.get(directory)
                 basis = Basis.DIRECTORY if parent is not None else Basis.NONE
-        links[task_id] = parent, basis, None if stated is None else (ORPHAN, stated)
-    for task_id in _in_cycles(links):
-        links[task_id] = None, Basis.NONE, (CYCLE, links[task_id][0] or task_id)
-    return links
+        yield task, (parent, basis, None if stated is None else (ORPHAN, stated))
 
 
-def _in_cycles(links: Mapping[str, Link]) -> list[str]:
+def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
+    """The tasks that stand above themselves."""
     walks: dict[str, str] = {}  # by task, where the walk up began that came by first
     cycles: list[str] = []
-    for start in links:
+    for start in tasks:
         one: str | None = start
         while one is not None and one not in walks:
             walks[one] = start
-            one = links[one][0]
+            one = tasks[one].parent_id
         if one is not None and walks[one] == start:
             first = one
             cycles.append(one)
-            while (one := links[one][0]) != first and one is not None:
+            while (one := tasks[one].parent_id) != first and one is not None:
                 cycles.append(one)
     return cycles

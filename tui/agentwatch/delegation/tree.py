@@ -36,7 +36,7 @@ from agentwatch.delegation.identity import place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
 from agentwatch.delegation.run import Runs, Session
-from agentwatch.delegation.task import AT_WORK, Below, Counted, Place, PlacedFinding, State, Task, Version
+from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, PlacedFinding, State, Task, Version
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
@@ -351,16 +351,27 @@ class Tree:
             return
         self._moved = False
         self.structure += 1
-        for task_id, link in links.find_links(tasks, self._named, self._executing).items():
-            task = tasks[task_id]
+        for task, link in links.find_links(tasks, self._named, self._executing):
             if (first_seq := task.place.first_seq) is None:
                 # As a session that a human began, which one that asks may turn out to be.
-                named = self._named.get(task_id)
+                named = self._named.get(task.task_id)
                 first_seq = -int(task.place.asked_at * 1e6) if named is None else named.seq
             if link != (task.parent_id, task.parent_basis, task.problem) or first_seq != task.first_seq:
                 task.parent_id, task.parent_basis, task.problem = link
                 task.first_seq = first_seq
-                self._touched.add(task_id)
+                self._touched.add(task.task_id)
+        self._hang()
+        if len(self._order) < len(tasks):
+            # The members of a cycle are roots.
+            for task in map(tasks.__getitem__, links.find_cycles(tasks)):
+                task.problem = links.CYCLE, task.parent_id or task.task_id
+                task.parent_id, task.parent_basis = None, Basis.NONE
+                self._touched.add(task.task_id)
+            self._hang()
+
+    def _hang(self) -> None:
+        """Make the lists of children, and the order of all, by the links of the tasks."""
+        tasks = self.tasks
         children = defaultdict[str | None, list[str]](list)
         for task in sorted(tasks.values(), key=attrgetter("first_seq", "task_id")):
             children[task.parent_id].append(task.task_id)
