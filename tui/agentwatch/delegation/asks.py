@@ -205,9 +205,9 @@ def gone_words(task: Task, when: str = "") -> str:
 def asks_for_process(task: Task, parent: Task | None) -> bool:
     """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once. A human who
     closes a session knows it, but perhaps not who was still at work for it."""
-    if task.inferred or task.past or not task.process_gone:
+    if task.inferred or task.past or not is_process_gone(task):
         return False
-    return bool(not task.is_session or task.open_below) and not (parent is not None and parent.process_gone)
+    return bool(not task.is_session or task.open_below) and not (parent is not None and is_process_gone(parent))
 
 
 def is_process_gone(task: Task) -> bool:

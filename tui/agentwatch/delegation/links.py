@@ -46,15 +46,15 @@ def answered_in_prose(task: Task) -> list[PlacedFinding]:
     return [PlacedFinding(finding_of(PROSE, task.task_id), handoff.path)]
 
 
-def overrun_of(task: Task) -> PlacedFinding | None:
+def overrun_of(task: Task) -> list[PlacedFinding]:
     """That a task was retried more often than the policy allows."""
     counted = overrun(task) if len(task.attempts) > 1 else None
     if counted is None:
-        return None
+        return []
     retries, allowed = counted
     latest = next((one for attempt in reversed(task.attempts) if (one := attempt.returned or attempt.handoff)), None)
     words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
-    return PlacedFinding(finding_of(OVERRUN, words), latest.path if latest is not None else "")
+    return [PlacedFinding(finding_of(OVERRUN, words), latest.path if latest is not None else "")]
 
 
 def promises_artifacts(result: Return) -> bool:

@@ -360,9 +360,6 @@ class Task:
     kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it
     own_findings: Sequence[PlacedFinding] = ()  # what its own documents and attempts break
     problem: Problem | None = None  # what is wrong with its link
-    overrun: PlacedFinding | None = None  # it was retried more often than the policy allows: its parent's fault
-    process_gone: bool = False  # it works, and its process is gone
-    expires_at: float = math.inf  # when what was decided about it expires
     due: float = math.inf  # when time alone may change it
 
     @property

@@ -72,7 +72,6 @@ class Tree:
     def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
         self.tasks: dict[str, Task] = {}
-        self.structure = 0  # is another number when tasks have come, gone or moved
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
         self.totals = Below()  # sums over all tasks
         self.queue = Ids()  # the tasks that need the operator: who holds up most first, then who has asked last
@@ -173,17 +172,18 @@ class Tree:
     def _tick(self, now: float) -> list[str]:
         before, self.now = self.now, now
         if now >= before:
-            due = [task for task in self.tasks.values() if task.due <= now]
-            self._touched.update(task.task_id for task in due)
-            return [task.task_id for task in due if task.expires_at <= now]
+            return [task.task_id for task in self.tasks.values() if task.due <= now]
         # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
         self._touched |= self.tasks.keys()
-        return [task_id for task_id in self.tasks if any(now < at <= before for at in self._expiries(task_id))]
+        return [task_id for task_id in self.tasks if self._expiries(task_id)]
 
     def _expiries(self, task_id: str) -> list[float]:
         """When what was decided about a task, or about what it asks, expires (epoch seconds)."""
         decided = (one.expires_at for one in self._decisions.get(task_id, {}).values())
         return [*self._requests.expiring(task_id), *(at for at in decided if at is not None)]
+
+    def _due(self, task_id: str, silent_from: float = math.inf) -> float:
+        return min((at for at in (silent_from, *self._expiries(task_id)) if at > self.now), default=math.inf)
 
     def _tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file, or a run, speak of."""
@@ -210,16 +210,19 @@ class Tree:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
-        task.requests = requests
+        task.requests, was_gone = requests, is_process_gone(task)
         self._fill(task, versions, runs)
         self._place(task, versions, runs)
         self._judge(task, versions)
         self._set_fitter(task_id, _fitter(task))
+        if is_process_gone(task) is not was_gone:
+            # Which of the tasks that a process ran asks depends on the one above.
+            self._touched.update(task.children)
 
     def _fill(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
         """All that a task's own documents, runs and decisions say."""
         decisions = self._decisions_of(task.task_id)
-        task.expires_at = task.due = min((at for at in self._expiries(task.task_id) if at > self.now), default=math.inf)
+        task.due = self._due(task.task_id)
         versions = counting(versions, decisions)
         is_gone, began_in = self._files.is_gone, self.runs.began_in
         attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
@@ -248,13 +251,9 @@ class Tree:
         task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
         used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
-        overrun = links.overrun_of(task)
-        if overrun != task.overrun and task.parent_id is not None:
-            self._touched.add(task.parent_id)
-        task.overrun = overrun
         current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
-        task.own_findings = (*attempts.problems, *placed)
+        task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
 
     def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
         first_seq = versions[0].seq if versions else None
@@ -286,10 +285,6 @@ class Tree:
         task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, self.rules.low_confidence)
         if not task.inferred:
             task.past = is_past(task, self.rules.history_before, *hidden.values())
-        if task.process_gone is not (gone := is_process_gone(task)):
-            # Which of the tasks that a process ran asks depends on the one above.
-            task.process_gone = gone
-            self._touched.update(task.children)
 
     def _drop(self, task_id: str) -> None:
         if self.tasks.pop(task_id, None) is not None:
@@ -350,7 +345,6 @@ class Tree:
         if self._dirty:
             return
         self._moved = False
-        self.structure += 1
         for task, link in links.find_links(tasks, self._named, self._executing):
             if (first_seq := task.place.first_seq) is None:
                 # As a session that a human began, which one that asks may turn out to be.
@@ -438,7 +432,7 @@ class Tree:
             task.past = is_past(task, rules.history_before)
         silent_from = states.silent_from(task, rules.stale_after)
         task.stale = silent_from is not None and self.now >= silent_from
-        task.due = task.expires_at if silent_from is None or task.stale else min(task.expires_at, silent_from)
+        task.due = self._due(task.task_id, math.inf if silent_from is None else silent_from)
         task.title = states.title(task)
         task.findings = self._findings(task)
         task.why = states.why(task)
@@ -460,9 +454,6 @@ class Tree:
         findings = [*task.own_findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
         if task.problem is not None:
             findings.append(PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else ""))
-        # A root answers for itself.
-        answerable = (*([task] if task.parent_id is None else []), *(self.tasks[one] for one in task.children))
-        findings += [one.overrun for one in answerable if one.overrun is not None]
         return (*findings, *self._files.problems(versions))
 
     def take_over(self, other: Tree) -> None:
