@@ -35,12 +35,12 @@ _LONGEST_NAMES: Final = 60  # characters of the names of what a call is given be
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
-def queue_rank(task: Task, *, is_lost: bool) -> tuple[float, ...]:
+def queue_rank(task: Task) -> tuple[float, ...]:
     """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
     last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
     request, holds = task.request, task.open_below
     since = task.ended_at or task.alive_at or 0.0
-    if is_lost:
+    if task.lost_since is not None:
         return 2, -holds, -since, task.first_seq
     if request is not None and request.waits_for_operator:
         return 0, *request.rank

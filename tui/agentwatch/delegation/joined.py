@@ -7,10 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.asks import changed_at, is_history, is_past, queue_rank
+from agentwatch.delegation.asks import is_history, is_past
 from agentwatch.delegation.request import Asked
-from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name
-from agentwatch.delegation.tree import Ids, Tree
+from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sums_of
+from agentwatch.delegation.tree import Tree
 
 _LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
@@ -102,14 +102,8 @@ class JoinedTree(Tree):
         self.now = max([branch.tree.now for branch in branches], default=self.now)
         lines = (branch.tree.rules.history_before for branch in branches)
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
-        self.totals, asking, unseen = Below(), [], []
-        for scope, tree in ((branch.scope, branch.tree) for branch in branches):
-            self.totals.merge(tree.totals)
-            is_lost = tree.lost_since is not None
-            asking += [(queue_rank(tree.tasks[one], is_lost=is_lost), scope + one) for one in tree.queue]
-            unseen += [(-changed_at(tree.tasks[one]), scope + one) for one in tree.unseen]
-        self.queue = Ids(dict.fromkeys(key for _, key in sorted(asking)))
-        self.unseen = Ids(dict.fromkeys(key for _, key in sorted(unseen)))
+        self.totals = sums_of(self.tasks.values())
+        self._line_up()
 
     # What the trees are asked
 

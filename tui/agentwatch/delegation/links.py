@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from posixpath import dirname
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return
@@ -41,9 +41,7 @@ def finding_of(rule: Rule, other: str) -> Finding:
 def answered_in_prose(task: Task) -> list[PlacedFinding]:
     """That the latest attempt was handed a packet and came back with words that follow no contract."""
     handoff = task.latest.handoff if task.latest is not None else None
-    if not task.answers_in_prose or handoff is None:
-        return []
-    return [PlacedFinding(finding_of(PROSE, task.task_id), handoff.path)]
+    return [PlacedFinding(finding_of(PROSE, task.task_id), handoff.path)] if handoff and task.answers_in_prose else []
 
 
 def overrun_of(task: Task) -> list[PlacedFinding]:
@@ -73,13 +71,9 @@ def missing_artifacts(task: Task) -> list[PlacedFinding]:
     return [PlacedFinding(finding_of(ARTIFACT_MISSING, path), latest.returned.path) for path in paths.values()]
 
 
-class Named(NamedTuple):
-    """Where a task was named first in somebody's delegation path: the `seq` of the first document of that task, its id,
-    and the task that stands before there."""
-
-    seq: int
-    by: str
-    above: str | None
+Named = tuple[int, str, str | None]
+"""Where a task was named first in somebody's delegation path: the `seq` of the first document of that task, its id, and
+the task that stands before there."""
 
 
 def path_of(versions: Sequence[Version]) -> tuple[str, ...]:
@@ -105,7 +99,7 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
         for one in task.place.path:
             known = named.get(one)
             if known is None or (task.place.seq, task.task_id) < known[:2]:
-                named[one] = Named(task.place.seq, task.task_id, above)
+                named[one] = task.place.seq, task.task_id, above
             above = one
     return named
 
@@ -128,7 +122,7 @@ def find_links(
             yield task, (stated, Basis.PACKET, None)
             continue
         asker = next(filter(None, map(executing.get, asked_by)), None) if asked_by else None
-        before = path[-1] if path else named[task_id].above if task_id in named else None
+        before = path[-1] if path else named[task_id][2] if task_id in named else None
         parent, basis = None, Basis.NONE
         if asker in tasks and asker != task_id:
             parent, basis = asker, Basis.SESSION

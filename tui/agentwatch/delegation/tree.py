@@ -42,16 +42,6 @@ _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
 
 
-class Ids(dict[str, None]):
-    """Ids in an order."""
-
-    def some(self, count: int, first: str | None = None) -> list[str]:
-        """At most so many, from this one on and then around; from the first on where this one is not there."""
-        names = [*self]
-        start = names.index(first) if first in self else 0
-        return [*names[start:], *names[:start]][:count]
-
-
 class _Fitter(NamedTuple):
     """The task that a fitter restores; decisions that its handoffs name, by their ids, with the times at which they
     were first seen (epoch seconds); its state, None where what it says is false, and its end."""
@@ -74,8 +64,11 @@ class Tree:
         self.tasks: dict[str, Task] = {}
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
         self.totals = Below()  # sums over all tasks
-        self.queue = Ids()  # the tasks that need the operator: who holds up most first, then who has asked last
-        self.unseen = Ids()  # those that the operator has not looked at since they became what they are, newest first
+        self.queue: list[
+            str
+        ] = []  # ids of the tasks that need the operator: who holds up most first, then who has asked last
+        self.unseen: list[str] = []
+        """Ids of those that the operator has not looked at since they became what they are, the newest first."""
         self.asides = Asides(self.tasks)  # what the operator has put aside and looked at
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
@@ -349,7 +342,7 @@ class Tree:
             if (first_seq := task.place.first_seq) is None:
                 # As a session that a human began, which one that asks may turn out to be.
                 named = self._named.get(task.task_id)
-                first_seq = -int(task.place.asked_at * 1e6) if named is None else named.seq
+                first_seq = -int(task.place.asked_at * 1e6) if named is None else named[0]
             if link != (task.parent_id, task.parent_basis, task.problem) or first_seq != task.first_seq:
                 task.parent_id, task.parent_basis, task.problem = link
                 task.first_seq = first_seq
@@ -384,21 +377,21 @@ class Tree:
     def _end_aborted(self) -> None:
         """Find the tasks that stand below an abort; those for which that is new are to be folded."""
         ended: dict[str, tuple[str, float]] = {}
-        for task_id, at in self._aborts.items():
-            pending = [*self.tasks[task_id].children]
-            while pending:
-                ended[one := pending.pop()] = task_id, at
-                # What is below another abort ends with that.
-                pending += self.tasks[one].children if one not in self._aborts else ()
-        before, self._ended = self._ended, ended
-        if before != ended:
-            different = (one for one in before.keys() | ended.keys() if before.get(one) != ended.get(one))
-            self._dirty |= dict.fromkeys(one for one in different if one in self.tasks)
+        for task in self._order if self._aborts else ():
+            above = task.parent_id or ""
+            # What is below another abort ends with that.
+            if above in self._aborts:
+                ended[task.task_id] = above, self._aborts[above]
+            elif above in ended:
+                ended[task.task_id] = ended[above]
+        different = {*ended.items()} ^ {*self._ended.items()}
+        self._dirty |= dict.fromkeys(task_id for task_id, _ in different if task_id in self.tasks)
+        self._ended = ended
 
     def _sum_up(self, touched: set[str]) -> set[str]:
         """Pass over all tasks from the bottom up: sum them up, and update those that were touched and those below which
         something counts differently. Returns their ids."""
-        changed, asking, unseen = set[str](), list[Task](), list[Task]()
+        changed = set[str]()
         sums: dict[str | None, Below] = {None: Below()}
         for task in reversed(self._order):
             below = sums.pop(task.task_id, None)
@@ -406,21 +399,21 @@ class Tree:
                 task.below = below
                 self._update(task)
                 changed.add(task.task_id)
-            if task.ask is not None:
-                asking.append(task)
-            if not task.seen:
-                unseen.append(task)
             above = sums.get(task.parent_id)
             if above is None:
                 above = sums[task.parent_id] = Below()
             above.add(task)
             if below is not None:
                 above.merge(below)
-        self.totals, is_lost = sums[None], self.lost_since is not None
-        asking.sort(key=lambda task: (queue_rank(task, is_lost=is_lost), task.task_id))
-        unseen.sort(key=lambda task: (-changed_at(task), task.task_id))
-        self.queue, self.unseen = (Ids(dict.fromkeys(task.task_id for task in some)) for some in (asking, unseen))
+        self.totals = sums[None]
+        self._line_up()
         return changed
+
+    def _line_up(self) -> None:
+        """Find the tasks that ask, and those that are new."""
+        asking = [(queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask is not None]
+        unseen = [(-changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
+        self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
 
     def _update(self, task: Task) -> None:
         """Work out what follows for a task from those around it, and from the time."""
