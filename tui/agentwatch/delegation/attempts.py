@@ -15,7 +15,6 @@ from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Todo
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.events import Ran, Rules
-from agentwatch.delegation.files import held
 from agentwatch.delegation.links import (
     DUPLICATE_HANDOFF,
     DUPLICATE_RETURN,
@@ -249,7 +248,7 @@ def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) ->
             if (
                 before is not None
                 and before.digest == version.digest
-                and held(before) == held(version)
+                and before[4:] == version[4:]
                 and handed_off < before.seq
                 and not any(one.sent_on(version.digest, before.at, version.at) for one in decisions)
             ):

@@ -142,6 +142,7 @@ class Tree:
             self._dirty |= dict.fromkeys(self._store(event))
             if isinstance(event, Checked):
                 checked.add(event.path)
+        self._dirty |= dict.fromkeys(self._files.assign())
         self._fold_all()
         for path in checked:
             self._drop_old_checks(path)
@@ -150,14 +151,13 @@ class Tree:
         """Keep what an event says. Returns the tasks that have to be folded again."""
         match event:
             case Seen():
-                return self._files.see(event)
+                self._files.see(event)
             case events_.Gone(path=path):
-                concerned = self._files.forget(path, undone=event.undone)
+                self._files.forget(path, undone=event.undone)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
-                return concerned
             case Unreadable():
-                return self._files.refuse(event)
+                self._files.refuse(event)
             case events_.Tick():
                 return self._tick(event.at)
             case Ran():
