@@ -317,8 +317,6 @@ def mark_of(task: Task) -> str:
     facts: list[object] = [question]
     if (latest := task.latest) is not None:
         facts += [one.digest if one is not None else None for one in (latest.handoff, latest.returned, latest.rival)]
-        if latest.returned is not None and latest.returned.times > 1:
-            facts.append(latest.returned.times)
         if (run := latest.run) is not None:
             # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
             is_at_rest = run.waiting or Alarm.GONE in task.alarms

@@ -123,7 +123,6 @@ class Version(NamedTuple):
     incomplete: bool = False
     stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document
     moved: Activity | None = None  # the todo that was ticked or begun last in the file
-    times: int = 1  # how often the file has returned this
 
 
 class Retry(NamedTuple):

@@ -31,7 +31,7 @@ from agentwatch.delegation.asks import (
     queue_rank,
     tokens_of_all,
 )
-from agentwatch.delegation.attempts import Unclaimed, Work, counting, fold
+from agentwatch.delegation.attempts import Unclaimed, Work, fold
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
@@ -268,7 +268,6 @@ class Tree:
         facts, decisions = task.facts, self._decisions_of(task.task_id)
         expiries = (at for at in self._expiries(task.task_id) if at > self.now)
         facts.expires_at = facts.due = min(expiries, default=math.inf)
-        versions = counting(versions, decisions)
         is_gone, began_in = self._files.is_gone, self.runs.began_in
         attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
         task.inferred = not versions and not runs and not task.requests
@@ -279,7 +278,7 @@ class Tree:
         task.agent = states.agent_of(task, packet, result)
         task.reported_state = result.reported_state if result else None
         task.contract = document.contract if (document := result or packet) else None
-        lives = [version.at for version in versions]
+        lives = [attempts.updated_at]
         lives += [ran.run.updated_at for ran in runs if ran.run is not None]
         lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
         task.updated_at = max(lives, default=0.0)
