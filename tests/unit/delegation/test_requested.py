@@ -11,7 +11,7 @@ from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event, Noted, Tick
 from agentwatch.delegation.request import Given, RequestStage
-from agentwatch.delegation.run import MOST_PERMITS, Permitter, RunState, Turn
+from agentwatch.delegation.run import Permitter, RunState, Turn
 from agentwatch.delegation.task import Aside, Put, State, Task
 from agentwatch.view.words import in_line
 
@@ -193,14 +193,6 @@ def test_of_two_requests_of_one_call_the_record_is_of_the_last() -> None:
         "n1": (RequestStage.DELIVERED, True),
         "n2": (RequestStage.ACTED, False),
     }
-
-
-def test_what_was_recorded_stays_known_when_the_run_has_forgotten_it() -> None:
-    one = request()
-    tree = tree_of([ran(session(permit())), requested(one)])
-    later = [permit(at=1_200.0 + number, input_sha256="0", call_id=f"c{number}") for number in range(MOST_PERMITS)]
-    tree.apply(ran(session(*later, updated_at=1_300.0), 5))
-    assert stages(tree.tasks["s1"]) == [RequestStage.ELSEWHERE]
 
 
 def test_a_request_whose_holder_is_gone_asks_nothing() -> None:

@@ -87,9 +87,8 @@ def ask(task: Task, low_confidence: float) -> str | None:
     if task.contradicted:
         return _ask_about_lies(task)
     if latest.unasked:
-        whose = "nobody" if latest.run is None else "another session"
         end = "let it go on, or abort" if state.is_open else "accept, or retry"
-        return f"{whose} handed out attempt {task.attempt}, and the one before failed: {end}"
+        return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
     if result is None:
         return None
     if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):

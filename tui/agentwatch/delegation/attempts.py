@@ -23,7 +23,7 @@ from agentwatch.delegation.links import (
     below,
     finding_of,
 )
-from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, Turn, packet_in
+from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in
 from agentwatch.delegation.states import answers_another_session, is_early, state_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, Version, has_moved
 
@@ -34,9 +34,23 @@ _SENT_ON: Final = "sent on before it had answered"
 
 
 class Attempts:
-    """The attempts of one task, its latest checklist, and what does not fit together."""
+    """The attempts of one task, its latest checklist, and what does not fit together.
 
-    def __init__(self, decisions: Sequence[Decision], rules: Rules, is_gone: Callable[[str], bool]) -> None:
+    An attempt ends with a return. The next one begins with a number of its own, with another session, with the same
+    handoff file rewritten after the return, with an early marker (`in_progress`) after a final return, or with what
+    comes of a decision to retry or to answer, also where the child carries it out in its own session.
+    """
+
+    def __init__(
+        self,
+        versions: Sequence[Version],
+        runs: Iterable[Ran],
+        decisions: Sequence[Decision],
+        rules: Rules,
+        is_gone: Callable[[str], bool],
+    ) -> None:
+        """Fold all versions of the files of a task, in the order they were observed, and all its runs, in the order in
+        which they began; `is_gone` tells the files that are not there any more."""
         self.all: list[Attempt] = []
         self.todos: tuple[Todo, ...] | None = None
         self.todos_at: float | None = None
@@ -47,6 +61,9 @@ class Attempts:
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
         self._rivals: dict[tuple[int, str], Version] = {}
         """By attempt and path, the returns in files beside the one that counts."""
+        self._add_files(versions)
+        self._add_runs(runs)
+        self._judge()
 
     def numbered(self, number: int) -> Attempt:
         """The attempt with this number, made where there is none."""
@@ -67,7 +84,7 @@ class Attempts:
 
     # Files
 
-    def add_files(self, versions: Sequence[Version]) -> None:
+    def _add_files(self, versions: Sequence[Version]) -> None:
         """Fold the versions of files, in the order they were observed."""
         returning = {one.path for one in versions if isinstance(one.document, Return) and one.document.recognised}
         unheard: dict[str, Version] = {}
@@ -155,18 +172,19 @@ class Attempts:
     def _sent_on(self, attempt: Attempt, returned: Version, version: Version) -> Decision | None:
         """The decision that another return after one carries out: it is of the next attempt."""
         is_same, is_rival = returned.digest == version.digest, self._is_rival(returned, version)
-        for one in self._decisions:
-            if one.attempt != attempt.number or one.action not in SENDS_ON:
-                continue
+        for one in self._decisions_to_go_on(attempt):
             if is_rival:
                 is_answer = not is_same and one.at <= version.at
             else:
-                is_answer = one.return_sha256 == returned.digest and one.is_read
                 # The same words may have been written once more before anybody knew of the decision.
-                is_answer &= not is_same or one.sent_on(returned.digest, returned.at, version.at)
+                is_answer = one.is_read and (not is_same or one.is_read_between(returned.at, version.at))
             if is_answer:
                 return one
         return None
+
+    def _decisions_to_go_on(self, attempt: Attempt) -> list[Decision]:
+        about = attempt.number, attempt.returned.digest if attempt.returned is not None else None
+        return [one for one in self._decisions if one.action in SENDS_ON and (one.attempt, one.return_sha256) == about]
 
     def _is_rival(self, before: Version, version: Version) -> bool:
         """Whether two files claim the same place. A file that is gone was followed by the other, or renamed to it."""
@@ -174,33 +192,26 @@ class Attempts:
 
     # Runs
 
-    def add_runs(self, runs: Iterable[Ran]) -> None:
+    def _add_runs(self, runs: Iterable[Ran]) -> None:
         """Have runs execute attempts, turn by turn, in the order in which these began."""
         turns: list[tuple[float, int, int, Ran, Run]] = []
         for order, ran in enumerate(runs):
-            if (run := ran.run) is None:
-                continue
-            began = run.began_at
-            turns.append((began, order, 0, ran, run))
-            # A human's session is no attempt of anybody's.
-            for number, turn in enumerate(run.rounds[1:] if run.parent_session is not None else (), 1):
-                began = max(began, turn.began_at)
-                turns.append((began, order, number, ran, run))
-        executing: dict[int, tuple[Attempt, Version | None, int]] = {}
-        """By run, its attempt, the return of that in a file, and since which turn."""
+            if (run := ran.run) is not None:
+                # A human's session is no attempt of anybody's.
+                began = [one.began_at for one in run.rounds[1:]] if run.parent_session is not None else []
+                turns += ((at, order, number, ran, run) for number, at in enumerate((run.began_at, *began)))
+        executing: dict[int, tuple[Attempt, int]] = {}  # by run, its attempt, and since which turn
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
             if order not in executing:
-                attempt = self._first_attempt(run)
-                executing[order] = attempt, attempt.returned, 0
+                executing[order] = self._first_attempt(run), 0
             elif self._begins_anew(before := executing[order][0], run, number):
                 if before.run is not None and before.run.state is RunState.WORKING and before.returned is None:
                     # Nobody works on it any more: its session has gone on.
                     before.run = replace(before.run, state=RunState.FAILED, reason=_SENT_ON)
-                attempt = _go_on(before, self._next_attempt(before, run, number))
-                executing[order] = attempt, attempt.returned, number
-            attempt, filed, first = executing[order]
+                executing[order] = _go_on(before, self._next_attempt(before, run, number)), number
+            attempt, first = executing[order]
             end = number + 1 if run.parent_session is not None else len(run.rounds)
-            self._set_run(attempt, filed, ran._replace(run=run.part(first, end)), is_later=first > 0)
+            self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
     def _first_attempt(self, run: Run) -> Attempt:
         """A run executes the attempt with its number or its session, else the first that nobody is known to execute."""
@@ -223,18 +234,10 @@ class Attempts:
             return False
         if packet_in(turn.prompt) is not None or _stated_attempt(run, number) > attempt.number:
             return True
-        about = attempt.returned.digest if attempt.returned is not None else None
-        if any(
-            one.attempt == attempt.number
-            and one.return_sha256 == about
-            and one.action in SENDS_ON
-            and one.at <= turn.began_at
-            and (one.is_read or turn.asker is StartedBy.PARENT)
-            for one in self._decisions
-        ):
+        is_parent = turn.asker is StartedBy.PARENT
+        if any(one.at <= turn.began_at and (one.is_read or is_parent) for one in self._decisions_to_go_on(attempt)):
             return True
-        has_failed = state_of(attempt, strict=self._rules.strict, demands=False) is State.FAILED
-        return turn.asker is StartedBy.PARENT and has_failed
+        return is_parent and state_of(attempt, strict=self._rules.strict, demands=False) is State.FAILED
 
     def _next_attempt(self, attempt: Attempt, run: Run, number: int) -> Attempt:
         """The attempt that a later turn of a run executes: the one it states, else the first that waits for it."""
@@ -243,24 +246,25 @@ class Attempts:
         is_free = stated > attempt.number and all(one.run is None for one in self.all if one.number == stated)
         return self.numbered(stated if is_free else min(waiting, default=self.last + 1))
 
-    def _set_run(self, attempt: Attempt, filed: Version | None, ran: Ran, *, is_later: bool) -> None:
+    def _set_run(self, attempt: Attempt, ran: Ran, run: Run, *, is_later: bool) -> None:
         """Have an attempt be executed by a run, or by some turns of it, which are a run of their own."""
-        given, returned, run = handed_over(ran), handed_back(ran), ran.run
-        assert run is not None
+        ran = ran._replace(run=run)
+        given, returned, filed = handed_over(ran), handed_back(ran), attempt.returned
         attempt.run, attempt.session_id = run, run.session_id
         if attempt.started_at is None or (is_later and attempt.again):
             attempt.started_at = run.started_at
         if given is not None and (attempt.handoff is None or attempt.again):
             attempt.handoff, attempt.again = given, False
         is_final = returned is not None and filed is not None and is_early(filed) and not is_early(returned)
-        attempt.returned = returned if filed is None or is_final else filed
+        if filed is None or filed.stored or is_final:
+            attempt.returned = returned
         todos = run.todos or (run.packet.todos if run.packet is not None else None)
         if todos is not None and (self.todos_at is None or run.updated_at >= self.todos_at):
             self.todos, self.todos_at = todos, run.updated_at
 
     # What follows
 
-    def judge(self, began_in: Callable[[Run], str]) -> None:
+    def _judge(self) -> None:
         """Work out the states of all attempts, and bind decisions to them."""
         self.all.sort(key=lambda attempt: attempt.number)
         for (number, path), version in self._rivals.items():
@@ -286,7 +290,12 @@ class Attempts:
             self.all[-1].state = State.WORKING
         for decision in self._decisions:
             self._bind(decision)
-        self._report_unasked(began_in)
+        for before, attempt in pairwise(self.all):
+            # A failure about which nobody decided is not over because a return says that it is of a later attempt.
+            is_open = before.state in (State.FAILED, State.INVALID) and not before.decisions
+            if (is_open or before.unasked) and attempt.run is None and attempt.handoff is None and attempt.returned:
+                attempt.unasked = True
+                self.report(UNASKED, str(attempt.number), attempt.returned.path)
 
     def _bind(self, decision: Decision) -> None:
         """A decision belongs to the attempt it names, as long as that has the return that was decided about, or one
@@ -303,45 +312,6 @@ class Attempts:
             attempt.superseded += (decision,)
             if decision.is_read or decision.action is Action.ABORT:
                 attempt.decisions += (decision.acted(returned.at) if decision.is_read else decision,)
-
-    def _report_unasked(self, began_in: Callable[[Run], str]) -> None:
-        """A failure about which nobody decided is not over because a return says that it is of a later attempt, nor
-        because a session that has nothing to do with it hands out a task of the same name."""
-        owner = None
-        for before, attempt in pairwise(self.all):
-            if before.run is not None and not before.unasked:
-                owner = began_in(before.run)
-            if before.decisions or not (before.unasked or before.state in (State.FAILED, State.INVALID)):
-                continue
-            if attempt.run is not None:
-                attempt.unasked = owner is not None and began_in(attempt.run) != owner
-            elif attempt.handoff is None and attempt.returned is not None:
-                attempt.unasked = True
-                self.report(UNASKED, str(attempt.number), attempt.returned.path)
-
-
-def fold(
-    versions: Sequence[Version],
-    runs: Iterable[Ran],
-    decisions: Sequence[Decision],
-    rules: Rules,
-    *,
-    is_gone: Callable[[str], bool],
-    began_in: Callable[[Run], str],
-) -> Attempts:
-    """The attempts of a task from all versions of its files, in the order they were observed, and all its runs, in the
-    order in which they began.
-
-    An attempt ends with a return. The next one begins with a number of its own, with another session, with the same
-    handoff file rewritten after the return, with an early marker (`in_progress`) after a final return, or with what
-    comes of a decision to retry or to answer, also where the child carries it out in its own session. `is_gone` tells
-    the files that are not there any more, `began_in` the session in which all began that led to a run.
-    """
-    attempts = Attempts(decisions, rules, is_gone)
-    attempts.add_files(versions)
-    attempts.add_runs(runs)
-    attempts.judge(began_in)
-    return attempts
 
 
 def handed_over(ran: Ran) -> Version | None:

@@ -57,7 +57,7 @@ class Files:
         self._remembers = remembers
         self._files: dict[str, _File] = {}
         self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
-        self._paths: dict[str, tuple[str, ...]] = {}  # by task
+        self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
         self._gone: dict[str, None] = {}
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
         self._unread = defaultdict[identity.Slot, dict[str, Unreadable]](dict)
@@ -90,32 +90,28 @@ class Files:
     @property
     def notices(self) -> list[PlacedFinding]:
         """Findings of files that belong to no task, by their names."""
-        handed = {one.slot for one in self._files.values() if self._is_handed_off(one)} if self._unread else set()
-        unread = (each for slot, group in self._unread.items() if slot not in handed for each in group.items())
-        placed = [PlacedFinding(event.finding, path) for path, event in unread if not self.tasks_of(path)]
-        placed += (PlacedFinding(one, path) for path, file in self._nobodys() for one in file.versions[-1].findings)
+        taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
+        unread = (one for slot, group in self._unread.items() if slot not in taken for one in group.values())
+        placed = [PlacedFinding(one.finding, one.path) for one in unread]
+        placed += (PlacedFinding(finding, one.path) for one in self._nobodys() for finding in one.findings)
         return sorted(placed, key=attrgetter("path"))
 
     @property
     def troubled(self) -> set[str]:
         """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
-        return {path for group in self._unread.values() for path in group} | {path for path, _ in self._nobodys()}
+        return {*(path for group in self._unread.values() for path in group), *(one.path for one in self._nobodys())}
 
-    def _nobodys(self) -> list[tuple[str, _File]]:
-        alone = ((path, file) for path, file in self._files.items() if file.tasks[-1] is None)
+    def _nobodys(self) -> list[Version]:
+        last = (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None)
+        there = (one for one in last if not one.document.recognised and one.path not in self._gone)
         # Other programs write reports, too.
-        return [
-            (path, file)
-            for path, file in alone
-            if not (document := file.versions[-1].document).recognised
-            and path not in self._gone
-            and document.contract is not Contract.REPORT_CONTRACT
-        ]
+        return [one for one in there if one.document.contract is not Contract.REPORT_CONTRACT]
 
     def refuse(self, event: Unreadable) -> None:
         """A file cannot be read."""
-        self._unread[identity.slot(event.path)][event.path] = event
-        self._concern(event.path)
+        slot = identity.slot(event.path)
+        self._unread[slot][event.path] = event
+        self._concern(slot)
 
     def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
         """The handoffs and returns of a task, by their names, that are there and were refused, and when they were
@@ -124,34 +120,23 @@ class Files:
         return {one.path: one.at for one in refused if identity.is_under_contract(one.path)}
 
     def problems(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
-        """Problems that keep the files of a task that has these versions, and those beside its handoffs, from
-        being read."""
+        """Problems that keep the files of a task that has these versions, and those beside them, from being read."""
         return tuple(PlacedFinding(one.finding, one.path) for one in self._unread_of(versions))
 
     def _unread_of(self, versions: Sequence[Version]) -> list[Unreadable]:
-        found: dict[str, Unreadable] = {}
-        for version in versions if self._unread else ():
-            is_there = isinstance(version.document, Handoff) and version.path not in self._gone
-            for path, event in sorted(self._unread.get(identity.slot(version.path), {}).items()):
-                if is_there or path == version.path:
-                    found[path] = event
-        return [*found.values()]
+        slots = dict.fromkeys(identity.slot(version.path) for version in versions) if self._unread else ()
+        return [one for slot in slots for _, one in sorted(self._unread.get(slot, {}).items())]
 
-    def _clear(self, path: str) -> None:
-        if self._unread.get(slot := identity.slot(path), {}).pop(path, None) is not None:
-            self._concern(path)
-            if not self._unread[slot]:
-                del self._unread[slot]
-
-    def _concern(self, path: str) -> None:
-        """A file can be read or not: of the tasks that it belongs to by its name alone, or whose file it was before."""
-        slot = identity.slot(path)
-        for one, file in self._directories.get(slot[0], {}).items():
-            if one == path or (file.slot == slot and self._is_handed_off(file)):
+    def _concern(self, slot: identity.Slot) -> None:
+        """A file with this slot can be read now, or cannot any more."""
+        for file in self._directories.get(slot[0], {}).values():
+            if file.slot == slot:
                 self._concerned.update(file.tasks)
 
-    def _is_handed_off(self, file: _File) -> bool:
-        return file.kind == _HANDOFF and file.versions[-1].path not in self._gone
+    def _clear(self, path: str) -> None:
+        slot = identity.slot(path) if self._unread else None
+        if slot is not None and self._unread.get(slot, {}).pop(path, None) is not None:
+            self._concern(slot)
 
     # Files that are there, and files that are gone
 
@@ -214,17 +199,16 @@ class Files:
     def assign(self) -> set[str]:
         """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
         self._assign_changed()
-        lost = [path for path in self._gone if self._files[path].versions[-1].digest in self._digests]
-        if lost:
-            there = {file.versions[-1].digest: path for path, file in self._files.items() if path not in self._gone}
+        if lost := [path for path in self._gone if self._last(path).digest in self._digests]:
+            there = {self._last(path).digest: path for path in self._files if path not in self._gone}
             for path in lost:
-                heir = there.get(self._files[path].versions[-1].digest)
-                if heir is not None and path not in self._heirs and self._is_renamed(self._files[path]):
-                    self._heirs[path] = heir
-        for path, heir in self._heirs.items():
+                if (heir := there.get(self._last(path).digest)) is not None and self._is_renamed(path):
+                    self._heirs.setdefault(path, heir)
+        for path in self._heirs:
+            heir = path
             while heir in self._heirs:
                 heir = self._heirs[heir]
-            self._give(path, (self._files[heir].tasks[-1],) * len(self._files[path].versions))
+            self._give(path, self._files[heir].tasks[-1:] * len(self._files[path].versions))
         self._digests.clear()
         concerned, self._concerned = self._concerned, set()
         return {task for task in concerned if task is not None}
@@ -264,9 +248,12 @@ class Files:
             tasks.append(task)
         return tuple(tasks)
 
-    def _is_renamed(self, file: _File) -> bool:
+    def _last(self, path: str) -> Version:
+        return self._files[path].versions[-1]
+
+    def _is_renamed(self, path: str) -> bool:
         """Whether a file whose last content lies in another was renamed to that: nothing else holds its task."""
-        task = file.tasks[-1]
+        task = self._files[path].tasks[-1]
         return not any(
             (isinstance(version.document, Handoff) and version.path not in self._gone)
             or identity.own_id(version.document) == task
@@ -275,16 +262,13 @@ class Files:
 
     def _give(self, path: str, tasks: tuple[str | None, ...]) -> None:
         file = self._files[path]
-        before, file.tasks = file.tasks, tasks
-        if before == tasks:
+        if file.tasks == tasks:
             return
-        self._concerned.update(before, tasks)
-        for task in {*before, *tasks} - {None}:
-            assert task is not None
+        self._concerned.update(file.tasks, tasks)
+        for task in {*file.tasks, *tasks}:
             others = tuple(one for one in self._paths.get(task, ()) if one != path)
             self._paths[task] = (*others, path) if task in tasks else others
-            if not self._paths[task]:
-                del self._paths[task]
+        file.tasks = tasks
 
 
 def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:

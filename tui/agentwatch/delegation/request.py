@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.decision import Action, Decision, Stage
-from agentwatch.delegation.run import MOST_PERMITS, Permit, Permitter, Runs, Session
+from agentwatch.delegation.run import Permit, Permitter, Runs, Session
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Requested
@@ -204,8 +204,6 @@ class Requests:
         self._asked = defaultdict[Session, dict[str, Request]](dict)
         self._askers: dict[Session, str] = {}
         """The tasks that ask. Where nothing is known of a session yet, its task will have its id."""
-        self._matched: dict[Session, dict[str, Permit]] = {}
-        """By session, the records that were of a request: a run keeps only the latest."""
 
     def asker(self, request_id: str) -> str | None:
         """The task that asks a request."""
@@ -236,8 +234,6 @@ class Requests:
         before = self._askers.pop(session, None)
         if self._asked.get(session):
             self._askers[session] = self._runs.task_of(session) or session[1]
-        else:
-            self._matched.pop(session, None)
         return {one for one in (before, self._askers.get(session)) if one is not None}
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
@@ -269,8 +265,6 @@ class Requests:
         """By request, what the program's records say of it: each of them is of one request, the earlier of the earlier.
         Requests whose call is known come first; of those of one call, the last: what became of it shows after that."""
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
-        if len(left) >= MOST_PERMITS:
-            left = [*(one for one in self._matched.get(session, {}).values() if one.at < left[0].at), *left]
         found = dict[str, Permit]()
         in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))
         last_first = [one for one in reversed(in_turn) if one.call_id is not None]
@@ -279,8 +273,6 @@ class Requests:
             if permit is not None:
                 left.remove(permit)
                 found[request.request_id] = permit
-        if found:
-            self._matched[session] = found
         return found
 
 

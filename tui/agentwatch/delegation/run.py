@@ -257,14 +257,6 @@ class Runs:
         runs = self.of_session(session)
         return runs[-1].task_id if runs else None
 
-    def began_in(self, run: Run) -> str:
-        """The id of the session in which all began that led to a run, as far as it is known."""
-        session, seen = run.session, set[Session]()
-        while session not in seen and (runs := self.of_session(session)) and (above := runs[-1].parent_session):
-            seen.add(session)
-            session = run.source, above
-        return session[1]
-
     def below(self, session: Session) -> Iterator[Run]:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""
         pending, seen = [session], {session}
@@ -289,8 +281,6 @@ class Runs:
                 self._paths[key] = tuple(one for one in self._paths[key] if one != path)
             for key in _keys(run):
                 self._paths[key] = (*self._paths.get(key, ()), path)
-            # Where those below it began, and who asked for them, may be different.
-            concerned |= {one.task_id for each in both for one in self.below(each.session)}
         return concerned
 
 

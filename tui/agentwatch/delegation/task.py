@@ -224,7 +224,7 @@ class Attempt:
     superseded: tuple[Decision, ...] = ()
     """The decision about a return of this attempt that is gone and that nobody saw."""
     unasked: bool = False
-    """Its return alone numbers it, or another session began it, after a failure about which nobody decided."""
+    """Its return alone numbers it, after a failure about which nobody decided."""
     decisions: tuple[Decision, ...] = ()
     """About this attempt, or about an answer that it gave before in the same session, in their order."""
 

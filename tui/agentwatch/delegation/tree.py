@@ -31,7 +31,7 @@ from agentwatch.delegation.asks import (
     queue_rank,
     tokens_of_all,
 )
-from agentwatch.delegation.attempts import Unclaimed, Work, fold
+from agentwatch.delegation.attempts import Attempts, Unclaimed, Work
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
@@ -268,8 +268,8 @@ class Tree:
         facts, decisions = task.facts, self._decisions_of(task.task_id)
         expiries = (at for at in self._expiries(task.task_id) if at > self.now)
         facts.expires_at = facts.due = min(expiries, default=math.inf)
-        is_gone, began_in = self._files.is_gone, self.runs.began_in
-        attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
+        is_gone = self._files.is_gone
+        attempts = Attempts(versions, runs, decisions, self.rules, is_gone)
         task.inferred = not versions and not runs and not task.requests
         task.deleted = bool(versions) and not runs and all(is_gone(one.path) for one in versions)
         task.attempts = tuple(attempts.all)
