@@ -11,7 +11,7 @@ from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event, Noted, Tick
 from agentwatch.delegation.request import Given, RequestStage
-from agentwatch.delegation.run import Permitter, RunState, Turn
+from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import Aside, Put, State, Task
 from agentwatch.view.words import in_line
 
@@ -246,17 +246,6 @@ def test_a_request_that_cannot_be_answered_here_still_asks() -> None:
     task = tree_of([ran(session()), requested(one)]).tasks["s1"]
     assert task.ask == "it waits in its own session: allow? Bash  npm test"
     assert task.why == "its program asks for a permission, which is answered in its own session"
-
-
-def test_a_round_has_the_records_of_its_own_time() -> None:
-    rounds = (Turn(1_000.0, state=RunState.ENDED, ended_at=1_100.0), Turn(1_200.0))
-    early, late = permit(at=1_050.0), permit(at=1_250.0)
-    run = session(early, late, parent_session="root", rounds=rounds)
-    assert (run.part(0, 1).permits, run.part(1, 2).permits, run.part(0, 2).permits) == (
-        (early,),
-        (late,),
-        (early, late),
-    )
 
 
 def test_a_request_is_found_by_its_id_with_the_task_that_asks_it() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import count, pairwise
 from posixpath import normpath
 from typing import Final, NamedTuple
@@ -29,8 +28,6 @@ from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, Vers
 
 _MADE: Final = frozenset({"created", "modified", "deliverable", "artifact"})
 """Kinds of claims by which a child says that it made a file."""
-
-_SENT_ON: Final = "sent on before it had answered"
 
 
 class Attempts:
@@ -202,49 +199,41 @@ class Attempts:
                 turns += ((at, order, number, ran, run) for number, at in enumerate((run.began_at, *began)))
         executing: dict[int, tuple[Attempt, int]] = {}  # by run, its attempt, and since which turn
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
-            if order not in executing:
-                executing[order] = self._first_attempt(run), 0
-            elif self._begins_anew(before := executing[order][0], run, number):
-                if before.run is not None and before.run.state is RunState.WORKING and before.returned is None:
-                    # Nobody works on it any more: its session has gone on.
-                    before.run = replace(before.run, state=RunState.FAILED, reason=_SENT_ON)
-                executing[order] = _go_on(before, self._next_attempt(before, run, number)), number
+            before, first = executing.get(order, (None, 0))
+            if before is None:
+                executing[order] = self._attempt_for(run, 0), 0
+            elif self._begins_anew(before, run, number):
+                executing[order] = _go_on(before, self._attempt_for(run, number, before.number)), number
             attempt, first = executing[order]
             end = number + 1 if run.parent_session is not None else len(run.rounds)
             self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
-    def _first_attempt(self, run: Run) -> Attempt:
-        """A run executes the attempt with its number or its session, else the first that nobody is known to execute."""
-        packet = run.packet
-        stated = packet.attempt if packet is not None else None
-        if stated is not None and self.numbered(stated).run is None:
+    def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
+        """The attempt that a turn of a run executes: the one with its number or its session, else the first that nobody
+        is known to execute, of those that come after one."""
+        packet, stated = _stated(run, number)
+        if stated > after and self.numbered(stated).run is None:
             return self.numbered(stated)
-        free = [one for one in self.all if one.run is None]
+        free = [one for one in self.all if one.run is None and one.number > after]
         # Beside numbered handoffs, a packet without a number is the first.
         first = (one for one in free if packet is None or one.packet is None or one.packet.attempt is None)
         for one in (*(one for one in free if one.session_id == run.session_id), *first):
             return one
         numbers = {one.number for one in self.all}
-        return self.numbered(next(number for number in count(stated or 1) if number not in numbers))
+        return self.numbered(next(each for each in count(max(stated, after + 1)) if each not in numbers))
 
     def _begins_anew(self, attempt: Attempt, run: Run, number: int) -> bool:
         """Whether a later turn of a run that executes an attempt is an attempt of its own."""
         turn = run.rounds[number]
         if turn.asker is StartedBy.PROGRAM:
             return False
-        if packet_in(turn.prompt) is not None or _stated_attempt(run, number) > attempt.number:
+        packet, stated = _stated(run, number)
+        if packet is not None or stated > attempt.number:
             return True
         is_parent = turn.asker is StartedBy.PARENT
         if any(one.at <= turn.began_at and (one.is_read or is_parent) for one in self._decisions_to_go_on(attempt)):
             return True
         return is_parent and state_of(attempt, strict=self._rules.strict, demands=False) is State.FAILED
-
-    def _next_attempt(self, attempt: Attempt, run: Run, number: int) -> Attempt:
-        """The attempt that a later turn of a run executes: the one it states, else the first that waits for it."""
-        waiting = [one.number for one in self.all if one.number > attempt.number and one.run is None]
-        stated = _stated_attempt(run, number)
-        is_free = stated > attempt.number and all(one.run is None for one in self.all if one.number == stated)
-        return self.numbered(stated if is_free else min(waiting, default=self.last + 1))
 
     def _set_run(self, attempt: Attempt, ran: Ran, run: Run, *, is_later: bool) -> None:
         """Have an attempt be executed by a run, or by some turns of it, which are a run of their own."""
@@ -337,12 +326,15 @@ def _version(ran: Ran, message: Message, reading: Reading | None) -> Version | N
     return Version(ran.seq, message.at, ran.path, message.digest, reading.document, reading.findings, stored=True)
 
 
-def _stated_attempt(run: Run, number: int) -> int:
-    """The number of its attempt that a turn states in its packet or in its return; 0 where it states none."""
+def _stated(run: Run, number: int) -> tuple[Handoff | None, int]:
+    """The packet of a turn, and the number of its attempt that this or, of a later turn, its return states; else 0."""
+    if number == 0:
+        return run.packet, (run.packet.attempt if run.packet is not None else None) or 0
+    packet = packet_in(run.rounds[number].prompt)
     said = run.rounds[number].said if number + 1 < len(run.rounds) else run.said
     answer = said.reading.document if said is not None and said.reading is not None else None
-    documents = packet_in(run.rounds[number].prompt), answer if isinstance(answer, Return) else None
-    return max((one.attempt or 0 for one in documents if one is not None), default=0)
+    documents = packet, answer if isinstance(answer, Return) else None
+    return packet, max(one.attempt or 0 if one is not None else 0 for one in documents)
 
 
 def _go_on(before: Attempt, attempt: Attempt) -> Attempt:

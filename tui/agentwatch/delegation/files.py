@@ -34,7 +34,8 @@ class _File:
         self.slot, self.directory = identity.slot(path), intern(dirname(path))
         self.versions: tuple[Version, ...] = ()
         self.tasks: tuple[str | None, ...] = ()
-        self.settled = 0  # so many versions stay with their task, because the file or its handoff is gone
+        self.settled: tuple[str | None, ...] = ()
+        """The tasks that the first versions stay with, because the file or its handoff is gone."""
         self.kind: str | None = None  # None where all versions name their task, and none is a handoff
 
     def find_kind(self) -> str | None:
@@ -151,21 +152,19 @@ class Files:
         self._gone.pop(path, None)
         if self._heirs.pop(path, None) is not None:
             # Its contents are its own again, and not of the file that it was renamed to.
-            file.settled = 0
+            file.settled = ()
         last = file.versions[-1] if file.versions else None
         if last is None or not _is_known(last, seen):
-            versions, tasks = file.versions, file.tasks
             if last is not None and (
-                type(last.document) is not type(seen.document) or isinstance(seen.document, TodoList)
+                type(last.document) is not type(seen.document) or isinstance(last.document, TodoList)
             ):
                 # It is something else now, or a checklist.
-                versions, tasks, file.settled = (), (), 0
-            elif len(versions) >= MAX_VERSIONS:
+                file.versions, file.settled = (), ()
+            elif len(file.versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
-                versions, tasks = versions[:1] + versions[2:], tasks[:1] + tasks[2:]
-                file.settled -= file.settled > 1
-            self._give(path, (*tasks, None))
-            file.versions = (*versions, Version(*seen, moved=_moved(last, seen)))
+                file.versions = file.versions[:1] + file.versions[2:]
+                file.settled = file.settled[:1] + file.settled[2:]
+            file.versions += (Version(*seen, moved=_moved(last, seen)),)
             file.kind = file.find_kind()
         if file.kind in (None, _HANDOFF):
             self._give(path, self._tasks_for(path, file, {}, is_alone=False))
@@ -189,7 +188,7 @@ class Files:
             self._changed[file.slot[0]] = self._gone[path] = None
             for one in self._directories[file.slot[0]].values():
                 if one is file or (file.kind == _HANDOFF and one.tasks[-1] in file.tasks):
-                    one.settled = len(one.versions)
+                    one.settled = one.tasks
             # Files that were deleted before it may have been renamed together with it.
             self._digests.update(version.digest for version in self.versions(file.tasks[-1] or ""))
             self._digests.add(file.versions[-1].digest)
@@ -233,8 +232,8 @@ class Files:
         self._changed.clear()
 
     def _tasks_for(self, path: str, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> tuple[str | None, ...]:
-        tasks = [*file.tasks[: file.settled]]
-        for version in file.versions[file.settled :]:
+        tasks = [*file.settled]
+        for version in file.versions[len(tasks) :]:
             document = version.document
             task = identity.own_id(document)
             if task is None and not isinstance(document, Handoff):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
-from functools import lru_cache
 from typing import Final
 
 from agentwatch.delegation.decision import SENDS_ON, Action
@@ -18,14 +17,12 @@ MITIGATED_MAX_RETRIES: Final = 2  # with a material mitigation: changed inputs, 
 _LINE_FAULT: Final = r"(?i)line[\s_-]*fault"
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 
-_shared: Final = lru_cache(maxsize=256)(Retry)  # nearly all tasks have one of very few: so many need not lie in memory
-
 
 def budget(task: Task, *, max_retries: int, restored: Collection[float] = ()) -> Retry:
     """How many retries the policy leaves a task."""
     allowed = 1 + _begun(task, max(restored)) if restored else max_retries
     result = task.result
-    return _shared(
+    return Retry(
         allowed,
         max(allowed - _used(task), 0),
         result.retry_recommended if result else None,

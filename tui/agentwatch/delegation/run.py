@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -186,9 +185,7 @@ class Run:
         if not self.rounds:
             return self
         begun, last, later = self.rounds[first], self.rounds[end - 1], self.rounds[end:]
-        since, until = begun.began_at if first else -math.inf, later[0].began_at if later else math.inf
-        permits = tuple(one for one in self.permits if since <= one.at < until)
-        part = replace(self, rounds=self.rounds[first:end], permits=permits)
+        part = replace(self, rounds=self.rounds[first:end])
         if first:
             part = replace(part, started_at=begun.began_at, prompt=begun.prompt, asked_at=None)
         if not later:
@@ -199,7 +196,7 @@ class Run:
             said=last.said,
             ended_at=last.ended_at,
             reason=last.reason,
-            updated_at=until if last.ended_at is None else last.ended_at,
+            updated_at=later[0].began_at if last.ended_at is None else last.ended_at,
             todos=None,
             tokens=None,
             doing=None,
