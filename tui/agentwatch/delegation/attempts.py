@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import Rule
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Todo, TodoList
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Todo, TodoList
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.links import (
@@ -199,12 +199,12 @@ class Attempts:
                 turns += ((at, order, number, ran, run) for number, at in enumerate((run.began_at, *began)))
         executing: dict[int, tuple[Attempt, int]] = {}  # by run, its attempt, and since which turn
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
-            before, first = executing.get(order, (None, 0))
-            if before is None:
-                executing[order] = self._attempt_for(run, 0), 0
-            elif self._begins_anew(before, run, number):
-                executing[order] = _go_on(before, self._attempt_for(run, number, before.number)), number
-            attempt, first = executing[order]
+            attempt, first = executing.get(order, (None, 0))
+            if attempt is None:
+                attempt = self._attempt_for(run, 0)
+            elif self._begins_anew(attempt, run, number):
+                attempt, first = _go_on(attempt, self._attempt_for(run, number, attempt.number)), number
+            executing[order] = attempt, first
             end = number + 1 if run.parent_session is not None else len(run.rounds)
             self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
@@ -306,24 +306,21 @@ class Attempts:
 def handed_over(ran: Ran) -> Version | None:
     """The handoff packet in what a run was asked for; None where it was asked in words alone, or by a human."""
     run = ran.run
-    if run is None or run.packet is None or run.prompt is None:
-        return None
-    return _version(ran, run.prompt, run.prompt.packet or run.prompt.reading)
+    return _version(ran, run.prompt, Handoff) if run is not None and run.parent_session is not None else None
 
 
 def handed_back(ran: Ran) -> Version | None:
     """The return that a run ended with; None where it has not ended by itself, or follows no contract."""
     run = ran.run
-    if run is None or run.parent_session is None or run.state is not RunState.ENDED or run.said is None:
-        return None
-    reading = run.said.reading
-    return _version(ran, run.said, reading) if reading and isinstance(reading.document, Return) else None
+    is_over = run is not None and run.parent_session is not None and run.state is RunState.ENDED
+    return _version(ran, run.said, Return) if run is not None and is_over else None
 
 
-def _version(ran: Ran, message: Message, reading: Reading | None) -> Version | None:
-    if reading is None:
-        return None
-    return Version(ran.seq, message.at, ran.path, message.digest, reading.document, reading.findings, stored=True)
+def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) -> Version | None:
+    for one in (message.packet, message.reading) if message is not None else ():
+        if message is not None and one is not None and isinstance(one.document, kind):
+            return Version(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
+    return None
 
 
 def _stated(run: Run, number: int) -> tuple[Handoff | None, int]:
