@@ -80,9 +80,8 @@ def ask(task: Task, low_confidence: float) -> str | None:
     if task.contradicted:
         return _ask_about_lies(task)
     if latest.unasked:
-        whose = "nobody" if latest.run is None else "another session"
         end = "let it go on, or abort" if state.is_open else "accept, or retry"
-        return f"{whose} handed out attempt {task.attempt}, and the one before failed: {end}"
+        return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
     if result is None:
         return None
     if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):
@@ -226,8 +225,6 @@ def mark_of(task: Task) -> str:
     facts: list[object] = [question]
     if (latest := task.latest) is not None:
         facts += [one.digest if one is not None else None for one in (latest.handoff, latest.returned, latest.rival)]
-        if latest.returned is not None and latest.returned.times > 1:
-            facts.append(latest.returned.times)
         if (run := latest.run) is not None:
             # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
             is_at_rest = run.waiting or task.gone

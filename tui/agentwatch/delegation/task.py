@@ -110,7 +110,6 @@ class Version(NamedTuple):
     incomplete: bool = False
     stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document
     moved: Activity | None = None  # the todo that was ticked or begun last in the file
-    times: int = 1  # how often the file has returned this
 
 
 class Retry(NamedTuple):
@@ -219,7 +218,7 @@ class Attempt:
     superseded: tuple[Decision, ...] = ()
     """The decision about a return of this attempt that is gone and that nobody saw."""
     unasked: bool = False
-    """Its return alone numbers it, or another session began it, after a failure about which nobody decided."""
+    """Its return alone numbers it, after a failure about which nobody decided."""
     decisions: tuple[Decision, ...] = ()
     """About this attempt, or about an answer that it gave before in the same session, in their order."""
 

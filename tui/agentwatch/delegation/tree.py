@@ -27,7 +27,7 @@ from agentwatch.delegation.asks import (
     is_process_gone,
     queue_rank,
 )
-from agentwatch.delegation.attempts import counting, fold
+from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
@@ -103,20 +103,20 @@ class Tree:
         """Apply a part of a batch: what depends on several tasks is not up to date until `settle` is called."""
         for event in events:
             self._dirty |= dict.fromkeys(self._store(event))
+        self._dirty |= dict.fromkeys(self._files.assign())
         self._fold_all()
 
     def _store(self, event: Event) -> Iterable[str]:
         """Keep what an event says. Returns the tasks that have to be folded again."""
         match event:
             case Seen():
-                return self._files.see(event)
+                self._files.see(event)
             case events_.Gone(path=path):
-                concerned = self._files.forget(path, undone=event.undone)
+                self._files.forget(path, undone=event.undone)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
-                return concerned
             case Unreadable():
-                return self._files.refuse(event)
+                self._files.refuse(event)
             case Ran(run=run):
                 before = self.runs.known(event.path)
                 concerned = self.runs.see(event)
@@ -214,17 +214,15 @@ class Tree:
 
     def _fill(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
         """All that a task's own documents, runs and decisions say."""
-        decisions = self._decisions_of(task.task_id)
+        decisions, is_gone = self._decisions_of(task.task_id), self._files.is_gone
         task.due = self._due(task.task_id)
-        versions = counting(versions, decisions)
-        is_gone, began_in = self._files.is_gone, self.runs.began_in
-        attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
+        attempts = Attempts(versions, runs, decisions, self.rules, is_gone)
         task.inferred = not versions and not runs and not task.requests
         task.deleted = bool(versions) and not runs and all(is_gone(one.path) for one in versions)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
         task.agent = states.agent_of(task, task.packet, task.result)
-        lives = [version.at for version in versions]
+        lives = [attempts.updated_at]
         lives += [ran.run.updated_at for ran in runs if ran.run is not None]
         lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
         task.updated_at = max(lives, default=0.0)
