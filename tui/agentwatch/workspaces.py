@@ -226,8 +226,8 @@ class Workspaces(Monitor):
     def of(self, task_id: str) -> tuple[Monitor, str]:
         if (place := self.tree.place(task_id)) is not None:
             for part in self._parts.values():
-                if part.monitor.tree is place.tree:
-                    return part.monitor, place.task_id
+                if part.monitor.tree is place[0]:
+                    return part.monitor, place[1]
         return self, task_id
 
     def content(self, version: Version | Message) -> str | None:
@@ -318,7 +318,7 @@ class Workspaces(Monitor):
 
     def _in_sight_of(self, monitor: Monitor) -> list[str]:
         places = map(self.tree.place, self.in_sight())
-        return [place.task_id for place in places if place is not None and place.tree is monitor.tree]
+        return [place[1] for place in places if place is not None and place[0] is monitor.tree]
 
     def _show(self, part: _Part) -> set[str]:
         place = part.place

@@ -58,12 +58,8 @@ def test_a_key_says_which_tree_a_task_is_of() -> None:
     joined, one, two = JoinedTree(MARK), shop(), shop()
     scope, _ = joined.show(two, name="two")
     joined.show(one)
-    place = joined.place(f"{scope}a.b")
-    assert place is not None
-    assert (place.tree, place.task_id) == (two, "a.b")
-    place = joined.place("a.b")
-    assert place is not None
-    assert (place.tree, place.task_id) == (one, "a.b")
+    assert joined.place(f"{scope}a.b") == (two, "a.b")
+    assert joined.place("a.b") == (one, "a.b")
     assert joined.place(scope) is None
     assert joined.place(f"{MARK}9/a") is None
 
@@ -79,7 +75,6 @@ def test_only_what_has_changed_is_made_anew() -> None:
     assert joined.tasks[f"{scope}c"] is before
     assert list(joined.tasks[f"{scope}a"].children) == [f"{scope}a.b", f"{scope}a.d"]
     assert list(reversed(joined.tasks[f"{scope}a"].children)) == [f"{scope}a.d", f"{scope}a.b"]
-    assert list(joined.siblings_before(joined.tasks[f"{scope}a.d"])) == [f"{scope}a.b"]
     joined.update(scope, tree, tree.apply(see.gone("b2.json")))
     assert f"{scope}a.d" not in joined.tasks
 
@@ -131,7 +126,7 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
                 answers = [list(answer) for answer in answers]
             assert answers[0] == answers[1], name
         asked += 1
-    assert asked > 7
+    assert asked > 5
     scope, _ = joined.show(tree_of([requested(request(2))]), name="other")
     assert joined.request(request(2).request_id) == Asked(f"{scope}s1", request(2))
     joined.drop(scope)
@@ -146,9 +141,7 @@ def test_an_id_that_looks_like_a_key_is_no_task_of_another_tree(task_id: str) ->
     joined = JoinedTree("\0other.")
     joined.show(shop(), name="one")
     joined.show(tree_of([Recorder().seen("a.json", handoff(task_id))]))
-    place = joined.place(task_id)
-    assert place is not None
-    assert place.task_id == task_id
+    assert (joined.place(task_id) or ())[1:] == (task_id,)
 
 
 def test_what_is_silent_and_used_in_all_trees_is_counted_together() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch.delegation.asks import is_history, is_past
-from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sums_of
 from agentwatch.delegation.tree import Tree
 
@@ -25,13 +24,6 @@ class Branch:
     top: Task | None
     apart: set[str] = field(default_factory=set)
     """The ids of the runs that do not stand below the top row: those that are history, where not all are."""
-
-
-class BranchTask(NamedTuple):
-    """The tree that a task belongs to, and its id there."""
-
-    tree: Tree
-    task_id: str
 
 
 class JoinedTree(Tree):
@@ -86,11 +78,11 @@ class JoinedTree(Tree):
         self._join()
         return {scope + task_id for task_id in ids} | ({scope} if top is not None else set())
 
-    def place(self, key: str) -> BranchTask | None:
-        """Where a task belongs; None for a top row and for what is not there."""
+    def place(self, key: str) -> tuple[Tree, str] | None:
+        """The tree that a task belongs to, and its id there; None for a top row and for what is not there."""
         scope = key[: key.find("/") + 1] if key.startswith(self._mark) else ""
         branch = self._branches.get(scope)
-        return None if branch is None or key == scope else BranchTask(branch.tree, key[len(scope) :])
+        return None if branch is None or key == scope else (branch.tree, key[len(scope) :])
 
     def _join(self) -> None:
         """Work out what is true of all trees together."""
@@ -114,12 +106,6 @@ class JoinedTree(Tree):
             for branch in self._branches.values()
             for placed in branch.tree.notices
         ]
-
-    def request(self, request_id: str) -> Asked | None:
-        for scope, branch in self._branches.items():
-            if (asked := branch.tree.request(request_id)) is not None:
-                return asked._replace(task_id=scope + asked.task_id)
-        return None
 
 
 def _scoped(task: Task, branch: Branch, top: Task) -> Task:

@@ -412,10 +412,6 @@ class Task:
         return self.verdict is Verdict.CONTRADICTED
 
     @property
-    def waits_as(self) -> str:
-        return CONTRADICTED if self.contradicted else self.state
-
-    @property
     def glyph(self) -> str:
         """One character for how it stands: contradicted and stale come before the state that they qualify."""
         return "⚑" if self.contradicted else "◌" if self.stale else self.state.glyph
@@ -451,8 +447,7 @@ class Task:
     @property
     def is_accepted(self) -> bool:
         """Whether the operator takes the return that is there as it is."""
-        binding = self.attempts[-1].binding if self.attempts else None
-        return binding is not None and binding.action is Action.ACCEPT
+        return self.binding is not None and self.binding.action is Action.ACCEPT
 
     @property
     def binding(self) -> Decision | None:
@@ -504,10 +499,6 @@ class Task:
     def contract(self) -> Contract | None:
         document = self.result or self.packet
         return document.contract if document else None
-
-    @property
-    def started_at(self) -> float | None:
-        return self.attempts[-1].started_at if self.attempts else None
 
     @property
     def progress(self) -> tuple[int, int] | None:

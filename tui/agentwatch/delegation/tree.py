@@ -36,7 +36,18 @@ from agentwatch.delegation.identity import place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
 from agentwatch.delegation.run import Run, Runs, Session
-from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, PlacedFinding, State, Task, Version
+from agentwatch.delegation.task import (
+    AT_WORK,
+    CONTRADICTED,
+    Basis,
+    Below,
+    Counted,
+    Place,
+    PlacedFinding,
+    State,
+    Task,
+    Version,
+)
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
@@ -422,7 +433,7 @@ class Tree:
         task.ask = None if task.past or is_aside(task) else task.question
         is_lost = not task.past and (task.state.is_open or task.ask is not None)
         task.lost_since = self.lost_since if is_lost else None
-        waits_as = task.waits_as if task.ask is not None else None
+        waits_as = None if task.ask is None else CONTRADICTED if task.contradicted else task.state
         verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
         counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
         task.kind = None if task.shares_row else counted
@@ -468,11 +479,6 @@ class Tree:
             above.append(task_id := parent_id)
         return above
 
-    def siblings_before(self, task: Task) -> Iterator[str]:
-        """Ids of the siblings before a task, nearest first."""
-        siblings = self.roots if task.parent_id is None else self.tasks[task.parent_id].children
-        return reversed(siblings[: siblings.index(task.task_id)])
-
     def preorder(self, roots: Sequence[str] | None = None) -> Iterator[tuple[Task, int]]:
         """Every task, or those from these on, with its depth: a parent before its children, siblings in the order first
         seen."""
@@ -497,9 +503,8 @@ class Tree:
 
     def request(self, request_id: str) -> Asked | None:
         """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""
-        task = self.tasks.get(self._requests.asker(request_id) or "")
-        asked = (Asked(task.task_id, one) for one in task.requests if one.request_id == request_id) if task else ()
-        return next(iter(asked), None)
+        asked = ((task, one) for task in self.tasks.values() for one in task.requests if one.request_id == request_id)
+        return next((Asked(task.task_id, one) for task, one in asked), None)
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
