@@ -210,7 +210,7 @@ def test_a_return_rewritten_after_a_decision_that_was_read_is_the_next_attempt(
 ) -> None:
     record, events, decision = failed("blocked")
     digest = events[0].digest  # type: ignore[union-attr]  # the handoff
-    done = record.seen("a.return.md", returned("completed", attempt=stated))
+    done = record.seen("a.return.md", returned("completed", attempt=stated))._replace(at=1_020.0)
     answered = read(decision, action, digest)
     tree = tree_of([*events, decided(answered), done])
     task = tree.tasks["a"]

@@ -168,14 +168,13 @@ class Attempts:
 
     def _sent_on(self, attempt: Attempt, returned: Version, version: Version) -> Decision | None:
         """The decision that another return after one carries out: it is of the next attempt."""
-        is_same, is_rival = returned.digest == version.digest, self._is_rival(returned, version)
+        is_rival = self._is_rival(returned, version)
+        if is_rival and returned.digest == version.digest:
+            return None
         for one in self._decisions_to_go_on(attempt):
-            if is_rival:
-                is_answer = not is_same and one.at <= version.at
-            else:
-                # The same words may have been written once more before anybody knew of the decision.
-                is_answer = one.is_read and (not is_same or one.is_read_between(returned.at, version.at))
-            if is_answer:
+            # In the same file, before anybody knew of the decision, it was only corrected.
+            at = one.at if is_rival else one.read_at
+            if at is not None and at <= version.at:
                 return one
         return None
 
