@@ -65,7 +65,7 @@ class Files:
         # Since the last assignment
         self._changed: dict[str, None] = {}  # directories
         self._digests: set[str] = set()  # last contents of files that may have been renamed
-        self._concerned: set[str | None] = set()  # tasks
+        self._concerned: dict[str | None, None] = {}  # tasks
 
     def versions(self, task_id: str) -> tuple[Version, ...]:
         """The versions that speak of a task, in the order they were observed."""
@@ -132,7 +132,7 @@ class Files:
         """A file with this slot can be read now, or cannot any more."""
         for file in self._directories.get(slot[0], {}).values():
             if file.slot == slot:
-                self._concerned.update(file.tasks)
+                self._concerned |= dict.fromkeys(file.tasks)
 
     def _clear(self, path: str) -> None:
         slot = identity.slot(path) if self._unread else None
@@ -148,7 +148,7 @@ class Files:
         if (file := self._files.get(path)) is None:
             file = self._files[path] = _File(path)
             self._directories[file.slot[0]][path] = file
-        self._concerned.update(file.tasks)
+        self._concerned |= dict.fromkeys(file.tasks)
         self._gone.pop(path, None)
         if self._heirs.pop(path, None) is not None:
             # Its contents are its own again, and not of the file that it was renamed to.
@@ -176,7 +176,7 @@ class Files:
         self._clear(path)
         if (file := self._files.get(path)) is None:
             return
-        self._concerned.update(file.tasks)
+        self._concerned |= dict.fromkeys(file.tasks)
         self._changed[file.slot[0]] = None
         if not self._remembers or undone:
             self._give(path, ())
@@ -195,7 +195,7 @@ class Files:
 
     # Whose they are
 
-    def assign(self) -> set[str]:
+    def assign(self) -> list[str]:
         """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
         self._assign_changed()
         if lost := [path for path in self._gone if self._last(path).digest in self._digests]:
@@ -209,8 +209,8 @@ class Files:
                 heir = self._heirs[heir]
             self._give(path, self._files[heir].tasks[-1:] * len(self._files[path].versions))
         self._digests.clear()
-        concerned, self._concerned = self._concerned, set()
-        return {task for task in concerned if task is not None}
+        concerned, self._concerned = self._concerned, {}
+        return [task for task in concerned if task is not None]
 
     def _assign_changed(self) -> None:
         for directory in self._changed:
@@ -263,7 +263,7 @@ class Files:
         file = self._files[path]
         if file.tasks == tasks:
             return
-        self._concerned.update(file.tasks, tasks)
+        self._concerned |= dict.fromkeys((*file.tasks, *tasks))
         for task in {*file.tasks, *tasks}:
             others = tuple(one for one in self._paths.get(task, ()) if one != path)
             self._paths[task] = (*others, path) if task in tasks else others

@@ -142,7 +142,7 @@ class Tree:
             self._dirty |= dict.fromkeys(self._store(event))
             if isinstance(event, Checked):
                 checked.add(event.path)
-        self._dirty |= dict.fromkeys(self._files.assign())
+        self._dirty = dict.fromkeys(self._files.assign()) | self._dirty
         self._fold_all()
         for path in checked:
             self._drop_old_checks(path)
