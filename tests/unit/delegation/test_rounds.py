@@ -167,16 +167,13 @@ def test_an_answer_to_a_blocked_child_begins_an_attempt_that_is_no_retry() -> No
     assert (task.retry.remaining, task.needs_operator) == (1, True)
 
 
-@pytest.mark.parametrize("where", ["packet", "return"])
-def test_a_number_that_a_later_round_states_is_that_of_its_attempt(where: str) -> None:
-    said = message(returned("completed", attempt=3 if where == "return" else None), at=140.0)
-    run = child((PARENT, message(returned("partial"), at=120.0)), (HOOK, said))
-    if where == "packet":
-        last = replace(run.rounds[1], prompt=message(handoff("a", attempt=3)), asker=PARENT)
-        run = replace(run, rounds=(run.rounds[0], last))
-    tree = tree_of(ran(run))
+def test_a_number_that_a_later_round_is_handed_is_that_of_its_attempt() -> None:
+    said = message(returned("completed"), at=140.0)
+    run = child((PARENT, message(returned("partial"), at=120.0)), (PARENT, said))
+    last = replace(run.rounds[1], prompt=message(handoff("a", attempt=3)))
+    tree = tree_of(ran(replace(run, rounds=(run.rounds[0], last))))
     assert attempts(tree) == [(1, State.PARTIAL), (3, State.COMPLETED)]
-    assert tree.tasks["a"].attempts[1].again is (where == "return")
+    assert not tree.tasks["a"].attempts[1].again
 
 
 def test_three_attempts_of_one_session_and_one_of_another_stand_in_the_order_in_which_they_began() -> None:

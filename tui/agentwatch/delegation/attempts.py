@@ -160,14 +160,13 @@ class Attempts:
 
     def _sent_on(self, attempt: Attempt, returned: Version, version: Version) -> Decision | None:
         """The decision that another return after one carries out: it is of the next attempt."""
-        is_same, is_rival = returned.digest == version.digest, self._is_rival(returned, version)
+        is_rival = self._is_rival(returned, version)
+        if is_rival and returned.digest == version.digest:
+            return None
         for one in self._decisions_to_go_on(attempt):
-            if is_rival:
-                is_answer = not is_same and one.at <= version.at
-            else:
-                # The same words may have been written once more before anybody knew of the decision.
-                is_answer = one.is_read and (not is_same or one.is_read_between(returned.at, version.at))
-            if is_answer:
+            # In the same file, before anybody knew of the decision, it was only corrected.
+            at = one.at if is_rival else one.read_at
+            if at is not None and at <= version.at:
                 return one
         return None
 
@@ -203,7 +202,8 @@ class Attempts:
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
         """The attempt that a turn of a run executes: the one with its number or its session, else the first that nobody
         is known to execute, of those that come after one."""
-        packet, stated = _stated(run, number)
+        packet = packet_in(run.rounds[number].prompt) if number else run.packet
+        stated = (packet.attempt if packet is not None else None) or 0
         if stated > after and self.numbered(stated).run is None:
             return self.numbered(stated)
         free = [one for one in self.all if one.run is None and one.number > after]
@@ -219,8 +219,7 @@ class Attempts:
         turn = run.rounds[number]
         if turn.asker is StartedBy.PROGRAM:
             return False
-        packet, stated = _stated(run, number)
-        if packet is not None or stated > attempt.number:
+        if packet_in(turn.prompt) is not None:
             return True
         is_parent = turn.asker is StartedBy.PARENT
         if any(one.at <= turn.began_at and (one.is_read or is_parent) for one in self._decisions_to_go_on(attempt)):
@@ -313,17 +312,6 @@ def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) ->
         if message is not None and one is not None and isinstance(one.document, kind):
             return Version(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
     return None
-
-
-def _stated(run: Run, number: int) -> tuple[Handoff | None, int]:
-    """The packet of a turn, and the number of its attempt that this or, of a later turn, its return states; else 0."""
-    if number == 0:
-        return run.packet, (run.packet.attempt if run.packet is not None else None) or 0
-    packet = packet_in(run.rounds[number].prompt)
-    said = run.rounds[number].said if number + 1 < len(run.rounds) else run.said
-    answer = said.reading.document if said is not None and said.reading is not None else None
-    documents = packet, answer if isinstance(answer, Return) else None
-    return packet, max(one.attempt or 0 if one is not None else 0 for one in documents)
 
 
 def _go_on(before: Attempt, attempt: Attempt) -> Attempt:

@@ -64,8 +64,7 @@ class Files:
         self._unread = defaultdict[identity.Slot, dict[str, Unreadable]](dict)
         # Since the last assignment
         self._changed: dict[str, None] = {}  # directories
-        self._digests: set[str] = set()  # last contents of files that may have been renamed
-        self._concerned: set[str | None] = set()  # tasks
+        self._concerned: dict[str | None, None] = {}  # tasks
 
     def versions(self, task_id: str) -> tuple[Version, ...]:
         """The versions that speak of a task, in the order they were observed."""
@@ -132,7 +131,7 @@ class Files:
         """A file with this slot can be read now, or cannot any more."""
         for file in self._directories.get(slot[0], {}).values():
             if file.slot == slot:
-                self._concerned.update(file.tasks)
+                self._concerned |= dict.fromkeys(file.tasks)
 
     def _clear(self, path: str) -> None:
         slot = identity.slot(path) if self._unread else None
@@ -148,7 +147,7 @@ class Files:
         if (file := self._files.get(path)) is None:
             file = self._files[path] = _File(path)
             self._directories[file.slot[0]][path] = file
-        self._concerned.update(file.tasks)
+        self._concerned |= dict.fromkeys(file.tasks)
         self._gone.pop(path, None)
         if self._heirs.pop(path, None) is not None:
             # Its contents are its own again, and not of the file that it was renamed to.
@@ -169,14 +168,13 @@ class Files:
         if file.kind in (None, _HANDOFF):
             self._give(path, self._tasks_for(path, file, {}, is_alone=False))
         self._changed[file.slot[0]] = None
-        self._digests.add(seen.digest)
 
     def forget(self, path: str, *, undone: bool = False) -> None:
         """The file is gone; `undone`: it never was there."""
         self._clear(path)
         if (file := self._files.get(path)) is None:
             return
-        self._concerned.update(file.tasks)
+        self._concerned |= dict.fromkeys(file.tasks)
         self._changed[file.slot[0]] = None
         if not self._remembers or undone:
             self._give(path, ())
@@ -189,28 +187,24 @@ class Files:
             for one in self._directories[file.slot[0]].values():
                 if one is file or (file.kind == _HANDOFF and one.tasks[-1] in file.tasks):
                     one.settled = one.tasks
-            # Files that were deleted before it may have been renamed together with it.
-            self._digests.update(version.digest for version in self.versions(file.tasks[-1] or ""))
-            self._digests.add(file.versions[-1].digest)
 
     # Whose they are
 
-    def assign(self) -> set[str]:
+    def assign(self) -> list[str]:
         """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
+        lost = [path for path in self._gone if path not in self._heirs] if self._changed else ()
         self._assign_changed()
-        if lost := [path for path in self._gone if self._last(path).digest in self._digests]:
-            there = {self._last(path).digest: path for path in self._files if path not in self._gone}
-            for path in lost:
-                if (heir := there.get(self._last(path).digest)) is not None and self._is_renamed(path):
-                    self._heirs.setdefault(path, heir)
+        there = {self._last(path).digest: path for path in self._files if path not in self._gone} if lost else {}
+        for path in lost:
+            if (heir := there.get(self._last(path).digest)) is not None and self._is_renamed(path):
+                self._heirs[path] = heir
         for path in self._heirs:
             heir = path
             while heir in self._heirs:
                 heir = self._heirs[heir]
             self._give(path, self._files[heir].tasks[-1:] * len(self._files[path].versions))
-        self._digests.clear()
-        concerned, self._concerned = self._concerned, set()
-        return {task for task in concerned if task is not None}
+        concerned, self._concerned = self._concerned, {}
+        return [task for task in concerned if task is not None]
 
     def _assign_changed(self) -> None:
         for directory in self._changed:
@@ -263,7 +257,7 @@ class Files:
         file = self._files[path]
         if file.tasks == tasks:
             return
-        self._concerned.update(file.tasks, tasks)
+        self._concerned |= dict.fromkeys((*file.tasks, *tasks))
         for task in {*file.tasks, *tasks}:
             others = tuple(one for one in self._paths.get(task, ()) if one != path)
             self._paths[task] = (*others, path) if task in tasks else others

@@ -114,7 +114,7 @@ class Tree:
         """Apply a part of a batch: what depends on several tasks is not up to date until `settle` is called."""
         for event in events:
             self._dirty |= dict.fromkeys(self._store(event))
-        self._dirty |= dict.fromkeys(self._files.assign())
+        self._dirty = dict.fromkeys(self._files.assign()) | self._dirty
         self._fold_all()
 
     def _store(self, event: Event) -> Iterable[str]:
