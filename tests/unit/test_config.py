@@ -71,7 +71,7 @@ def test_keys_are_read_by_the_names_of_commands(tmp_path: Path) -> None:
         ("[prices]\nsmall = -1", "prices: must be a table of models, each with a number up to 1000000"),
         ("[prices]\nsmall = 1e308", "prices: must be a table of models, each with a number up to 1000000"),
         ('views = ["state:failed"]', "views: must be a table that says what each view looks for"),
-        ("colour = 1", "unknown key 'colour'; known keys are alarms.minutes"),
+        ("colour = 1", "unknown key 'colour'; known keys are editor"),
         ('enforcement = "off"', "enforcement: must be one of strict, lenient, not 'off'"),
         ("stale_after = true", "stale_after: must be a number, at least 1, not True"),
         ("stale_after = 0", "at least 1, not 0"),

@@ -171,7 +171,7 @@ def test_a_handoff_whose_checklist_has_moved_tells_no_time(tmp_path: Path) -> No
     monitor = monitor_of(root)
     monitor.scan()
     assert not monitor.tree.tasks["shop.api"].contradicted
-    assert monitor.tree.tasks["shop.api"].started_at is None
+    assert monitor.tree.tasks["shop.api"].attempts[0].started_at is None
 
 
 async def watch_a_broken_return(root: Path, *, read_only: bool) -> None:
