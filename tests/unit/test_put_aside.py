@@ -196,11 +196,8 @@ async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_wat
         monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=read_only))
         assert list(monitor.tree.unseen) == ["later"]
     assert monitor.shelf is not None
-    shelf = monitor.shelf
-    shelf.mark_seen({"later": mark_of(monitor.tree.tasks["later"])})
-    shelf._stopped = False
-    shelf.start(lambda _: None)
-    shelf.stop()
+    monitor.shelf.mark_seen({"later": mark_of(monitor.tree.tasks["later"])})
+    monitor.shelf.poll()
     assert list((await watched(workspace)).tree.unseen) == []
     (workspace / "later.return.md").write_text(report("ERROR", "Later, in another way."))
     assert list((await watched(workspace)).tree.unseen) == ["later"]

@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from agentwatch.background import Worker
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Limits, Ran, Requested, Rules, Tick
 from agentwatch.delegation.links import missing_artifacts
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
     from agentwatch.evidence.claims import ParsedClaims
     from agentwatch.history.acknowledgements import Acknowledgements
-    from agentwatch.history.store import HistoryWorker
+    from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.following import RunTranscript
@@ -50,14 +52,6 @@ _PASS_SHARE: Final = 5.0
 """While events wait, a fifth of the time at most goes into the pass over all tasks."""
 _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
-
-
-class _Chunk(NamedTuple):
-    """Events that are to be applied at a stretch, and the health with the last of a batch; `anew` as in `Batch`."""
-
-    events: Sequence[Event]
-    health: Health | None
-    anew: bool
 
 
 class Monitor:
@@ -135,12 +129,15 @@ class Monitor:
                 in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
             )
             source.hear(self._inspector.wake)
-        self._keeper: HistoryWorker | None = None
+        self._worker: Worker | None = None
+        """Polls the parts, once `updates` runs."""
+        self._history: History | None = None
+        self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
         self._herald: Herald | None = None
-        self._history_problem: str | None = None
-        """Why `scan` could not read the history; else the keeper has it in its notice."""
-        self._pending: deque[_Chunk] = deque()
+        self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
+        """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
+        self._is_stopped = False
         self._pass_at = 0.0
         """When to pass over all tasks again, while events wait (monotonic seconds)."""
         self._latest_seq = 0
@@ -163,7 +160,7 @@ class Monitor:
     def problems(self) -> tuple[Problem, ...]:
         """Problems of reading: of the files and sessions, of the history and of the decisions."""
         own = {
-            "history": self._history_problem,
+            "history": self._history and not self._recorder and self._history.notice,
             "decisions": self.clerk and self.clerk.notice,
             "put aside": self.shelf and self.shelf.notice,
             "requests": self.inbox and self.inbox.notice,
@@ -179,7 +176,7 @@ class Monitor:
     @property
     def notices(self) -> list[str]:
         """Messages about the files of agentwatch itself, a sentence each. May quote foreign text."""
-        parts = (self._keeper, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
+        parts = (self._recorder, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
         own = [part.notice for part in parts if part is not None and part.notice]
         return [*own, *self.health.notices, *self.complaints]
 
@@ -196,9 +193,9 @@ class Monitor:
     @property
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
-        workers = (self.clerk, self.inbox, self._inspector)
-        is_done = not (self._pending or (self._inspector and self._unchecked)) and self.health.mode != "starting"
-        return is_done and all(worker is None or worker.idle for worker in workers)
+        if self._pending or self.health.mode == "starting" or (self._inspector and self._unchecked):
+            return False
+        return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
@@ -222,13 +219,7 @@ class Monitor:
         None where it is not kept any more. Raises NoAnswerError.
         """
         text = self._source.content(version.digest)
-        if text is not None or not self._remembers:
-            return text
-        if self._keeper is not None:
-            return self._keeper.text(version.digest)
-        from agentwatch.history.store import History
-
-        return History(state_directory(self.workspace)).text(version.digest)
+        return self._history.text(version.digest) if text is None and self._history is not None else text
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """The transcript of a run, None where there is none to be had. Any thread may call it."""
@@ -293,14 +284,14 @@ class Monitor:
             self.shelf = self._open_shelf()
             self._add(self.shelf.read_changes())
         if self._remembers:
-            from agentwatch.history.store import recall
+            from agentwatch.history.store import History
 
-            recalled = recall(self.workspace)
-            self._history_problem = recalled.notice
-            self._source.remember(recalled.files, recalled.watched_at)
+            self._history = history = History(state_directory(self.workspace))
+            history.check()
+            self._source.remember(history.files(), history.watched_at())
             # Who is not to know of requests is not told of those that were, either.
             knows = self._open_inbox is not None
-            self._add(one for one in recalled.events if knows or not isinstance(one, Requested))
+            self._add(one for one in history.events() if knows or not isinstance(one, Requested))
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
@@ -330,36 +321,37 @@ class Monitor:
             size = max(len(events), 1) if anew else _CHUNK
             for at in range(0, max(len(events), 1), size):
                 # It is not live before all of it is in the tree.
-                last = health if at + size >= len(events) else None
-                self._pending.append(_Chunk(events[at : at + size], last, anew))
+                self._pending.append((events[at : at + size], health if at + size >= len(events) else None, anew))
             arrived.set()
 
         def hand_over(*news: Any) -> None:
             loop.call_soon_threadsafe(put, *news)
 
         def observed(batch: Batch) -> None:
-            # In the source's thread: what it has told counts as known, whether the loop still takes it or not.
-            if self._keeper is not None:
-                # Sessions are not kept, and they go on all the time.
-                kept = [one for one in batch.events if not isinstance(one, Ran)]
-                if kept or (batch.events and self._keeper.notice):
-                    self._keeper.record(kept)
+            # In the source's thread: it counts as known, whether the loop still takes it or not.
+            if self._recorder is not None:
+                # Sessions are not recorded, and they go on all the time.
+                self._recorder.note(one for one in batch.events if not isinstance(one, Ran))
             hand_over(*batch)
 
+        worker = self._worker = Worker()
         try:
             if self._open_shelf is not None:
                 # Before anything is there to ask: what is put aside never does so for a moment.
                 self.shelf = await asyncio.to_thread(self._open_shelf)
                 self._add(await asyncio.to_thread(self.shelf.begin))
-                self.shelf.start(hand_over)
-            if self._remembers and (recalled := await self._recall()):
-                yield recalled
+                worker.add(self.shelf)
+            if self._remembers:
+                recalled = await self._recall(worker)
+                if recalled:
+                    yield recalled
             self._source.start(observed)
             if self._inspector is not None:
                 self._inspector.start(lambda checks: hand_over(self._checked(checks)))
+            worker.start(hand_over)
             self.clerk = await asyncio.to_thread(self._make_clerk)
             if self.clerk is not None:
-                self.clerk.start(hand_over)
+                worker.add(self.clerk)
                 if self.settings.opencode_url:
                     from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
 
@@ -368,7 +360,7 @@ class Monitor:
                     self._herald = Herald(announcer, self.clerk.note_announced)
             if self._open_inbox is not None:
                 self.inbox = await asyncio.to_thread(self._open_inbox)
-                self.inbox.start(hand_over)
+                worker.add(self.inbox)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
                 self._codex.start(hand_over)
@@ -385,28 +377,34 @@ class Monitor:
 
         return Clerk(self._open_desk(), self._clock)
 
-    async def _recall(self) -> Set[str]:
+    async def _recall(self, worker: Worker) -> Set[str]:
         """Make a tree of the history. Nothing of it is shown before all is known: the past would look like now."""
         import asyncio
 
-        from agentwatch.history.store import HistoryWorker
+        from agentwatch.history.store import Recorder
 
         self.health = self.health._replace(detail="reading the history")
-        make = partial(HistoryWorker, self.workspace, self._source.content, read_only=self.settings.read_only)
-        self._keeper = await asyncio.to_thread(make)
-        tree = self._new_tree()
-        recalled = await asyncio.wrap_future(self._keeper.start(tree))
-        self._source.remember(recalled.files, recalled.watched_at)
-        for event in recalled.events:
+        recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
+        self._recorder, self._history, tree = recorder, recorder.history, self._new_tree()
+
+        def recall() -> list[Event]:
+            events = recorder.recall()
+            # Whoever leaves meanwhile does not wait for it.
+            tree.apply(*takewhile(lambda _: not self._is_stopped, events))
+            self._source.remember(recorder.history.files(), recorder.history.watched_at())
+            return events
+
+        events = await asyncio.to_thread(recall)
+        worker.add(recorder)
+        for event in events:
             self.tap(event)
-        return self._apply((), self._replace(tree)) if recalled.events else frozenset()
+        return self._apply((), self._replace(tree)) if events else frozenset()
 
     def _stop(self) -> None:
-        for part in (self._codex, self.clerk, self.inbox, self._inspector, self._source, self.shelf):
+        self._is_stopped = True
+        for part in (self._codex, self._source, self._inspector, self._worker):
             if part is not None:
                 part.stop()
-        if self._keeper is not None:
-            self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Set[str]]:
         import asyncio
@@ -468,11 +466,11 @@ class Monitor:
             self._herald.look(self.tree, changed)
         if self.clerk is not None:
             self.clerk.note_acted(tasks)
-        if self._keeper is not None:
-            self._keeper.report(task for task in tasks if _has_new_fault(task))
+        if self._recorder is not None:
+            self._recorder.report(task for task in tasks if _has_new_fault(task))
             # A task that only a request spoke of has gone with its end.
             asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
-            self._keeper.record_requests(asked, self.tree.now)
+            self._recorder.note_requests(asked, self.tree.now)
         over, self.tree.asides.over = self.tree.asides.over, {}
         if over and self.shelf is not None:
             self.shelf.mark_over(over)

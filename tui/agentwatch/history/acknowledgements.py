@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.background import Background
+from agentwatch.background import Part
 from agentwatch.delegation.events import Event, Looked, Noted
 from agentwatch.delegation.task import Aside, Put
 from agentwatch.disk import Directory, change_stamp
@@ -26,13 +26,6 @@ from agentwatch.history.database import Database, UnusableError, select
 
 IMPORTED_NAME: Final = "put-aside.imported.jsonl"
 _LARGEST: Final = 32 * 1024 * 1024
-
-_PAUSE_SECONDS: Final = 1.0
-"""Between two looks at the file, and between two records of what was looked at."""
-_MOST: Final = 100_000
-"""Rows that are kept. What is older than them is not new."""
-
-Emit = Callable[[Sequence[Event]], None]
 
 
 class AcknowledgeError(AgentwatchError):
@@ -68,17 +61,13 @@ class _Row(NamedTuple):
     until: float | None = None
 
 
-class Acknowledgements(Background[Sequence[Event]]):
+class Acknowledgements(Part):
     """Those of one workspace, in its state directory. Any thread may call it.
 
-    Without `state`, or if it may not be written (`writes`), they count here only, for as long as this lives. From
-    `start` to `stop` a thread watches the file and emits what has changed, here or elsewhere.
+    Without `state`, or if it may not be written (`writes`), they count here only, for as long as this lives.
     """
 
-    thread_name = "agentwatch-aside"
-
     def __init__(self, state: Path | None, *, writes: bool = True, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
         # Without a state directory there is nothing there, and nothing is written.
         self._database = Database(state or Path(os.devnull))
         self._old = self._database.directory / OLD_NAME
@@ -92,70 +81,83 @@ class Acknowledgements(Background[Sequence[Event]]):
         self._last: Acknowledgement | None = None
         self._signs: object = None
         """Others once something may have changed."""
+        self._changes: list[Event] = []
+        """Those that nobody has read yet."""
         self._problem = ""
-        self._emit: Emit | None = None
         self._io = threading.RLock()
         self._seen: dict[str, str] = {}
         self._over: dict[str, Put] = {}
 
     @property
-    def notice(self) -> str | None:
-        """A message for the operator, one sentence."""
+    def notice(self) -> str | None:  # type: ignore[override]
         return self._problem or self._database.set_aside or None
 
     # What a screen does
 
     def begin(self) -> list[Event]:
         """Read for the first time, for a screen: what is there before the first of all is not new. Blocks."""
-        with self._io:
-            events = self.read_changes()
-            if self._began is None:
-                began = self._clock()
-                try:
-                    events += self._add([_Row("began", began)])
-                except AcknowledgeError as error:
-                    self._problem, self._began = str(error), began
-                    events.append(Looked(0, began))
-            return events
-
-    def start(self, emit: Emit) -> None:
-        """Begin to watch. `emit` may be called in any thread."""
-        self._emit = emit
-        super().start(emit)
+        events = self.read_changes()
+        if self._began is None:
+            began = self._clock()
+            try:
+                self._add([_Row("began", began)])
+                events += self.read_changes()
+            except AcknowledgeError as error:
+                self._problem, self._began = str(error), began
+                events.append(Looked(0, began))
+        return events
 
     def mark_seen(self, marks: Mapping[str, str]) -> None:
-        """These tasks were looked at when they had these marks. Never blocks; it is written soon."""
-        with self._news:
-            self._seen |= marks
+        """These tasks were looked at when they had these marks. It is written soon."""
+        self._seen |= marks
 
     def mark_over(self, over: Mapping[str, Put]) -> None:
-        """These tasks are not any more what they were put aside as, if nobody has put them aside anew. Never blocks."""
-        with self._news:
-            self._over |= over
+        """These tasks are not any more what they were put aside as, if nobody has put them aside anew."""
+        self._over |= over
+
+    def poll(self) -> list[Event]:
+        """Write what was marked. Returns the changes since the call before, here or elsewhere. Blocks."""
+        with self._io:
+            self._refresh()
+            seen, self._seen, over, self._over = self._seen, {}, self._over, {}
+            # But for the tasks that were put aside anew since.
+            gone = {one: put.mark for one, put in over.items() if self._known.get(one, Aside()).put == put}
+            try:
+                self._put("over", gone)
+                self._put("seen", seen)
+            except AcknowledgeError as error:
+                self._problem = str(error)
+                self._seen, self._over = seen | self._seen, over | self._over
+            return self._drain()
 
     def read_changes(self) -> list[Event]:
         """Changes since the call before. Blocks."""
         with self._io:
-            signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
-            if signs == self._signs:
-                return []
-            try:
-                rows = [*self._old_rows(), *(self._database.read(_rows) or ()), *self._own]
-            except (UnusableError, OSError) as error:
-                self._problem = f"what you have put aside cannot be read: {error}"
-                return []
-            self._signs, self._problem = signs, ""
-            began, self._last, known = _fold(rows)
-            before, self._known, now = self._known, known, self._clock()
-            events: list[Event] = [
-                Noted(0, now, one, known.get(one, Aside()))
-                for one in sorted({*before, *known})
-                if before.get(one, Aside()) != known.get(one, Aside())
-            ]
-            if began is not None and began != self._began:
-                self._began = began
-                events.append(Looked(0, began))
-            return events
+            self._refresh()
+            return self._drain()
+
+    def _drain(self) -> list[Event]:
+        changes, self._changes = self._changes, []
+        return changes
+
+    def _refresh(self) -> None:
+        signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
+        if signs == self._signs:
+            return
+        try:
+            rows = [*self._old_rows(), *(self._database.read(_rows) or ()), *self._own]
+        except (UnusableError, OSError) as error:
+            self._problem = f"what you have put aside cannot be read: {error}"
+            return
+        self._signs, self._problem = signs, ""
+        began, self._last, known = _fold(rows)
+        before, self._known = self._known, known
+        for one in sorted({*before, *known}):
+            if (aside := known.get(one, Aside())) != before.get(one, Aside()):
+                self._changes.append(Noted(0, self._clock(), one, aside))
+        if began is not None and began != self._began:
+            self._began = began
+            self._changes.append(Looked(0, began))
 
     # What the operator does. Each blocks and raises AcknowledgeError.
 
@@ -169,40 +171,36 @@ class Acknowledgements(Background[Sequence[Event]]):
 
     def last(self) -> Acknowledgement | None:
         """The acknowledgement that an undo would take back now."""
-        self._emit_all(self.read_changes())
-        return self._last
+        with self._io:
+            self._refresh()
+            return self._last
 
     def undo(self) -> Acknowledgement | None:
         """Take back what was put aside last, here or elsewhere. Returns what that was, None if there was nothing."""
         if (last := self.last()) is not None:
-            self._emit_all(self._add([_Row("undo", self._clock(), name=last.name)]))
+            self._add([_Row("undo", self._clock(), name=last.name)])
         return last
 
     def _put(self, kind: str, marks: Mapping[str, str], name: str = "", until: float | None = None) -> None:
         now = self._clock()
-        self._emit_all(self._add([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()]))
+        self._add([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()])
 
-    def _emit_all(self, events: Sequence[Event]) -> None:
-        if self._emit is not None and events:
-            # The operator has left meanwhile.
-            with suppress(RuntimeError):
-                self._emit(events)
-
-    def _add(self, rows: Sequence[_Row]) -> list[Event]:
-        """Add these. Returns what has changed."""
+    def _add(self, rows: Sequence[_Row]) -> None:
+        if not rows:
+            return
         with self._io:
-            if not self.is_kept:
+            if self.is_kept:
+                began = [_Row("began", self._began)] if self._began is not None and not self._known else []
+                try:
+                    self._database.write(lambda connection: _insert(connection, [*self._old_rows(), *began, *rows]))
+                    with suppress(FileNotFoundError):
+                        self._old.rename(self._old.with_name(IMPORTED_NAME))
+                except (UnusableError, OSError) as error:
+                    raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
+                self._problem = ""
+            else:
                 self._own += rows
-                return self.read_changes()
-            began = [_Row("began", self._began)] if self._began is not None and not self._known else []
-            try:
-                self._database.write(lambda connection: _insert(connection, [*self._old_rows(), *began, *rows]))
-                with suppress(FileNotFoundError):
-                    self._old.rename(self._old.with_name(IMPORTED_NAME))
-            except (UnusableError, OSError) as error:
-                raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
-            self._problem = ""
-            return self.read_changes()
+        self.wake()
 
     def _old_rows(self) -> list[_Row]:
         """Those of an earlier version; a strange line costs no more than itself. Raises OSError."""
@@ -217,29 +215,6 @@ class Acknowledgements(Background[Sequence[Event]]):
                     row = _Row(str(fields["record"]), float(fields["at"]), name=str(name), until=until)
                     rows += [row._replace(task_id=one, mark=str(mark)) for one, mark in marks.items()]
         return rows
-
-    # The thread
-
-    def _run(self, emit: Emit) -> None:  # noqa: ARG002  any thread tells
-        is_last = False
-        while not is_last:
-            with self._news:
-                is_last = self._news.wait_for(lambda: self._stopped, _PAUSE_SECONDS)
-                seen, self._seen = self._seen, {}
-                over, self._over = self._over, {}
-            with self._io:
-                self._emit_all(self.read_changes())
-                # But for the tasks that were put aside anew since.
-                gone = {one: put.mark for one, put in over.items() if self._known.get(one, Aside()).put == put}
-                try:
-                    if gone:
-                        self._put("over", gone)
-                    if seen:
-                        self._put("seen", seen)
-                except AcknowledgeError as error:
-                    self._problem = str(error)
-                    with self._news:
-                        self._seen, self._over = seen | self._seen, over | self._over
 
 
 def new_name() -> str:
@@ -284,6 +259,3 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
     connection.executemany(
         "INSERT INTO asides (kind, at, task_id, mark, name, until) VALUES (?, ?, ?, ?, ?, ?)", values
     )
-    many = "DELETE FROM asides WHERE id <= (SELECT max(id) FROM asides) - ?"
-    if connection.execute(many, (_MOST,)).rowcount:
-        connection.execute("INSERT INTO asides (kind, at) SELECT 'began', min(at) FROM asides")

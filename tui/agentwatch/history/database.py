@@ -69,8 +69,6 @@ _SMALLEST: Final = 512
 """Bytes of the smallest page: SQLite would take a shorter file for a new one."""
 _MOST_ASIDE: Final = 20
 _TRIES: Final = 3
-_OLD_LOCK: Final = "history.lock"
-"""Earlier versions made it. Where it is there, the file may still have their write-ahead log."""
 _DAMAGE: Final = {
     sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH,
     sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG,
@@ -125,23 +123,20 @@ class Database:
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Read from the file as it is, None where there is none. Raises UnusableError."""
         identity = self._identity()
-        try:
-            left = any(os.path.exists(f"{self.path}{suffix}") for suffix in ("-wal", "-journal"))
-            # A log would be made for the old one; the second way rolls back what a killed writer left.
-            is_old = not left and (self.directory / _OLD_LOCK).exists()
-            for way in ("mode=ro&immutable=1",) if is_old else ("mode=ro", "mode=rw"):
-                try:
-                    self._check_size()
-                    with self._connected(way) as connection:
-                        return work(connection)
-                except sqlite3.Error as error:
-                    failure = error
-                    if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-                        break
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise UnusableError(f"the history cannot be read: {self.path}: {error.strerror}") from error
+        # The second way rolls back what a killed writer left.
+        for way in ("mode=ro", "mode=rw"):
+            try:
+                self._check_size()
+                with self._connected(way) as connection:
+                    return work(connection)
+            except sqlite3.Error as error:
+                failure = error
+                if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                    break
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except OSError as error:
+                raise UnusableError(f"the history cannot be read: {self.path}: {error.strerror}") from error
         if _is_damage(failure):
             self.damage = identity, str(failure)
         raise UnusableError(f"the history cannot be read: {self.path}: {failure}") from failure
@@ -186,9 +181,8 @@ class Database:
                 with _transaction(connection):
                     _migrate(connection, version, written_at)
             # Where an earlier version is running, it keeps its log.
-            with suppress(sqlite3.OperationalError, FileNotFoundError):
+            with suppress(sqlite3.OperationalError):
                 connection.execute("PRAGMA journal_mode = DELETE")
-                (self.directory / _OLD_LOCK).unlink()
 
     def _check_size(self) -> float:
         """When the file was written. Raises OSError, sqlite3.Error where it is cut off or no file."""
