@@ -69,6 +69,8 @@ _SMALLEST: Final = 512
 """Bytes of the smallest page: SQLite would take a shorter file for a new one."""
 _MOST_ASIDE: Final = 20
 _TRIES: Final = 3
+_OLD_LOCK: Final = "history.lock"
+"""Earlier versions made it. Where it is there, the file may still have their write-ahead log."""
 _DAMAGE: Final = {
     sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH,
     sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG,
@@ -123,8 +125,10 @@ class Database:
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Read from the file as it is, None where there is none. Raises UnusableError."""
         identity = self._identity()
-        # The second way rolls back what a killed writer left.
-        for way in ("mode=ro", "mode=rw"):
+        left = any(os.path.exists(f"{self.path}{suffix}") for suffix in ("-wal", "-journal"))
+        is_old = not left and (self.directory / _OLD_LOCK).exists()
+        # A log would be made for an old one; the second way rolls back what a killed writer left.
+        for way in ("mode=ro&immutable=1",) if is_old else ("mode=ro", "mode=rw"):
             try:
                 self._check_size()
                 with self._connected(way) as connection:
@@ -181,8 +185,9 @@ class Database:
                 with _transaction(connection):
                     _migrate(connection, version, written_at)
             # Where an earlier version is running, it keeps its log.
-            with suppress(sqlite3.OperationalError):
+            with suppress(sqlite3.OperationalError, FileNotFoundError):
                 connection.execute("PRAGMA journal_mode = DELETE")
+                (self.directory / _OLD_LOCK).unlink()
 
     def _check_size(self) -> float:
         """When the file was written. Raises OSError, sqlite3.Error where it is cut off or no file."""
