@@ -100,7 +100,7 @@ def test_without_a_line_the_place_is_the_file(tmp_path: Path, monkeypatch: pytes
         ("[prices]\nsmall = -1", "prices: must be a table of models, each with a number up to 1000000"),
         ("[prices]\nsmall = 1e308", "prices: must be a table of models, each with a number up to 1000000"),
         ('views = ["state:failed"]', "views: must be a table that says what each view looks for"),
-        ("colour = 1", "unknown key 'colour'; known keys are alarms.minutes"),
+        ("colour = 1", "unknown key 'colour'; known keys are editor"),
         ('enforcement = "off"', "enforcement: must be one of strict, lenient, not 'off'"),
         ("stale_after = true", "stale_after: must be a number, at least 1, not True"),
         ("stale_after = 0", "at least 1, not 0"),

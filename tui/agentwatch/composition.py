@@ -86,7 +86,7 @@ def source_of(
 
 def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
-    registry = Registry(workspace, selection.since if selection else None)
+    registry = Registry(workspace)
     return SessionsSource(registry.open, selection, heard=registry.heard)
 
 
@@ -142,7 +142,6 @@ def monitor_of(
         open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers else None),
         open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
         history_before=_history_before(workspace, settings, first) if remembers else -math.inf,
-        since=selection.since if selection else None,
     )
 
 
@@ -168,7 +167,7 @@ def watched(
     def open_one(place: Place) -> Monitor:
         own = selection and selection.anew()
         if fleet is not None and place.host:
-            return _monitor_of_host(fleet, place, settings, own)
+            return _monitor_of_host(fleet, place, settings)
         desk = partial(desk_of, place.workspace, settings)
         return monitor_of(place.workspace, settings, own, remembers=True, open_desk=desk)
 
@@ -236,7 +235,6 @@ def scanned(
         open_shelf=partial(shelf_of, workspace, settings) if has_acknowledgements else None,
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
-        since=selection.since if selection else None,
     )
     monitor.scan()
     return monitor
@@ -377,11 +375,10 @@ class RemoteWorkspaces(NamedTuple):
         self,
         workspace: Path,
         settings: Settings,
-        selection: Selection | None = None,
         passphrase: Callable[[], str] | None = None,
     ) -> Monitor:
         """A monitor that has looked at one of them, which it must be. Blocks, and writes nothing."""
-        monitor = _monitor_of_host(self.fleet, self.places[workspace], settings, selection, passphrase)
+        monitor = _monitor_of_host(self.fleet, self.places[workspace], settings, passphrase)
         monitor.scan()
         monitor.written = self.fleet.address(workspace)
         monitor.directory = self.fleet.directory(workspace) or monitor.written
@@ -416,7 +413,6 @@ def _monitor_of_host(
     fleet: Fleet,
     place: Place,
     settings: Settings,
-    selection: Selection | None = None,
     passphrase: Callable[[], str] | None = None,
 ) -> Monitor:
     """A monitor of a workspace on another machine; it has not looked yet. What is put aside is kept on this one."""
@@ -429,7 +425,6 @@ def _monitor_of_host(
         keeps_deleted=True,
         open_desk=partial(_desk_of_host, source, place.workspace, settings, passphrase),
         open_shelf=partial(shelf_of, place.workspace, settings),
-        since=selection.since if selection else None,
         host=place.host,
     )
 

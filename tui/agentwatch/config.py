@@ -15,7 +15,7 @@ from agentwatch.state import xdg_directory
 
 _PORT: Final = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 _DAY: Final = 86_400
-_TABLES: Final = ("remote", "retry", "mcp", "hook", "opencode", "alarms", "notify")
+_TABLES: Final = ("remote", "retry", "mcp", "hook", "opencode", "notify")
 """The tables of the file that hold settings; a table of another name is itself the value of one."""
 
 
@@ -220,14 +220,6 @@ class Settings(NamedTuple):
     ] = ""
     """The server in which your sessions run (`opencode serve`, `opencode --port`). agentwatch tells it that you have
     decided. It must be on this computer."""
-    alarms_minutes: Annotated[float, _number(0)] = 0.0
-    """A task asks you once it has been at work for so many minutes. 0: never."""
-    alarms_tokens: Annotated[int, _whole(0)] = 0
-    """A task asks you once it has used so many tokens. 0: never."""
-    alarms_subtree_tokens: Annotated[int, _whole(0)] = 0
-    """A task asks you once it has used so many tokens together with all tasks below it. 0: never."""
-    alarms_repeats: Annotated[int, _whole(0)] = 10
-    """A task asks you once it has made the same call so often in a row. Calls that only wait do not count. 0: never."""
     notify_bell: bool = True
     """Ring the bell when a task begins to need you while you look elsewhere."""
     notify_title: bool = True
@@ -285,6 +277,7 @@ def load(path: Path | None = None) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     values: dict[str, Any] = {}
+    table.pop("alarms", None)  # older versions had it
     for name, value in table.items():
         is_table = isinstance(value, dict) and name not in SETTINGS
         for key, one in (

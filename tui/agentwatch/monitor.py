@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Limits, Ran, Requested, Rules, Tick
+from agentwatch.delegation.events import Event, Ran, Requested, Rules, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
@@ -24,7 +24,6 @@ from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.sources.files.walk import to_name
 from agentwatch.state import state_directory
-from agentwatch.view.words import older_words
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,7 +59,7 @@ class Monitor:
     With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
     records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
-    What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
+    What is silent since `history_before` (epoch seconds) is past.
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
     `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
     what programs ask, and `answer` answers that. With `open_codex`, `updates` holds what Codex asks.
@@ -83,7 +82,6 @@ class Monitor:
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = -math.inf,
-        since: float | None = None,
         host: str = "",
     ) -> None:
         self.workspace, self.settings, self.host = workspace, settings, host
@@ -116,8 +114,6 @@ class Monitor:
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
-        self._since = since
-        self._has_left_out = since is None
         self._inspector: Inspector | None = None
         if inspects:
             self._inspector = Inspector(
@@ -300,7 +296,6 @@ class Monitor:
         decisions = self.clerk.look(writes=False) if self.clerk is not None else []
         requests = self.inbox.look() if self.inbox is not None else []
         self._add((*batch.events, *decisions, *requests))
-        self._leave_out()
         if self._inspector is not None:
             self._add(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))
         self.tree.apply(Tick(len(batch.events), self._clock()))
@@ -450,11 +445,9 @@ class Monitor:
             return frozenset()
         changed = others | self.tree.apply(Tick(self._latest_seq, self._clock()))
         self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
-        if self.health.mode != "starting" and not self._pending:
-            changed |= self._leave_out()
-            if not (events or others):
-                # Nothing has come for a while: all that was there at first has been taken in.
-                self.tree.asides.watch(self.tree.now)
+        if self.health.mode != "starting" and not self._pending and not (events or others):
+            # Nothing has come for a while: all that was there at first has been taken in.
+            self.tree.asides.watch(self.tree.now)
         self._unchecked |= changed
         if self._inspector is not None and self.health.mode != "starting":
             # Not before the first look is over, which that would delay.
@@ -486,20 +479,8 @@ class Monitor:
         """Have a tree that was made anew take the place of the other. Returns the tasks that may be different then."""
         before, self.tree = self.tree, tree
         tree.take_over(before)
-        if self._since is not None and self._has_left_out:
-            tree.leave_out(self._since)
         tree.settle()
         return {*before.tasks, *tree.tasks}
-
-    def _leave_out(self) -> Set[str]:
-        """Once all is known that is there, leave out what is too old for the operator. Returns the tasks changed."""
-        if self._since is None or self._has_left_out:
-            return set()
-        self._has_left_out = True
-        changed = self.tree.leave_out(self._since)
-        if words := older_words(len(self.tree.left_out)):
-            self.complaints.append(f"{words}, as --since asks.")
-        return changed
 
     def _checked(self, checks: Sequence[Checks]) -> list[Event]:
         return [one.observed(self._latest_seq, self._clock()) for one in checks]
@@ -507,7 +488,6 @@ class Monitor:
 
 def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
     """The rules by which a tree judges, as the settings say."""
-    limits = settings.alarms_minutes, settings.alarms_tokens, settings.alarms_subtree_tokens, settings.alarms_repeats
     return Rules(
         strict=settings.strict,
         stale_after=settings.stale_after,
@@ -515,7 +495,6 @@ def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
         low_confidence=settings.low_confidence,
         demands=settings.require_contract,
         history_before=history_before,
-        limits=Limits(*limits),
     )
 
 

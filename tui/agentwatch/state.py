@@ -29,11 +29,11 @@ _NEW_SECONDS: Final = 60.0
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
 """A line of ISO 8601, written once. Like the next it is a file of its own, and so outlives a damaged history."""
-_ALARMS: Final = "told-alarms"
-"""A line for each alarm that the operator was told of, the last last."""
-_MAX_ALARMS: Final = 2_000
-"""Lines that are kept: work that raises an alarm ends before so many others do."""
-_MAX_BYTES: Final = 100 * _MAX_ALARMS
+_TOLD: Final = "told-alarms"
+"""A line for each process that is gone and of which the operator was told, the last last."""
+_MAX_TOLD: Final = 2_000
+"""Lines that are kept."""
+_MAX_BYTES: Final = 100 * _MAX_TOLD
 _PAUSE_SECONDS: Final = 0.01
 """A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
 
@@ -239,8 +239,8 @@ def record_first_watch(state: Path, at: float) -> None:
         directory.publish(_FIRST, f"{datetime.fromtimestamp(at, UTC).isoformat()}\n".encode())
 
 
-def claim_alarms(state: Path, keys: Set[str]) -> Set[str]:
-    """Record that the operator is told of these alarms now; those that nobody has told before, on no screen. Blocks.
+def claim_notices(state: Path, keys: Set[str]) -> Set[str]:
+    """Record that the operator is told of these processes now; those that nobody has told before, on no screen. Blocks.
 
     Where nothing can be recorded, or nothing is kept of the workspace, all of them are new.
     """
@@ -248,8 +248,8 @@ def claim_alarms(state: Path, keys: Set[str]) -> Set[str]:
     with suppress(OSError), Directory.open(state) as directory, directory.locked():
         known: list[str] = []
         with suppress(FileNotFoundError):
-            known = directory.read(_ALARMS, _MAX_BYTES).decode("ascii", "replace").split()
+            known = directory.read(_TOLD, _MAX_BYTES).decode("ascii", "replace").split()
         new = keys - set(known)
         if new:
-            directory.replace(_ALARMS, "".join(f"{line}\n" for line in [*known, *sorted(new)][-_MAX_ALARMS:]).encode())
+            directory.replace(_TOLD, "".join(f"{line}\n" for line in [*known, *sorted(new)][-_MAX_TOLD:]).encode())
     return new

@@ -323,7 +323,7 @@ def test_what_comes_back_after_it_was_put_aside_asks_again_and_after_a_restart_i
     assert stands(mended) == (True, False, False), "it was mended while nobody watched"
 
 
-def test_an_alarm_that_comes_back_asks_again() -> None:
+def test_a_process_that_is_gone_again_asks_again() -> None:
     run = Run(
         source="agents", session_id="s", parent_session="lead", state=RunState.WORKING, place="/store",
         started_at=1_000.0, updated_at=1_500.0, process_gone=True,

@@ -1,6 +1,6 @@
 """What a task asks of the operator, also because of how it works, in which order tasks ask, and what is past.
 
-Mere silence asks nothing: a long test run is silent, too. An alarm ends when what it is about ends.
+Mere silence asks nothing: a long test run is silent, too.
 
 Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
 """
@@ -15,23 +15,16 @@ from typing import Final
 from agentwatch.contracts.shapes import Outcome, Severity
 from agentwatch.delegation.claims import Verdict, merged
 from agentwatch.delegation.decision import ENDING, Action
-from agentwatch.delegation.events import Limits
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
-from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.states import dispute
-from agentwatch.delegation.task import Alarm, Aside, Put, State, Task
+from agentwatch.delegation.task import Aside, Put, State, Task
 from agentwatch.text import left_out, verbatim
 
 _SLACK: Final = 60.0
 """Seconds after the last sign of its session from which a sign of the task itself says that somebody works on it."""
 
-_WAITING: Final = frozenset(
-    {"agentoutputtool", "bashoutput", "monitor", "sleep", "taskoutput", "wait", "wait_agent", "wait_for_decision"}
-    | {"write_stdin"}
-)
-"""Tools with which an agent waits: to call them over and over is what they are for."""
 _NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
 
 _LONGEST_WORD: Final = 40  # characters that are quoted of what a child calls its state
@@ -46,7 +39,7 @@ def queue_rank(task: Task, *, is_lost: bool) -> tuple[float, ...]:
     """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
     last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
     request, holds = task.request, task.open_below
-    since = task.alarmed_at or task.ended_at or task.alive_at or 0.0
+    since = task.ended_at or task.alive_at or 0.0
     if is_lost:
         return 2, -holds, -since, task.first_seq
     if request is not None and request.waits_for_operator:
@@ -199,73 +192,6 @@ def _ask_after_failure(task: Task) -> str:
     return f"{question} {budget_words(retry)}"
 
 
-def alarms_of(task: Task, parent: Task | None, limits: Limits, now: float, *, is_over_below: bool) -> tuple[Alarm, ...]:
-    """The alarms of a task of which the sums hold."""
-    facts = task.facts
-    if task.state is State.UNKNOWN:
-        # Nothing comes, and nothing ends, while nobody knows.
-        return task.alarms
-    if task.state is not State.WORKING or task.inferred or task.past:
-        facts.loop = None
-        return ()
-    if facts.is_gone:
-        # A process may run many: the topmost one asks, once. A human who closes a session knows it, but perhaps not
-        # who was still at work for it.
-        has_open = not task.is_session or task.open_below
-        return (Alarm.GONE,) if has_open and not (parent is not None and parent.facts.is_gone) else ()
-    alarms = []
-    if limits.repeats and _loops(task, limits.repeats):
-        alarms.append(Alarm.LOOP)
-    if limits.tokens and (task.tokens or 0) >= limits.tokens:
-        alarms.append(Alarm.TOKENS)
-    if facts.is_over and not is_over_below:
-        # The lowest one asks: for those above it, that is no news.
-        alarms.append(Alarm.SUBTREE)
-    if limits.minutes and (began := _began(task)) is not None:
-        if now >= (due := began + limits.minutes * 60.0):
-            alarms.append(Alarm.MINUTES)
-        else:
-            facts.due = min(facts.due, due)
-    return tuple(alarms)
-
-
-def _loops(task: Task, repeats: int) -> bool:
-    doing, run, facts = task.doing, task.run, task.facts
-    if doing is None or run is None:
-        facts.loop = None
-    elif doing.kind is ActivityKind.TOOL and doing.repeats >= repeats and not _waits(doing):
-        facts.loop = task.attempt, run.session_id, doing
-    elif doing.kind is ActivityKind.TOOL or (facts.loop or ())[:2] != (task.attempt, run.session_id):
-        facts.loop = None
-    return facts.loop is not None
-
-
-def alarm_words(task: Task, limits: Limits) -> str:
-    """The question that a task asks because of its alarms; there is at least one."""
-    if Alarm.GONE in task.alarms:
-        return gone_words(task)
-    words = []
-    for alarm in task.alarms:
-        if alarm is Alarm.LOOP and task.facts.loop is not None:
-            doing = task.facts.loop[2]
-            words.append(f"the same call {doing.repeats} times: {' '.join(filter(None, (doing.what, doing.about)))}")
-        elif alarm is Alarm.MINUTES:
-            words.append(f"at work for more than {limits.minutes:g} minute{'' if limits.minutes == 1 else 's'}")
-        elif alarm is Alarm.SUBTREE:
-            used, limit = _short(tokens_of_all(task)), _short(limits.subtree_tokens)
-            words.append(f"used {used} tokens with all below it, alarm at {limit}")
-        else:
-            words.append(f"used {_short(task.tokens or 0)} tokens, alarm at {_short(limits.tokens)}")
-    return f"{'; '.join(words)}; let it go on, or abort?"
-
-
-def alarmed_at(task: Task) -> float | None:
-    """Since when a task is past a limit, as far as it was seen; None where it is past none."""
-    if not task.alarms or Alarm.GONE in task.alarms:
-        return None
-    return task.alarmed_at or task.alive_at
-
-
 def gone_words(task: Task, when: str = "") -> str:
     """The question of a task whose process is gone; `when` is in words ("12m ago")."""
     said = f"process gone {when}".rstrip()
@@ -276,37 +202,20 @@ def gone_words(task: Task, when: str = "") -> str:
     return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"
 
 
+def asks_for_process(task: Task, parent: Task | None) -> bool:
+    """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once. A human who
+    closes a session knows it, but perhaps not who was still at work for it."""
+    if task.inferred or task.past or not task.facts.is_gone:
+        return False
+    return bool(not task.is_session or task.open_below) and not (parent is not None and parent.facts.is_gone)
+
+
 def is_process_gone(task: Task) -> bool:
     """Whether a task works, and its process is gone."""
     run = task.run
     if run is None or not run.process_gone or task.own_state is not State.WORKING:
         return False
     return task.updated_at <= run.updated_at + _SLACK
-
-
-def _began(task: Task) -> float | None:
-    """When a task began what it works on now: a session that a human began is at work since it was last told to be."""
-    if task.own_state not in (State.WORKING, State.SUBMITTED):
-        return None
-    if task.is_session and task.run is not None and task.run.rounds:
-        return task.run.rounds[-1].began_at
-    return task.started_at
-
-
-def tokens_of_all(task: Task) -> int:
-    """Those of a task and of all below it."""
-    return (task.tokens or 0) + (task.below.tokens if task.below is not None else 0)
-
-
-def _waits(doing: Activity) -> bool:
-    """Whether a call only waits for something."""
-    tool = doing.what.rpartition("__")[2].casefold()
-    return tool in _WAITING or doing.about.startswith("sleep ")
-
-
-def _short(tokens: int) -> str:
-    """`214k`: of the same form however many there are."""
-    return str(tokens) if tokens < 1_000 else f"{tokens // 1_000}k"
 
 
 def mark_of(task: Task) -> str:
@@ -321,7 +230,7 @@ def mark_of(task: Task) -> str:
             facts.append(latest.returned.times)
         if (run := latest.run) is not None:
             # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
-            is_at_rest = run.waiting or Alarm.GONE in task.alarms
+            is_at_rest = run.waiting or task.gone
             facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
         if latest.decisions:
             decision = latest.decisions[-1]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
-from posixpath import normpath
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Todo
@@ -22,16 +20,11 @@ from agentwatch.delegation.links import (
     SESSION_MISMATCH,
     TASK_MISMATCH,
     UNASKED,
-    ancestors,
-    below,
     finding_of,
 )
 from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, Turn, packet_in
 from agentwatch.delegation.states import answers_another_session, is_early, state_of
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, Version, has_moved
-
-_MADE: Final = frozenset({"created", "modified", "deliverable", "artifact"})
-"""Kinds of claims by which a child says that it made a file."""
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version, has_moved
 
 _SENT_ON: Final = "sent on before it had answered"
 
@@ -482,94 +475,3 @@ def _go_on(before: Attempt, attempt: Attempt) -> Attempt:
 def _is_of_handoff(decision: Decision, attempt: Attempt) -> bool:
     """Whether an attempt still goes by the handoff that was decided about."""
     return attempt.handoff is not None and attempt.handoff.digest == decision.handoff_sha256
-
-
-class Unclaimed(NamedTuple):
-    """Files that no return claims, by path in the workspace and in order.
-
-    `alone`: nobody else was at work when they were last written. `unattributed`: others were at work, too.
-    """
-
-    alone: tuple[str, ...] = ()
-    unattributed: tuple[str, ...] = ()
-
-
-class _Span(NamedTuple):
-    """From when to when an attempt ran, both included; seconds since the epoch."""
-
-    start: float
-    end: float
-
-
-class Work:
-    """When the attempts of all tasks ran, and which files their returns claim.
-
-    What ran at a moment is told by handoffs, returns and session stores. A task that hands work on waits for it: a file
-    that was written while a child ran is never held against those above it, and a session that a human began never
-    counts. `silence` is in seconds: an attempt that has not returned counts as running for so long after its last sign
-    of life.
-    """
-
-    def __init__(self, tasks: Mapping[str, Task], silence: float) -> None:
-        self._tasks = tasks
-        self._spans = {task_id: tuple(_spans_of(task, silence)) for task_id, task in tasks.items()}
-        every = [span for spans in self._spans.values() for span in spans]
-        self._starts, self._ends = sorted(span.start for span in every), sorted(span.end for span in every)
-        self._claimed = {path for task in tasks.values() for path in _claimed(task)}
-
-    def unclaimed(self, task: Task, is_document: Callable[[str], bool]) -> Unclaimed | None:
-        """The files that changed during a task's latest attempt and nobody claims; None where that cannot be known
-        (yet). `is_document` tells the handoffs and returns themselves."""
-        attempt = task.latest
-        if task.changed is None or attempt is None or attempt.started_at is None:
-            return None
-        if attempt.returned is None or attempt.state is State.WORKING:
-            return None
-        alone: list[str] = []
-        unattributed: list[str] = []
-        for change in task.changed:
-            if self._is_claimed(change.path) or is_document(change.path):
-                continue
-            at = min(max(change.at, attempt.started_at), attempt.returned.at)
-            if self._running(at, below(self._tasks, task.task_id)):
-                continue
-            # Those above wait for it.
-            own = self._running(at, (task.task_id, *ancestors(self._tasks, task.task_id)))
-            others = bisect_right(self._starts, at) - bisect_left(self._ends, at) - own
-            (unattributed if others > 0 else alone).append(change.path)
-        return Unclaimed(tuple(alone), tuple(unattributed))
-
-    def _running(self, at: float, task_ids: Iterable[str]) -> int:
-        """How many attempts of these tasks ran at a moment."""
-        return sum(span.start <= at <= span.end for task_id in task_ids for span in self._spans.get(task_id, ()))
-
-    def _is_claimed(self, path: str) -> bool:
-        """Itself, or as part of a directory."""
-        while path and path not in self._claimed:
-            path = path.rpartition("/")[0]
-        return bool(path)
-
-
-def _spans_of(task: Task, silence: float) -> Iterator[_Span]:
-    for number, attempt in enumerate(task.attempts):
-        run = attempt.run
-        if attempt.started_at is None or (run is not None and run.parent_session is None):
-            continue
-        if attempt.returned is not None and attempt.state is not State.WORKING:
-            end = attempt.returned.at
-        elif run is not None and run.ended_at is not None:
-            end = run.ended_at
-        else:
-            later = (other.started_at for other in task.attempts[number + 1 :] if other.started_at is not None)
-            end = next(later, task.updated_at + silence)
-        if end >= attempt.started_at:
-            yield _Span(attempt.started_at, end)
-
-
-def _claimed(task: Task) -> Iterator[str]:
-    yield from (claim.file for claim in task.claims if claim.file is not None and claim.kind in _MADE)
-    # Only the latest return was held against the disk; the ones before are taken at their word.
-    for result in (attempt.result for attempt in task.attempts[:-1]):
-        if result is not None:
-            said = (*result.files_created, *result.files_modified, *result.artifacts)
-            yield from (normpath(path.strip()) for path in said)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.asks import changed_at, is_history, is_past, queue_rank
-from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sum_up, sums_with_below
-from agentwatch.delegation.tree import Ids, Spent, Tree
+from agentwatch.delegation.tree import Ids, Tree
 
 _LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
@@ -138,20 +137,11 @@ class JoinedTree(Tree):
             for placed in branch.tree.notices
         ]
 
-    def spent(self) -> Iterator[Spent]:
-        for scope, branch in self._branches.items():
-            yield from (one._replace(task_id=scope + one.task_id) for one in branch.tree.spent())
-
     def request(self, request_id: str) -> Asked | None:
         for scope, branch in self._branches.items():
             if (asked := branch.tree.request(request_id)) is not None:
                 return asked._replace(task_id=scope + asked.task_id)
         return None
-
-    def unclaimed(self, task: Task) -> Unclaimed | None:
-        place = self.place(task.task_id)
-        own = place and place.tree.tasks.get(place.task_id)
-        return place.tree.unclaimed(own) if place and own else None
 
 
 def _scoped(task: Task, branch: Branch, top: Task) -> Task:

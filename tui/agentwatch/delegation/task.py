@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
-from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
+from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
@@ -59,17 +59,6 @@ BETWEEN: Final = " › "  # stands between the name of a workspace and that of i
 def plain_name(name: str) -> str:
     """A foreign name in which nothing looks like what we put between two."""
     return name.replace("›", ">")
-
-
-class Alarm(StrEnum):
-    """What a working task asks the operator to look at: its process is gone, it makes the same call over and over, or
-    it has passed a limit."""
-
-    GONE = "gone"
-    LOOP = "loop"
-    TOKENS = "tokens"
-    SUBTREE = "subtree_tokens"
-    MINUTES = "minutes"
 
 
 class Basis(StrEnum):
@@ -323,10 +312,7 @@ class Facts:
     due: float = math.inf  # when time alone may change it
     kind: Counted | None = None  # as what the sums above count it; None where they do not
     counted: tuple[object, ...] = ()  # all that the task above it needs to know of it
-    loop: tuple[int, str, Activity] | None = None
-    """The same call over and over, and whose (attempt, session): words between two of them end nothing."""
     is_gone: bool = False  # it works, and its process is gone
-    is_over: bool = False  # it works, and uses too many tokens with all below it
 
 
 @dataclass(slots=True)
@@ -350,8 +336,6 @@ class Task:
     contract: Contract | None = None
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
-    changed: tuple[Change, ...] | None = None
-    """The files that changed during the latest attempt, by whatever hand; None where that is not known."""
     unsaid: tuple[Deed, ...] = ()
     """What the latest attempt did, by the log of its tools, that its return does not speak of. No verdict."""
     is_checked: bool = False  # what that return claims was held against the evidence
@@ -361,9 +345,7 @@ class Task:
     ask: str | None = None
     """The one question that the operator has to answer; None where there is none, or it is past or put aside."""
     tokens: int | None = None  # used by all attempts together; None where no store tells
-    alarms: tuple[Alarm, ...] = ()  # what is open about it because of how it works, where nothing else is
-    alarmed_at: float | None = field(default=None, compare=False)
-    """The last sign of life when it was seen to be past a limit; it goes on, so later ones say nothing of that."""
+    gone: bool = False  # it asks because it works and its process is gone
     acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
     snoozed_until: float | None = None
     """When it asks again at the latest, infinity where only a change ends it; None where it is not snoozed."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
@@ -19,19 +19,17 @@ from agentwatch.delegation import events as events_
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
     Asides,
-    alarm_words,
-    alarmed_at,
-    alarms_of,
     ask,
     ask_to_mend,
+    asks_for_process,
     changed_at,
+    gone_words,
     is_aside,
     is_past,
     is_process_gone,
     queue_rank,
-    tokens_of_all,
 )
-from agentwatch.delegation.attempts import Unclaimed, Work, counting, fold
+from agentwatch.delegation.attempts import counting, fold
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
@@ -54,20 +52,10 @@ from agentwatch.delegation.task import (
     sums_with_below,
 )
 
-WINDOW: Final = 60.0  # seconds for which it is known who used tokens
-_MOST_SPENT: Final = 10_000
 _NOBODY: Final = frozenset[int]()
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
-
-
-class Spent(NamedTuple):
-    """So many tokens were used by a task itself. `at` is in seconds since the epoch."""
-
-    at: float
-    task_id: str
-    tokens: int
 
 
 class Ids(dict[str, None]):
@@ -117,16 +105,10 @@ class Tree:
         self._aborts: dict[str, float] = {}  # the tasks that the operator aborted, and when
         self._ended: dict[str, tuple[str, float]] = {}  # the tasks below them: by which abort, and when
         self._links = links.Links(self.tasks, self.runs.task_of)
-        self._left_out: dict[str, tuple[str | None, int]] = {}
-        """The tasks that are left out for being old: the parent, and the newest version."""
         # What is to be worked out again
         self._dirty: dict[str, None] = {}  # the tasks to be folded
         self._touched: set[str] = set()  # the tasks that were folded, or of which something else has changed
         self._removed: set[str] = set()
-        self._work: Work | None = None
-        self._spent: deque[Spent] = deque(maxlen=_MOST_SPENT)
-        self._most_spent: dict[str, int] = {}
-        """By task, the most that it is known to have used: what is read again was not used again."""
 
     # Events
 
@@ -210,7 +192,7 @@ class Tree:
             return [task_id for task_id in due if self.tasks[task_id].facts.expires_at <= now]
         # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
         aside = self.asides.known
-        self._touched.update(one for one, task in tasks if task.stale or task.alarms or one in aside)
+        self._touched.update(one for one, task in tasks if task.stale or one in aside)
         return [task_id for task_id in self.tasks if any(now < at <= before for at in self._expiries(task_id))]
 
     def _expiries(self, task_id: str) -> list[float]:
@@ -245,10 +227,6 @@ class Tree:
         """Make a task anew from all that is known of it."""
         versions, runs = self._files.versions(task_id), self.runs.of_task(task_id)
         requests = self._requests.of_task(task_id, self.now)
-        if task_id in self._left_out:
-            if not runs and versions and max(one.seq for one in versions) <= self._left_out[task_id][1]:
-                return
-            self._come_back(task_id)
         is_named = task_id in self._links.named
         if not (versions or runs or is_named or any(one.is_open for one in requests)):
             self._drop(task_id)
@@ -257,11 +235,10 @@ class Tree:
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
         self._touched.add(task_id)
-        task.requests, used = requests, task.tokens
+        task.requests = requests
         self._fill(task, versions, runs)
         self._place(task, versions, runs)
         self._judge(task, versions)
-        self._spend(task, used)
 
     def _fill(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
         """All that a task's own documents, runs and decisions say."""
@@ -343,12 +320,11 @@ class Tree:
         returned = task.latest.returned if task.latest is not None else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
         task.claims = checked.claims if checked else ()
-        task.changed = checked.changed if checked else None
         task.unsaid = checked.unsaid if checked else ()
         task.is_checked = checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         hidden = self._files.hidden(versions) if task.own_state is not State.CANCELED else {}
-        task.alarms = ()
+        task.gone = False
         task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, self.rules.low_confidence)
         if not task.inferred:
             task.past = is_past(task, self.rules.history_before, *hidden.values())
@@ -396,20 +372,6 @@ class Tree:
             stations = [one.restores for one in (before, fitter) if one is not None]
             self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
 
-    def _spend(self, task: Task, before: int | None) -> None:
-        """A task has used more tokens than `before` (None: nothing was known of it)."""
-        if not task.tokens:
-            return
-        most, run = self._most_spent.get(task.task_id, 0), task.run
-        self._most_spent[task.task_id] = max(task.tokens, most)
-        used = task.tokens - max(before or 0, most)
-        if run is None or used <= 0 or run.updated_at < self.now - WINDOW:
-            return
-        if before is not None or most or run.started_at > run.updated_at - WINDOW:
-            self._spent.append(Spent(run.updated_at, task.task_id, used))
-        while self._spent and self._spent[0].at < self.now - WINDOW:
-            self._spent.popleft()
-
     # All tasks together
 
     def settle(self) -> set[str]:
@@ -421,7 +383,6 @@ class Tree:
         removed, self._removed = self._removed, set()
         if not touched and not removed:
             return set()
-        self._work = None
         for name in ("totals", "queue", "unseen"):
             self.__dict__.pop(name, None)
         return self._work_out(touched) | removed
@@ -455,11 +416,7 @@ class Tree:
             for task_id in hung.name_all():
                 if task_id not in hung.named and task_id in tasks:
                     self._dirty[task_id] = None
-            for task_id, name in hung.named.items():
-                if task_id not in tasks and (task_id not in self._left_out or name.by in self._touched):
-                    self._dirty[task_id] = None
-        for task_id in self._touched & tasks.keys() if self._left_out else ():
-            self._come_back(*hung.candidates(tasks[task_id]))
+            self._dirty |= dict.fromkeys(one for one in hung.named if one not in tasks)
         if self._dirty:
             return
         moved, hung.moved = hung.moved & tasks.keys(), set()
@@ -558,7 +515,7 @@ class Tree:
                 self._update(task, parent)
                 facts, before = task.facts, task.facts.counted
                 facts.kind = kind_of(task)
-                facts.counted = facts.kind, task.tokens, task.updated_at, task.below, facts.is_over, facts.overrun
+                facts.counted = facts.kind, task.tokens, task.updated_at, task.below, facts.overrun
                 if parent is not None and facts.counted != before:
                     levels[depth - 1].add(parent.task_id)
             done |= levels[depth]
@@ -576,18 +533,13 @@ class Tree:
         silent_from = states.silent_from(task, rules.stale_after)
         task.stale = silent_from is not None and self.now >= silent_from
         facts.due = facts.expires_at if silent_from is None or task.stale else min(facts.expires_at, silent_from)
-        limit, facts.is_over = rules.limits.subtree_tokens, False
-        is_over_below = bool(limit) and any(child.facts.is_over for child in children)
-        if limit and task.state is State.WORKING:
-            facts.is_over = is_over_below if task.inferred else tokens_of_all(task) >= limit
         task.title = states.title(task)
         task.findings = self._findings(task, children)
         task.why = states.why(task)
-        if task.alarms or task.question is None:
+        if task.gone or task.question is None:
             # Where something else is open, that comes first.
-            task.alarms = alarms_of(task, parent, rules.limits, self.now, is_over_below=is_over_below)
-            task.question = alarm_words(task, rules.limits) if task.alarms else None
-        task.alarmed_at = alarmed_at(task)
+            task.gone = asks_for_process(task, parent)
+            task.question = gone_words(task) if task.gone else None
         self.asides.lay(task, self.now)
         task.ask = None if task.past or is_aside(task) else task.question
         is_lost = not task.past and (task.state.is_open or task.ask is not None)
@@ -604,36 +556,6 @@ class Tree:
         findings += [one for one in overruns if one is not None]
         return (*findings, *self._files.problems(self._files.versions(task.task_id)))
 
-    # What is left out
-
-    @property
-    def left_out(self) -> Set[str]:
-        """The ids of the tasks that are known, and left out for being old."""
-        return self._left_out.keys()
-
-    def leave_out(self, since: float) -> set[str]:
-        """Leave out what has shown no sign of life since then (epoch seconds), each until something new speaks of it or
-        names it as its parent. What sessions did stays, with what is above it. Returns what `apply` does."""
-        changed, kept = self.settle(), set[str]()
-        for task_id, task in self.tasks.items():
-            hidden = self._files.hidden(self._files.versions(task_id)).values()
-            is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
-            if task_id not in kept and (not is_old or self.runs.of_task(task_id)):
-                kept.update((task_id, *self.ancestors(task_id)))
-        for task_id in [one for one in self.tasks if one not in kept]:
-            newest = max((one.seq for one in self._files.versions(task_id)), default=0)
-            self._left_out[task_id] = self.tasks[task_id].parent_id, newest
-            self._drop(task_id)
-        return changed | self.settle()
-
-    def _come_back(self, *task_ids: str | None) -> None:
-        """Tasks show that they live: they are left out no more, nor is what is above them."""
-        pending = [*task_ids]
-        while pending:
-            if (task_id := pending.pop()) is not None and task_id in self._left_out:
-                self._dirty[task_id] = None
-                pending.append(self._left_out.pop(task_id)[0])
-
     def take_over(self, other: Tree) -> None:
         """Take over what the operator has put aside in a tree of the same workspace."""
         self.asides.known, self.asides.looked_at = dict(other.asides.known), other.asides.looked_at
@@ -644,8 +566,7 @@ class Tree:
     @property
     def holds_until(self) -> float:
         """When time alone may change something; epoch seconds."""
-        due = min((task.facts.due for task in self.tasks.values()), default=math.inf)
-        return min(due, min((one.at + WINDOW for one in self.spent()), default=math.inf))
+        return min((task.facts.due for task in self.tasks.values()), default=math.inf)
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has asked last."""
@@ -724,16 +645,6 @@ class Tree:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
-
-    def unclaimed(self, task: Task) -> Unclaimed | None:
-        """The files that changed during the latest attempt and that no return claims; None where nothing is known."""
-        if self._work is None:
-            self._work = Work(self.tasks, self.rules.stale_after)
-        return self._work.unclaimed(task, lambda path: bool(self._files.tasks_of(path)))
-
-    def spent(self) -> Iterator[Spent]:
-        """Tokens used in the last minute before the last tick."""
-        return (one for one in self._spent if one.at > self.now - WINDOW)
 
 
 def _seq_and_id(task: Task) -> tuple[int, str]:

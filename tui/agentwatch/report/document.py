@@ -72,8 +72,6 @@ def _task(task: TaskDocument, line: TaskLine) -> Document:
         "attempts": [_attempt(document, one.attempt) for document, one in attempts],
         "waits": [_plain(one) for one in line.waits],
         "todos": [asdict(one) for one in line.task.todos or ()],
-        "unclaimed_changes": line.unclaimed.alone,
-        "unattributed_changes": line.unclaimed.unattributed,
     }
 
 

@@ -51,8 +51,6 @@ def stands_since(task: Task) -> float | None:
     is known."""
     if task.state is State.UNKNOWN:
         return task.lost_since
-    if task.needs_operator and task.alarmed_at is not None:
-        return task.alarmed_at
     if task.needs_operator or task.stale:
         return task.alive_at if task.ended_at is None else task.ended_at
     if (decided := standing.decided_at(task)) is not None:
