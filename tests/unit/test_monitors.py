@@ -117,7 +117,7 @@ async def test_one_workspace_alone_looks_as_it_always_did(home: Path) -> None:
         task = monitor.tree.tasks["shop.api"]
         version = task.attempts[-1].returned
         assert version is not None
-        assert "The migration timed out." in (monitor.content(version) or "")
+        assert "The migration timed out." in (monitor.of("shop.api")[0].content(version) or "")
 
 
 async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
@@ -130,20 +130,12 @@ async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
         assert {notice.path.partition(":")[0] for notice in monitor.tree.notices} == {"two"}
 
 
-def test_whatever_faces_ask_of_a_monitor_is_asked_of_those_that_it_is_made_of() -> None:
-    """A method that is not here would answer for a workspace that nobody watches."""
-    of_one_only = {"absolute", "answer", "checks", "decide", "load", "returned_now", "text"}
-    asked = {name for name, member in vars(Monitor).items() if not name.startswith("_") and callable(member)}
-    asked |= {name for name, member in vars(Monitor).items() if isinstance(member, property)}
-    assert asked - of_one_only <= vars(Workspaces).keys()
-
-
 async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
     sources: list[ToldSource] = []
 
     def open_one(place: Place) -> Monitor:
         sources.append(ToldSource())
-        return Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, keeps_deleted=True, host=place.host)
+        return Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, host=place.host)
 
     places = [Place(Path(f"/ssh:{name}:/shop"), f"{name}: shop", host=name) for name in ("build1", "build2")]
     monitor = Workspaces(places, NO_PROGRAMS, open_one)
@@ -163,7 +155,7 @@ async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_key
 
     def open_one(place: Place) -> Monitor:
         sources.append(ToldSource())
-        monitor = Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, keeps_deleted=True, host=place.host)
+        monitor = Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, host=place.host)
         monitor.tap = lambda _: taken.append(turns)
         return monitor
 

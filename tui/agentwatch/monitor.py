@@ -58,7 +58,7 @@ class Monitor:
 
     With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
     With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
-    records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
+    records in it, `scan` only reads it. Tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past.
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
     `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
@@ -76,7 +76,6 @@ class Monitor:
         inspects: bool = False,
         parsed: ParsedClaims | None = None,
         remembers: bool = False,
-        keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
         open_shelf: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
@@ -91,8 +90,7 @@ class Monitor:
         """Its path on the machine that it is on, as far as that is known."""
         self.written = str(workspace)
         """By what a command line names it."""
-        rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
-        self._new_tree = partial(Tree, rules, remembers=keeps, host=host)
+        self._new_tree = partial(Tree, rules_of(settings, history_before), remembers=True, host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
         self.in_sight: Callable[[], Collection[str]] = tuple
@@ -107,7 +105,6 @@ class Monitor:
         """Keeps the tree told of what programs ask, once `updates` runs; None where nothing can be answered."""
         self.tap: Callable[[Event], None] = lambda _: None
         """Is called with every event that the tree has taken."""
-        self.tick_seconds = _TICK_SECONDS
         self.turn: AbstractAsyncContextManager[object] = nullcontext()
         """Is held while events are applied: of several monitors that share it, one at a time does, and a key waits for
         one chunk instead of one of each."""
@@ -155,14 +152,11 @@ class Monitor:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of reading: of the files and sessions, of the history and of the decisions."""
-        own = {
-            "history": self._history and not self._recorder and self._history.notice,
-            "decisions": self.clerk and self.clerk.notice,
-            "put aside": self.shelf and self.shelf.notice,
-            "requests": self.inbox and self.inbox.notice,
-        }
         place = str(state_directory(self.workspace))
-        return (*self.health.problems, *(Problem(kind, place, notice) for kind, notice in own.items() if notice))
+        history = self._history if self._recorder is None else None
+        parts = {"history": history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
+        own = [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        return (*self.health.problems, *own)
 
     @property
     def shelves(self) -> list[Acknowledgements]:
@@ -228,14 +222,8 @@ class Monitor:
 
         Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.
         """
-        import asyncio
-
-        from agentwatch.decisions.errors import DecisionError
-
-        if self.clerk is None:
-            raise DecisionError("nothing can be decided here: this workspace is not being watched")
         now = self.returned_now(subject.task_id)
-        return await asyncio.to_thread(self.clerk.decide, subject, action, params, returned=now, note=note)
+        return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
     def returned_now(self, task_id: str) -> Callable[[], str | None]:
         """How to look once more at the return of a task as it is seen: gives its sha256 in hex, None where there is
@@ -255,19 +243,27 @@ class Monitor:
 
         Whether it takes this answer, and is still open, is asked once more.
         """
-        import asyncio
-
-        from agentwatch.decisions.errors import DecisionError
-
-        if self.clerk is None or (self.inbox is None and not self.host):
-            raise DecisionError("nothing can be answered here: this workspace is not being watched")
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
         task_id = asked.task_id if asked is not None else request.session_id
         attempt = max(self.tree.tasks[task_id].attempt, 1) if asked is not None else 1
-        record = partial(self.clerk.answer, task_id=task_id, attempt=attempt, gone=gone, note=note)
-        return await asyncio.to_thread(record, request, action, params)
+        return await self._record(
+            lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
+        )
+
+    async def _record(self, record: Callable[[OperatorDesk], DecisionMade]) -> DecisionMade:
+        import asyncio
+
+        from agentwatch.decisions.errors import DecisionError
+
+        if self.clerk is None:
+            raise DecisionError("nothing can be decided here: this workspace is not being watched")
+        try:
+            return await asyncio.to_thread(record, self.clerk.desk)
+        finally:
+            # Also where it failed: the truth is on disk, whatever was said.
+            self.clerk.look_soon()
 
     # Once, for a command
 
@@ -283,7 +279,6 @@ class Monitor:
             from agentwatch.history.store import History
 
             self._history = history = History(state_directory(self.workspace))
-            history.check()
             self._source.remember(history.files(), history.watched_at())
             # Who is not to know of requests is not told of those that were, either.
             knows = self._open_inbox is not None
@@ -408,7 +403,7 @@ class Monitor:
             with suppress(TimeoutError):
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
                 rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
-                async with asyncio.timeout(self.tick_seconds[rests]):
+                async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
             arrived.clear()
             if not self._pending:

@@ -320,7 +320,6 @@ import sys
 from pathlib import Path
 from agentwatch.history.store import History
 history = History(Path(sys.argv[1]))
-history.check()
 assert history.files() is not None and history.notice is None, history.notice
 print(*[one.digest for one in history.events()])
 """
@@ -358,7 +357,6 @@ def test_one_whose_writer_was_killed_in_the_middle_of_a_transaction(state: Path,
 
 def test_where_there_is_none(state: Path) -> None:
     history = History(state)
-    history.check()
     assert (seen_in(history), history.notice, history.watched_at()) == ([], None, None)
     assert not state.exists()
 

@@ -42,7 +42,7 @@ ERROR = "## Status\nstate: ERROR\nsummary: no\n"
 
 
 def states(events: list[Event]) -> list[tuple[str, str | None, str | None, int]]:
-    return [(one.task_id, one.before, one.after, one.attempt) for one in state_changes(events)]
+    return [(one.task_id, one.before, one.after, one.attempt) for one in state_changes(events, Tree())]
 
 
 def test_a_task_comes_works_ends_and_is_tried_again() -> None:
@@ -56,7 +56,7 @@ def test_a_task_comes_works_ends_and_is_tried_again() -> None:
     assert found[0] == ("x", None, "submitted", 1)
     assert found[1][:2] == ("x", "submitted")
     assert found[2] == ("x", found[1][2], "submitted", 2)
-    assert [change.at for change in state_changes(events)] == [one.at for one in events]
+    assert [change.at for change in state_changes(events, Tree())] == [one.at for one in events]
 
 
 def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
@@ -205,7 +205,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
         "· ◐ Test",
         "· ✓ Test",
     ]
-    assert len(list(state_changes(events))) == 1
+    assert len(list(state_changes(events, Tree()))) == 1
     (first,) = (one for one in StateChanges(Tree(), with_activity=True).apply(events[:2]) if one.at)
     assert log_document(first)["activity"]["about"] == make.about
     assert json.dumps(log_document(first))
@@ -299,7 +299,9 @@ def ran(*runs: Run) -> list[Event]:
 
 
 def told(events: Iterable[Event], now: float = 1_000.0) -> list[Line]:
-    return [(one.at, one.task_id, one.before, one.after, one.attempt) for one in state_changes(story(events, now))]
+    return [
+        (one.at, one.task_id, one.before, one.after, one.attempt) for one in state_changes(story(events, now), Tree())
+    ]
 
 
 def test_a_session_is_told_when_it_began_and_when_it_ended() -> None:
@@ -362,7 +364,7 @@ def test_a_retry_in_the_same_session_is_told_as_an_attempt_of_its_own() -> None:
 
 def test_who_was_refused_never_worked() -> None:
     refused = child("a", 110.0, 110.5, state=RunState.FAILED, said=None, model=None, reason="no such agent")
-    lines = list(state_changes(story(ran(ROOT, refused), 1_000.0)))
+    lines = list(state_changes(story(ran(ROOT, refused), 1_000.0), Tree()))
     assert [(one.after, one.reason) for one in lines if one.task_id == "a"] == [
         ("submitted", "asked for; no sign of life yet"),
         ("failed", "no such agent"),
@@ -480,7 +482,7 @@ def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(
             tree_document(tree_of([*events, Tick(0, NOW)]), "workspace")["tasks"]
             == (tree_document(tree_of([*watch.runs.values(), Tick(0, NOW)]), "workspace")["tasks"])
         )
-        lines = list(state_changes(events))
+        lines = list(state_changes(events, Tree()))
         assert [one.at for one in lines] == sorted(one.at for one in lines)
         for task_id, states in {**STORY, **store.tasks}.items():
             if task_id in watch.tasks:

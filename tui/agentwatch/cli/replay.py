@@ -63,5 +63,5 @@ def _play(workspace: Path, options: Namespace, events: Sequence[Event], text_of:
     from agentwatch.app.run import replay
 
     playback = Playback(story(events, time.time()), text_of, options.speed)
-    monitor = Monitor(workspace, settings_of(options), playback, clock=playback.clock, keeps_deleted=True)
+    monitor = Monitor(workspace, settings_of(options), playback, clock=playback.clock)
     return replay(monitor, playback)

@@ -11,13 +11,11 @@ from agentwatch.background import Part
 from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, UNVERIFIED, Mirror
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.face import OperatorDesk
-from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.record import Params, Record, Subject, time_of
+from agentwatch.decisions.record import Record, time_of
 from agentwatch.decisions.rules import forged
 from agentwatch.delegation import decision as told
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Decided, Event, Unreadable
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.task import Task
 
 _MIRROR_SECONDS: Final = (10.0, 60.0)
@@ -42,33 +40,6 @@ class Clerk(Part):
         self._mirror = Mirror()
         self._mirror_at = -math.inf
         self._looked: tuple[int | None, ...] | None = None
-
-    def decide(
-        self, subject: Subject, action: Action, params: Params | None, *, returned: Callable[[], str | None], note: str
-    ) -> DecisionMade:
-        """Record a decision and deliver it, as `Desk.decide` does. Blocks; any thread may call it."""
-        try:
-            return self.desk.decide(subject, action, params, returned=returned, note=note)
-        finally:
-            # Also where it failed: what is on disk is the truth, whatever was said.
-            self.look_soon()
-
-    def answer(
-        self,
-        request: Request,
-        action: Action,
-        params: Params | None,
-        *,
-        task_id: str,
-        attempt: int,
-        gone: Callable[[], str | None],
-        note: str,
-    ) -> DecisionMade:
-        """Record the answer to a request, as `Desk.answer` does. Blocks; any thread may call it."""
-        try:
-            return self.desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
-        finally:
-            self.look_soon()
 
     def look(self, *, mirror: bool = True, writes: bool = True) -> list[Event]:
         """What has changed since the call before, with the `mirror` or without. Blocks."""

@@ -11,6 +11,7 @@ import secrets
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,18 +34,12 @@ class AcknowledgeError(AgentwatchError):
 
 
 class Acknowledgement(NamedTuple):
-    """The acknowledgement that an undo takes back: tasks by their ids, acknowledged or snoozed at a time
-    (epoch seconds)."""
+    """What an undo takes back: tasks by their ids, acknowledged or snoozed (`did`) at a time (epoch seconds)."""
 
     name: str
     at: float
-    snoozed: bool
+    did: str
     tasks: list[str]
-
-    @property
-    def did(self) -> str:
-        """The kind of change, in a word."""
-        return "snoozed" if self.snoozed else "acknowledged"
 
 
 class _Row(NamedTuple):
@@ -85,8 +80,8 @@ class Acknowledgements(Part):
         """Those that nobody has read yet."""
         self._problem = ""
         self._io = threading.RLock()
-        self._seen: dict[str, str] = {}
-        self._over: dict[str, Put] = {}
+        self._marked: deque[_Row] = deque()
+        """Those to be written soon; one of `over` has the time of what is over."""
 
     @property
     def notice(self) -> str | None:  # type: ignore[override]
@@ -96,38 +91,36 @@ class Acknowledgements(Part):
 
     def begin(self) -> list[Event]:
         """Read for the first time, for a screen: what is there before the first of all is not new. Blocks."""
-        events = self.read_changes()
+        self._refresh()
         if self._began is None:
-            began = self._clock()
+            row = _Row("began", self._clock())
             try:
-                self._add([_Row("began", began)])
-                events += self.read_changes()
+                self._add([row])
             except AcknowledgeError as error:
-                self._problem, self._began = str(error), began
-                events.append(Looked(0, began))
-        return events
+                self._problem = str(error)
+                self._own.append(row)
+        return self.read_changes()
 
     def mark_seen(self, marks: Mapping[str, str]) -> None:
         """These tasks were looked at when they had these marks. It is written soon."""
-        self._seen |= marks
+        self._marked.extend(_Row("seen", 0.0, task_id, mark) for task_id, mark in marks.items())
 
     def mark_over(self, over: Mapping[str, Put]) -> None:
         """These tasks are not any more what they were put aside as, if nobody has put them aside anew."""
-        self._over |= over
+        self._marked.extend(_Row("over", put.at, task_id, put.mark) for task_id, put in over.items())
 
     def poll(self) -> list[Event]:
         """Write what was marked. Returns the changes since the call before, here or elsewhere. Blocks."""
         with self._io:
             self._refresh()
-            seen, self._seen, over, self._over = self._seen, {}, self._over, {}
-            # But for the tasks that were put aside anew since.
-            gone = {one: put.mark for one, put in over.items() if self._known.get(one, Aside()).put == put}
+            marked = [self._marked.popleft() for _ in range(len(self._marked))]
+            puts = {task_id: (put.at, put.mark) for task_id, (put, _) in self._known.items() if put is not None}
+            rows = [row for row in marked if row.kind == "seen" or puts.get(row.task_id) == (row.at, row.mark)]
             try:
-                self._put("over", gone)
-                self._put("seen", seen)
+                self._add([row._replace(at=self._clock()) for row in rows])
             except AcknowledgeError as error:
                 self._problem = str(error)
-                self._seen, self._over = seen | self._seen, over | self._over
+                self._marked.extendleft(reversed(rows))
             return self._drain()
 
     def read_changes(self) -> list[Event]:
@@ -190,9 +183,8 @@ class Acknowledgements(Part):
             return
         with self._io:
             if self.is_kept:
-                began = [_Row("began", self._began)] if self._began is not None and not self._known else []
                 try:
-                    self._database.write(lambda connection: _insert(connection, [*self._old_rows(), *began, *rows]))
+                    self._database.write(lambda connection: _insert(connection, [*self._old_rows(), *rows]))
                     with suppress(FileNotFoundError):
                         self._old.rename(self._old.with_name(IMPORTED_NAME))
                 except (UnusableError, OSError) as error:
@@ -240,9 +232,11 @@ def _fold(rows: Sequence[_Row]) -> tuple[float | None, Acknowledgement | None, d
             case "acknowledge" | "snooze":
                 known[task_id] = Aside(Put(mark, at, kind == "snooze", until), seen)
     name = next((row.name for row in reversed(rows) if row.name), None)
-    last = [row for row in rows if name and row.name == name]
-    tasks = [row.task_id for row in last]
-    return began, Acknowledgement(name, last[0].at, last[0].kind == "snooze", tasks) if name else None, known
+    if not name:
+        return began, None, known
+    last = [row for row in rows if row.name == name]
+    did = "snoozed" if last[0].kind == "snooze" else "acknowledged"
+    return began, Acknowledgement(name, last[0].at, did, [row.task_id for row in last]), known
 
 
 def _rows(connection: sqlite3.Connection) -> list[_Row]:

@@ -126,7 +126,7 @@ class Database:
         """Read from the file as it is, None where there is none. Raises UnusableError."""
         identity = self._identity()
         left = any(os.path.exists(f"{self.path}{suffix}") for suffix in ("-wal", "-journal"))
-        is_old = not left and (self.directory / _OLD_LOCK).exists()
+        is_old = not left and os.path.exists(self.directory / _OLD_LOCK)
         # A log would be made for an old one; the second way rolls back what a killed writer left.
         for way in ("mode=ro&immutable=1",) if is_old else ("mode=ro", "mode=rw"):
             try:

@@ -36,7 +36,7 @@ from agentwatch.history.recording import (
     unpack,
 )
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.state import state_directory
+from agentwatch.state import record_first_watch, state_directory
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Compressed texts that are kept: some fifty thousand returns."""
@@ -261,6 +261,8 @@ class Recorder(Part):
 
     def recall(self) -> list[Event]:
         """Open the history for writing, and give what it tells. Blocks."""
+        if not self._read_only:
+            record_first_watch(state_directory(self._workspace), time.time())
         self.history.begin()
         events = self.history.events()
         self._ended = {one.path: one.request for one in events if isinstance(one, Requested)}
