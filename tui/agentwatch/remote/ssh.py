@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from io import BufferedReader
 from typing import Final
 
 from agentwatch.remote.address import Address
@@ -156,8 +157,9 @@ class _Said:
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
         if process.stderr is not None:
-            with suppress(OSError, ValueError):
-                for line in iter(lambda: process.stderr.readline(4096), b""):  # type: ignore[union-attr]
+            with suppress(OSError, ValueError), BufferedReader(process.stderr) as stderr:  # type: ignore[type-var]
+                # Unbuffered, each byte would be a system call, and a flood of words outlives the connection.
+                for line in iter(lambda: stderr.readline(4096), b""):
                     self.lines.append(line.decode("utf-8", "replace").strip())
 
 
