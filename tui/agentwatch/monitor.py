@@ -56,14 +56,10 @@ _TICK_SECONDS: Final = (1.0, 5.0)
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
 
-    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
-    With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
-    records in it, `scan` only reads it. Tasks outlive their files all the same.
-    What is silent since `history_before` (epoch seconds) is past.
-    With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
-    `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
-    what programs ask, and `answer` answers that. With `open_codex`, `updates` holds what Codex asks.
-    `host` is what the operator calls the machine that the workspace is on, "" for this one.
+    With `inspects`, the claims of the returns are checked; `parsed` may know what files say. With `remembers`, its
+    history comes first: `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch
+    seconds) is past. Each `open_…` is called in a thread and makes a part: the operator's decisions, acknowledgements,
+    what programs ask, what Codex asks. `host` is what the operator calls another machine that the workspace is on.
     """
 
     def __init__(
@@ -86,23 +82,18 @@ class Monitor:
         self.workspace, self.settings, self.host = workspace, settings, host
         if not host:
             watch_workspace(workspace)
-        self.directory = str(workspace)
-        """Its path on the machine that it is on, as far as that is known."""
-        self.written = str(workspace)
-        """By what a command line names it."""
+        # Its path on its own machine, as far as that is known, and what a command line calls it.
+        self.directory = self.written = str(workspace)
         self._new_tree = partial(Tree, rules_of(settings, history_before), remembers=True, host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
         self.in_sight: Callable[[], Collection[str]] = tuple
         """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
-        """Messages of the screen or command itself, a sentence each."""
+        # The parts, once `updates` runs or `scan` has run, as far as there are any.
         self.shelf: Acknowledgements | None = None
-        """Acknowledgements, once `updates` runs; None where nothing can be."""
         self.clerk: Clerk | None = None
-        """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self.inbox: Inbox | None = None
-        """Keeps the tree told of what programs ask, once `updates` runs; None where nothing can be answered."""
         self.tap: Callable[[Event], None] = lambda _: None
         """Is called with every event that the tree has taken."""
         self.turn: AbstractAsyncContextManager[object] = nullcontext()
@@ -123,7 +114,6 @@ class Monitor:
             )
             source.hear(self._inspector.wake)
         self._worker: Worker | None = None
-        """Polls the parts, once `updates` runs."""
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
@@ -135,7 +125,6 @@ class Monitor:
         """When to pass over all tasks again, while events wait (monotonic seconds)."""
         self._latest_seq = 0
         self._unchecked: set[str] = set()
-        """The tasks whose returns may have to be checked."""
 
     # What faces ask
 
@@ -406,27 +395,28 @@ class Monitor:
                 async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
             arrived.clear()
-            if not self._pending:
-                async with self.turn:
-                    if changed := self._apply(()):
-                        yield changed
-            while self._pending:
+            is_idle = not self._pending
+            while self._pending or is_idle:
                 async with self.turn:
                     began = time.monotonic()
-                    yield await self._apply_next()
+                    changed = await self._apply_next()
+                    if changed or not is_idle:
+                        yield changed
+                    is_idle = False
                     # A key takes a dozen rounds of the event loop: half of the time is theirs.
                     await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
-        """Apply the next chunk that waits. Returns the tasks that have changed."""
+        """Apply the next events that wait, or that time has passed. Returns the tasks that have changed."""
         import asyncio
 
-        events, health, anew = self._pending[0]
+        events, health, anew = self._pending[0] if self._pending else ((), None, False)
         tree = self._new_tree() if anew else self.tree
         for at in range(0, len(events) if anew else 0, _CHUNK):
             self._add(events[at : at + _CHUNK], tree)
             await asyncio.sleep(0)
-        self._pending.popleft()
+        if self._pending:
+            self._pending.popleft()
         self.health = health or self.health
         return self._apply((), self._replace(tree)) if anew else self._apply(events)
 

@@ -39,10 +39,10 @@ _TITLE: Final = 30
 
 
 class Place(NamedTuple):
-    """A workspace that is to be watched, and what its top row is called; without a name, it has none.
+    """A workspace that is to be watched, and what its top row is called, if it has one.
 
     One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
-    something in it is not past. `host` is what the operator calls the machine that it is on, "" for this one.
+    something in it is not past. `host` is what the operator calls another machine that it is on.
     """
 
     workspace: Path
@@ -146,9 +146,7 @@ class _Part:
 class Workspaces(Monitor):
     """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
 
-    `finds`, which are called in a thread, and again and again while it runs, say which others there are; `noun` is what
-    each of these is called. `workspace` is the one that the command is about: else the first.
-    `end` is called in a thread when nothing is watched any more.
+    `finds`, called in a thread again and again, say which others there are; `noun` is what each of these is called.
     """
 
     tree: JoinedTree

@@ -43,10 +43,7 @@ class Acknowledgement(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What was done to a task: acknowledge, snooze, over (it is aside no more), or seen; began and undo are of none.
-
-    `mark` is what the task looked like. An acknowledgement or a snooze has a `name`, and the undo of it the same.
-    """
+    """What was done to a task, as the table `asides` has it. `mark` is what the task looked like."""
 
     kind: str
     at: float

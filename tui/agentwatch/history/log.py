@@ -20,9 +20,8 @@ from agentwatch.delegation.tree import Tree
 def story(events: Iterable[Event], now: float) -> list[Event]:
     """Observations in the order of their times; files keep the order observed, as do those of one run or decision.
 
-    A run comes as it was when it began, at the end of each of its rounds, and as it is; a request as it was asked and
-    as it ended; a decision that nobody read before it expired, again with a `Tick` at that time. `now` is in seconds
-    since the epoch.
+    A run comes as it was at each of its rounds, a request as it was asked and as it ended, and a decision that nobody
+    read before it expired, again with a `Tick` at that time.
     """
     latest: dict[str, float] = {}
     held: dict[str, float] = {}
@@ -110,11 +109,9 @@ def _begun(run: Run, part: Run) -> Run:
 
 
 class StateChange(NamedTuple):
-    """A task came (`before` is None), went (`after` is None), or changed its state or its attempt.
+    """A task came (`before` is None), went (`after` is None), or changed its state, its attempt or a verdict.
 
-    `at` is the time of the observation that showed it, in seconds since the epoch. `attempt` is the number of the
-    latest attempt. `contradicted`: a claim of its return is false; that it is now, or is no more, is a change as well.
-    `task_id` and `reason` are foreign and unsanitised.
+    `at` is the time of the observation that showed it, in seconds since the epoch. `task_id` and `reason` are foreign.
     """
 
     at: float

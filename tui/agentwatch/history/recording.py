@@ -1,14 +1,8 @@
 """Observations written down: a version as an outline, and a session as JSON lines, to be replayed anywhere.
 
 An outline is the version of the contracts, a letter for the kind of document, and JSON. A version is read again from it
-where its text was dropped, or today's contracts would say the same.
-
-The first line of a recording is `{"agentwatch_recording": 1, "workspace": "shop"}`, the version of the format and the
-name of the directory. Every other line is an observation, in the order observed: `at` (seconds since the epoch),
-`path`, `digest` (null where the file was gone), and of what it held `text` (null where it is not kept any more) and
-`outline`. A run of a session store is a line with its latest state: `at`, `path`, `run` (the fields of `Run`), and
-`texts` by their digests, null where they are not kept. So is a request of a program: `at`, `path`, `request` (what is
-remembered of it). A reader trusts nothing in it.
+where its text was dropped, or today's contracts would say the same. The lines of a recording are as
+`manual/recording.schema.json` says; a reader trusts nothing in them.
 """
 
 from __future__ import annotations
@@ -181,11 +175,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def write_new(path: Path, pieces: Iterable[str]) -> int:
-    """Write a text into a new file that only its owner may read; how many pieces it had.
-
-    Raises UsageError where there is such a file already, be it a link or a pipe, or where it cannot be written. Nothing
-    is left then.
-    """
+    """Write a text into a new file of the user's own; how many pieces it had. Raises UsageError, and leaves nothing."""
     count = 0
     try:
         with open(path, "x", encoding="utf-8", newline="\n", opener=_open_private) as file:
@@ -204,10 +194,7 @@ def write_new(path: Path, pieces: Iterable[str]) -> int:
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording. A line that cannot be understood is left out and told in `problems`.
-
-    Raises UsageError where the file cannot be read, is no recording, or has no observation in it.
-    """
+    """Read a recording. Raises UsageError where the file cannot be read, or has no observation in it."""
     events: list[Recorded] = []
     texts: dict[str, str] = {}
     problems: list[str] = []

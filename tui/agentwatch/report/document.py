@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.delegation.task import Attempt
@@ -90,5 +90,5 @@ def _attempt(document: AttemptDocument, attempt: Attempt) -> Document:
 
 
 def _plain(record: Any) -> Document:
-    told = asdict(record) if is_dataclass(record) else record._asdict()
+    told = record._asdict() if hasattr(record, "_asdict") else asdict(record)
     return {key: iso(told[key]) if key in ("at", "since") or key.endswith("_at") else told[key] for key in told}
