@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.cli import run
 from agentwatch.composition import watched
 from agentwatch.config import Settings
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
@@ -150,30 +149,6 @@ async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
         assert monitor.health.detail == f"{why}, and 1 more"
 
 
-async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_keys_between_them() -> None:
-    sources: list[ToldSource] = []
-
-    def open_one(place: Place) -> Monitor:
-        sources.append(ToldSource())
-        monitor = Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, host=place.host)
-        monitor.tap = lambda _: taken.append(turns)
-        return monitor
-
-    monitor = Workspaces([Place(Path(f"/ssh:{n}"), f"{n}", host=f"{n}") for n in range(20)], NO_PROGRAMS, open_one)
-    taken: list[int] = []
-    turns = 0
-    async with watching(monitor) as until:
-        await until(lambda: len(sources) == 20 and all(one.health.mode == LIVE.mode for one in parts(monitor)))
-        for source in sources:
-            source.push([Lost(1, 1_000.0)])
-        while len(taken) < 20:
-            # A key is answered when the event loop goes round.
-            await asyncio.sleep(0)
-            turns += 1
-        await until(lambda: all(one.tree.lost_since == 1_000.0 for one in parts(monitor)))
-    assert taken == sorted(set(taken))
-
-
 @pytest.mark.parametrize(
     ("paths", "names"),
     [
@@ -186,13 +161,3 @@ async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_key
 )
 def test_workspaces_are_called_by_as_much_of_their_path_as_tells_them_apart(paths: list[str], names: list[str]) -> None:
     assert list(names_of([Path(path) for path in paths]).values()) == names
-
-
-def test_a_path_that_is_no_directory_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agentwatch.cli import watch
-
-    workspace(home, "one")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(watch, "require_terminal", lambda: None)
-        assert run([str(home / "one"), str(home / "none")]) == 2
-    assert "none: no such directory" in capsys.readouterr().err

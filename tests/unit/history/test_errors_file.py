@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -19,7 +18,6 @@ from agentwatch.delegation.events import Checked
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Disk
-from agentwatch.history import errors_file
 from agentwatch.history.errors_file import LIMIT, Entry, append, entries_of
 from tests.unit.history.recorded import META, Workspace, meta, packet, tree_of
 
@@ -163,36 +161,6 @@ def test_a_directory_that_is_none_is_refused_in_words(tmp_path: Path, kind: str)
     assert list(outside.iterdir()) == []
 
 
-def test_a_workspace_that_is_gone_is_refused_in_words(tmp_path: Path) -> None:
-    assert "cannot be written" in (append(tmp_path / "gone", [FAILURE]) or "")
-
-
-def test_broken_files_do_not_pile_up_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors_file, "_MOST_ASIDE", 2)
-    place = tmp_path / ".agentwatch"
-    place.mkdir()
-    reasons = []
-    for _ in range(3):
-        (place / "errors.json").write_text("broken")
-        reasons.append(append(tmp_path, [FAILURE]))
-    assert reasons[:2] == [None, None]
-    assert "delete them" in (reasons[2] or "")
-    assert (place / "errors.json").read_text() == "broken"
-
-
-def test_a_lock_that_is_never_given_back_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors_file, "_LOCK_SECONDS", 0.0)
-    place = tmp_path / ".agentwatch"
-    place.mkdir()
-    held = os.open(place, os.O_RDONLY)
-    fcntl.flock(held, fcntl.LOCK_EX)
-    try:
-        assert append(tmp_path, [FAILURE]) is None
-    finally:
-        os.close(held)
-    assert len(entries(tmp_path)) == 1
-
-
 def test_an_error_of_the_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert append(tmp_path, [FAILURE]) is None
     before = entries(tmp_path)
@@ -237,10 +205,6 @@ def failures(task: Task) -> list[tuple[str, list[str]]]:
     return [(entry["path"], entry["rules"]) for entry in entries_of(task)]
 
 
-REST = (
-    "\n## Deliverables\n- (none)\n\n## Evidence\n- (none)\n\n## Runtime Attestation\nruntime_model_reported: m\n"
-    "runtime_mode_reported: coder\nfiles_created:\n- (none)\nfiles_modified:\n- (none)\nlimitations:\n- half\n"
-)
 NOWHERE = Claim("artifact", "plan.md", Verdict.CONTRADICTED, "missing: no such file in the workspace", is_missing=True)
 
 
@@ -258,13 +222,6 @@ def test_a_missing_artifact_of_a_completed_return_is_a_failure_too(status: str) 
         failures(checked(tree, task_id, NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists", is_missing=False)))
         == []
     )
-
-
-def test_returns_that_disagree_are_a_failure_with_its_rule() -> None:
-    workspace = Workspace()
-    said = "## Status\nstate: {}\nsummary: It is so.\ntask_id: x\n" + REST
-    tree = tree_of([workspace.seen("a.md", said.format("SUCCESS")), workspace.seen("b.md", said.format("PARTIAL"))])
-    assert failures(tree.tasks["x"]) == [("a.md", ["LNK005"])]
 
 
 def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:

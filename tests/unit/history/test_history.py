@@ -19,7 +19,7 @@ from agentwatch.delegation.events import Event, Requested, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.tree import Tree
-from agentwatch.history import NAME, database, store
+from agentwatch.history import NAME, database
 from agentwatch.history.database import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from agentwatch.history.recording import pack
 from agentwatch.history.store import History, Recorder
@@ -209,26 +209,6 @@ def test_a_file_that_is_no_history_is_set_aside_and_said(state: Path, content: b
     assert is_usable(history)
 
 
-def test_each_damaged_history_is_kept_and_they_do_not_pile_up(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_MOST_ASIDE", 2)
-    state.mkdir()
-    (state / "history.db-journal").write_bytes(b"a journal")
-    for number in (1, 2, 3):
-        (state / NAME).write_bytes(b"broken")
-        notice = opened(state).notice or ""
-        assert (f"history.corrupt-{number}.db" if number < 3 else "set aside already") in notice
-    assert (state / "history.corrupt-1.db-journal").read_bytes() == b"a journal"
-    assert (state / NAME).read_bytes() == b"broken"
-
-
-def test_the_database_of_another_program_is_set_aside(state: Path) -> None:
-    state.mkdir()
-    run_sql(state, "CREATE TABLE observations (id INTEGER)")
-    history = opened(state)
-    assert "not a history of agentwatch" in (history.notice or "")
-    assert is_usable(history)
-
-
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 @pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
 def test_an_older_schema_is_read_and_migrated_and_keeps_its_versions(state: Path, version: int, mode: str) -> None:
@@ -355,12 +335,6 @@ def test_one_whose_writer_was_killed_in_the_middle_of_a_transaction(state: Path,
     assert facts(seen_in(History(copy))) == facts(seen)
 
 
-def test_where_there_is_none(state: Path) -> None:
-    history = History(state)
-    assert (seen_in(history), history.notice, history.watched_at()) == ([], None, None)
-    assert not state.exists()
-
-
 # Requests
 
 ENDED = replace(request(command="npm test"), stage=RequestStage.ACTED, ended_at=1_120.0, by="dev@laptop", allowed=True)
@@ -382,18 +356,6 @@ def test_a_request_that_has_ended_is_recorded_as_it_stood_and_cannot_be_answered
     assert (one.input, one.rules, one.can_answer) == ("", (), False)
     assert one.shown.startswith("\ud800x")
     assert len(one.shown) < 10_000
-
-
-def test_only_the_latest_requests_are_kept_and_a_damaged_one_is_left_out(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store, "MOST_REQUESTS", 2)
-    recorded(
-        state, *ended(*(replace(request(number), stage=RequestStage.GONE, ended_at=number) for number in range(4)))
-    )
-    assert [one.ended_at for one in kept(state)] == [2.0, 3.0]
-    run_sql(state, "UPDATE requests SET packed = x'00' WHERE at = 2")
-    assert [one.ended_at for one in kept(state)] == [3.0]
 
 
 def test_each_end_of_a_request_is_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,14 +54,6 @@ def test_a_box_in_the_workspace_is_told_while_nothing_is_there_yet(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_open_and_not_in_the_box_any_more_is_gone(place: Place) -> None:
-    inbox, asked = Inbox(place.box), request(place.workspace)
-    with place.box.offer(asked):
-        inbox.look()
-        (place.box.directory / f"{asked.request_id}.json").unlink()
-        assert told(inbox.look()) == [(asked.request_id, RequestStage.GONE)]
-
-
 def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,14 +71,6 @@ def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
         assert ended in ([replace(asked, stage=RequestStage.GONE, ended_at=200.0)], [])
         now[0] = 300.0
     assert [one.ended_at for one in inbox._told.values()] == [200.0]
-
-
-def test_a_damaged_box_is_told_and_the_rest_of_it_seen(place: Place) -> None:
-    inbox, asked = Inbox(place.box), request(place.workspace)
-    with place.box.offer(asked):
-        (place.box.directory / ("0" * 32 + ".json")).write_text("{}")
-        assert told(inbox.look()) == [(asked.request_id, RequestStage.OFFERED)]
-        assert "is no request" in (inbox.notice or "")
 
 
 def test_a_worker_tells_what_is_offered_and_that_it_ended(place: Place) -> None:
