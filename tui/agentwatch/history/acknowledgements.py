@@ -69,22 +69,20 @@ class Acknowledgements(Part):
         self._own: list[_Row] = []
         """Those that count here only."""
         self._began: float | None = None
-        self._known: dict[str, Aside] = {}
         self._last: Acknowledgement | None = None
+        self._known: dict[str, Aside] = {}
+        self._told: tuple[float | None, dict[str, Aside]] = None, {}
+        """Since when things are new, and what is known of each task, as far as that was told."""
         self._signs: object = None
         """Others once something may have changed."""
-        self._changes: list[Event] = []
-        """Those that nobody has read yet."""
-        self._problem = ""
-        self._io = threading.RLock()
         self._marked: deque[_Row] = deque()
         """Those to be written soon; one of `over` has the time of what is over."""
+        self._unread = self._unwritten = ""
+        self._io = threading.RLock()
 
     @property
     def notice(self) -> str | None:  # type: ignore[override]
-        return self._problem or self._database.set_aside or None
-
-    # What a screen does
+        return self._unread or self._unwritten or self._database.set_aside or None
 
     def begin(self) -> list[Event]:
         """Read for the first time, for a screen: what is there before the first of all is not new. Blocks."""
@@ -94,7 +92,7 @@ class Acknowledgements(Part):
             try:
                 self._add([row])
             except AcknowledgeError as error:
-                self._problem = str(error)
+                self._unwritten = str(error)
                 self._own.append(row)
         return self.read_changes()
 
@@ -116,19 +114,19 @@ class Acknowledgements(Part):
             try:
                 self._add([row._replace(at=self._clock()) for row in rows])
             except AcknowledgeError as error:
-                self._problem = str(error)
+                self._unwritten = str(error)
                 self._marked.extendleft(reversed(rows))
-            return self._drain()
+            return self.read_changes()
 
     def read_changes(self) -> list[Event]:
         """Changes since the call before. Blocks."""
         with self._io:
             self._refresh()
-            return self._drain()
-
-    def _drain(self) -> list[Event]:
-        changes, self._changes = self._changes, []
-        return changes
+            (began, told), self._told = self._told, (self._began, self._known)
+            asides = {one: self._known.get(one, Aside()) for one in sorted({*told, *self._known})}
+            changed = {one: aside for one, aside in asides.items() if aside != told.get(one, Aside())}
+            events: list[Event] = [Noted(0, self._clock(), one, aside) for one, aside in changed.items()]
+            return [*events, Looked(0, self._began)] if self._began not in (None, began) else events
 
     def _refresh(self) -> None:
         signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
@@ -137,17 +135,10 @@ class Acknowledgements(Part):
         try:
             rows = [*self._old_rows(), *(self._database.read(_rows) or ()), *self._own]
         except (UnusableError, OSError) as error:
-            self._problem = f"what you have put aside cannot be read: {error}"
+            self._unread = f"what you have put aside cannot be read: {error}"
             return
-        self._signs, self._problem = signs, ""
-        began, self._last, known = _fold(rows)
-        before, self._known = self._known, known
-        for one in sorted({*before, *known}):
-            if (aside := known.get(one, Aside())) != before.get(one, Aside()):
-                self._changes.append(Noted(0, self._clock(), one, aside))
-        if began is not None and began != self._began:
-            self._began = began
-            self._changes.append(Looked(0, began))
+        self._signs, self._unread = signs, ""
+        self._began, self._last, self._known = _fold(rows)
 
     # What the operator does. Each blocks and raises AcknowledgeError.
 
@@ -171,7 +162,7 @@ class Acknowledgements(Part):
             self._add([_Row("undo", self._clock(), name=last.name)])
         return last
 
-    def _put(self, kind: str, marks: Mapping[str, str], name: str = "", until: float | None = None) -> None:
+    def _put(self, kind: str, marks: Mapping[str, str], name: str, until: float | None = None) -> None:
         now = self._clock()
         self._add([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()])
 
@@ -186,7 +177,7 @@ class Acknowledgements(Part):
                         self._old.rename(self._old.with_name(IMPORTED_NAME))
                 except (UnusableError, OSError) as error:
                     raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
-                self._problem = ""
+                self._unwritten = ""
             else:
                 self._own += rows
         self.wake()
