@@ -124,13 +124,12 @@ _Emit = Callable[[Set[str] | Exception], None]
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """One workspace. `scope` is that of its tasks in the tree, None before they are shown; `health` and `structure` are
+    """One workspace. `scope` is that of its tasks in the tree, None before they are shown; `health` is
     the last that were taken into account."""
 
     place: Place
     monitor: Monitor
     health: Health | None = None
-    structure: int = -1
     scope: str | None = None
     running: asyncio.Task[None] | None = None
 
@@ -303,20 +302,14 @@ class Workspaces(Monitor):
 
     def _show(self, part: _Part) -> set[str]:
         place = part.place
-        part.scope, keys = self.tree.show(part.monitor.tree, name=place.name, workspace=str(place.workspace))
-        if place.host:
-            self.tree.explain(part.scope, _why(part))
-            keys |= self.tree.update(part.scope, (), moved=False)
+        part.scope, keys = self.tree.show(part.monitor.tree, place.name, str(place.workspace), _why(part))
         return keys
 
     def _apply_part(self, part: _Part, changed: Set[str]) -> Set[str]:
         """These tasks of one workspace have changed. Returns what that changes here."""
         tree, keys = part.monitor.tree, set[str]()
-        moved, part.structure = tree.structure != part.structure, tree.structure
         if part.scope is not None:
-            self.tree.swap(part.scope, tree)
-            self.tree.explain(part.scope, _why(part))
-            keys = self.tree.update(part.scope, changed, moved=moved)
+            keys = self.tree.update(part.scope, tree, changed, _why(part))
         elif any(has_row(task) for key in changed if (task := tree.tasks.get(key))):
             keys = self._show(part)
         if part.health is not part.monitor.health or (self.clerk is None) != (part.monitor.clerk is None):

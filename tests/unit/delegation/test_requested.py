@@ -11,7 +11,7 @@ from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event, Noted, Tick
 from agentwatch.delegation.request import Given, RequestStage
-from agentwatch.delegation.run import MOST_PERMITS, Permitter, RunState, Turn
+from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import Aside, Put, State, Task
 from agentwatch.view.words import in_line
 
@@ -195,14 +195,6 @@ def test_of_two_requests_of_one_call_the_record_is_of_the_last() -> None:
     }
 
 
-def test_what_was_recorded_stays_known_when_the_run_has_forgotten_it() -> None:
-    one = request()
-    tree = tree_of([ran(session(permit())), requested(one)])
-    later = [permit(at=1_200.0 + number, input_sha256="0", call_id=f"c{number}") for number in range(MOST_PERMITS)]
-    tree.apply(ran(session(*later, updated_at=1_300.0), 5))
-    assert stages(tree.tasks["s1"]) == [RequestStage.ELSEWHERE]
-
-
 def test_a_request_whose_holder_is_gone_asks_nothing() -> None:
     gone = request(stage=RequestStage.GONE, ended_at=1_130.0)
     task = tree_of([ran(session()), requested(gone)]).tasks["s1"]
@@ -254,17 +246,6 @@ def test_a_request_that_cannot_be_answered_here_still_asks() -> None:
     task = tree_of([ran(session()), requested(one)]).tasks["s1"]
     assert task.ask == "it waits in its own session: allow? Bash  npm test"
     assert task.why == "its program asks for a permission, which is answered in its own session"
-
-
-def test_a_round_has_the_records_of_its_own_time() -> None:
-    rounds = (Turn(1_000.0, state=RunState.ENDED, ended_at=1_100.0), Turn(1_200.0))
-    early, late = permit(at=1_050.0), permit(at=1_250.0)
-    run = session(early, late, parent_session="root", rounds=rounds)
-    assert (run.part(0, 1).permits, run.part(1, 2).permits, run.part(0, 2).permits) == (
-        (early,),
-        (late,),
-        (early, late),
-    )
 
 
 def test_a_request_is_found_by_its_id_with_the_task_that_asks_it() -> None:

@@ -231,13 +231,6 @@ def test_the_handoff_that_the_orchestrator_wrote_for_the_retry_is_that_of_the_at
     assert handed.path == "a-2.handoff.json"
 
 
-def test_nobody_works_on_what_was_handed_over_anew_in_the_same_session() -> None:
-    run = child((PARENT, None), (PARENT, DONE))
-    first, last = run.rounds
-    rounds = (replace(first, state=RunState.WORKING, ended_at=None), replace(last, prompt=PACKET))
-    assert attempts(tree_of(ran(replace(run, rounds=rounds)))) == [ONE, TWO]
-
-
 askers = st.sampled_from(list(StartedBy))
 words = st.sampled_from([FAILED, DONE, message(None), message(returned("blocked")), None])
 broken = st.sampled_from([(), (BROKEN,)])

@@ -194,29 +194,6 @@ def test_the_packet_names_the_task_and_a_retry_in_a_new_session_is_its_next_atte
         assert (task.parent_id, task.state) == ("root", State.COMPLETED)
 
 
-def test_another_session_that_hands_out_a_task_of_the_same_name_does_not_end_the_ask_of_a_failure() -> None:
-    packet, done = message(Handoff("t", "Mend it.")), message(returned("completed"))
-    failed = child("one", RunState.FAILED, "helper", prompt=packet)
-    helper, stranger = child("helper"), replace(ROOT, session_id="other")
-    first = [ROOT, stranger, helper, failed]
-
-    def asks(*more: Run) -> set[str | None]:
-        trees = [tree_of([*ran(*first)[:2], *order]) for order in itertools.permutations(ran(*first, *more)[2:])]
-        return {tree.tasks["t"].ask for tree in trees}
-
-    def again(name: str, parent: str, state: RunState = RunState.ENDED) -> Run:
-        said = done if state is RunState.ENDED else None
-        return child(name, state, parent, prompt=packet, said=said, started_at=120.0 + len(name))
-
-    assert asks(again("two", "helper")) == asks(again("two", "root")) == {None}, "whoever is of the same session may"
-    handed_out = "another session handed out attempt 2, and the one before failed:"
-    assert asks(again("two", "other", RunState.WORKING)) == {f"{handed_out} let it go on, or abort"}
-    assert asks(again("two", "other")) == {f"{handed_out} accept, or retry"}
-    (ask,) = asks(again("two", "other"), again("three", "other"))
-    assert ask is not None
-    assert asks(again("two", "other"), again("three", "root")) == {None}
-
-
 def test_a_task_in_a_file_and_in_a_session_is_one_task() -> None:
     record = Recorder()
     run = child("s1", RunState.ENDED, prompt=message(handoff("a")), said=message(returned("completed")))

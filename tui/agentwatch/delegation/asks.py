@@ -35,12 +35,12 @@ _LONGEST_NAMES: Final = 60  # characters of the names of what a call is given be
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
-def queue_rank(task: Task, *, is_lost: bool) -> tuple[float, ...]:
+def queue_rank(task: Task) -> tuple[float, ...]:
     """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
     last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
     request, holds = task.request, task.open_below
     since = task.ended_at or task.alive_at or 0.0
-    if is_lost:
+    if task.lost_since is not None:
         return 2, -holds, -since, task.first_seq
     if request is not None and request.waits_for_operator:
         return 0, *request.rank
@@ -80,9 +80,8 @@ def ask(task: Task, low_confidence: float) -> str | None:
     if task.contradicted:
         return _ask_about_lies(task)
     if latest.unasked:
-        whose = "nobody" if latest.run is None else "another session"
         end = "let it go on, or abort" if state.is_open else "accept, or retry"
-        return f"{whose} handed out attempt {task.attempt}, and the one before failed: {end}"
+        return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
     if result is None:
         return None
     if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):
@@ -205,9 +204,9 @@ def gone_words(task: Task, when: str = "") -> str:
 def asks_for_process(task: Task, parent: Task | None) -> bool:
     """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once. A human who
     closes a session knows it, but perhaps not who was still at work for it."""
-    if task.inferred or task.past or not task.facts.is_gone:
+    if task.inferred or task.past or not is_process_gone(task):
         return False
-    return bool(not task.is_session or task.open_below) and not (parent is not None and parent.facts.is_gone)
+    return bool(not task.is_session or task.open_below) and not (parent is not None and is_process_gone(parent))
 
 
 def is_process_gone(task: Task) -> bool:
@@ -226,8 +225,6 @@ def mark_of(task: Task) -> str:
     facts: list[object] = [question]
     if (latest := task.latest) is not None:
         facts += [one.digest if one is not None else None for one in (latest.handoff, latest.returned, latest.rival)]
-        if latest.returned is not None and latest.returned.times > 1:
-            facts.append(latest.returned.times)
         if (run := latest.run) is not None:
             # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
             is_at_rest = run.waiting or task.gone
@@ -301,7 +298,7 @@ class Asides:
                 task.acknowledged = not put.snoozed
                 if put.snoozed:
                     task.snoozed_until = put.ends_at
-                    task.facts.due = min(task.facts.due, put.ends_at)
+                    task.due = min(task.due, put.ends_at)
             elif self.is_watching and (put == held or task.verdict is not None):
                 seen = "" if seen in (None, put.mark) else seen
                 self.known[task.task_id], self.over[task.task_id], put = Aside(seen=seen), put, None

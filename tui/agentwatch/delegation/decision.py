@@ -106,10 +106,8 @@ class Decision:
         """Whether some agent knows it."""
         return self.receipt.stage.rank >= Stage.READ.rank
 
-    def sent_on(self, digest: str, since: float, until: float) -> bool:
-        """Whether the child that gave this return was sent on between two moments (epoch seconds)."""
-        if self.action not in SENDS_ON or self.return_sha256 != digest:
-            return False
+    def is_read_between(self, since: float, until: float) -> bool:
+        """Whether an agent first knew of it between two moments (epoch seconds)."""
         # The ledger's seconds are whole.
         read_at = next((one.at for one in self.receipts if one.stage.rank >= Stage.READ.rank), math.inf)
         return math.floor(since) <= read_at <= until
