@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -102,9 +103,15 @@ class Worker(Background[Sequence[Any]]):
         while not is_last:
             is_last, parts = self._stopped, list(self._parts)
             for part in parts:
-                if news := part.poll():
-                    # Once the receiver's event loop is closed, nobody listens any more.
-                    with suppress(RuntimeError):
+                try:
+                    news = part.poll()
+                except Exception:  # noqa: BLE001  the others go on
+                    self._parts.remove(part)
+                    threading.excepthook(threading.ExceptHookArgs([*sys.exc_info(), self._thread]))
+                    continue
+                # Once the receiver's event loop is closed, nobody listens any more.
+                with suppress(RuntimeError):
+                    if news:
                         emit(news)
             self._polled = len(parts)
             if not is_last:

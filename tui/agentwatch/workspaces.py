@@ -124,12 +124,10 @@ _Emit = Callable[[Set[str] | Exception], None]
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """One workspace. `scope` is that of its tasks in the tree, None before they are shown; `health` is
-    the last that were taken into account."""
+    """One workspace. `scope` is that of its tasks in the tree, None before they are shown."""
 
     place: Place
     monitor: Monitor
-    health: Health | None = None
     scope: str | None = None
     running: asyncio.Task[None] | None = None
 
@@ -312,9 +310,7 @@ class Workspaces(Monitor):
             keys = self.tree.update(part.scope, tree, changed, _why(part))
         elif any(has_row(task) for key in changed if (task := tree.tasks.get(key))):
             keys = self._show(part)
-        if part.health is not part.monitor.health or (self.clerk is None) != (part.monitor.clerk is None):
-            part.health = part.monitor.health
-            self._look_at_parts()
+        self._look_at_parts()
         return keys
 
     def _apply_places(self, found: Places) -> Set[str]:
