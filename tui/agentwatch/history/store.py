@@ -290,8 +290,7 @@ class Recorder(Part):
         """Record and report what was given. Blocks."""
         if self._events:
             let_others_work()
-        events = [self._events.popleft() for _ in range(min(len(self._events), _WAITING))]
-        if events or self.notice:
+            events = [self._events.popleft() for _ in range(min(len(self._events), _WAITING))]
             self.history.record(events, self._text_of)
         entries = [self._entries.popleft() for _ in range(len(self._entries))]
         if entries and not self._read_only:
@@ -299,4 +298,5 @@ class Recorder(Part):
         return ()
 
     def close(self) -> None:
+        self.history.record((), self._text_of)
         self.history.note_watched()
