@@ -55,9 +55,6 @@ _SILENT_SECONDS: Final = 1.5
 """Nobody asks what takes no longer."""
 
 
-# Sources
-
-
 def source_of(
     workspace: Path,
     settings: Settings,
@@ -67,10 +64,8 @@ def source_of(
     dates: bool = False,
     parsed: ParsedClaims | None = None,
 ) -> Source:
-    """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
-
-    With `dates`, what is there at first is as old as it says itself, or git. `parsed` reads the documents for one look.
-    """
+    """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With
+    `dates`, what is there at first is as old as it says itself, or git."""
     files = FilesSource(
         workspace,
         FilesSettings(
@@ -100,9 +95,6 @@ def read_sources(workspace: Path, settings: Settings) -> Set[str]:
         return {one.source for one in source.found() if one.sessions}
     finally:
         source.close()
-
-
-# Workspaces that run
 
 
 def monitor_of(
@@ -156,8 +148,7 @@ def watched(
 ) -> Workspaces:
     """A monitor for the screen: of a workspace and the other worktrees of its repository, or of several as one tree.
 
-    With `addresses`, of workspaces on other machines, too; with `everywhere`, of all workspaces in which a session was
-    alive in so many seconds before. It has not looked yet.
+    With `everywhere`, of all workspaces in which a session was alive in so many seconds before.
     """
     places = [Place(one, name) for one, name in names_of(workspaces).items()]
     finds: list[Callable[[], Places]] = []
@@ -195,9 +186,6 @@ def watched(
     )
 
 
-# One look, for commands
-
-
 def scanned(
     workspace: Path,
     settings: Settings,
@@ -211,9 +199,7 @@ def scanned(
 ) -> Monitor:
     """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
 
-    `sessions` takes the place of a source of its own. With `requests` it knows what programs ask the operator, which is
-    nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
-    unless it says `dates`.
+    With `requests` it knows what programs ask the operator, which is nothing for agents.
     """
     state, parsed = state_directory(workspace), None
     if inspects:
@@ -255,10 +241,7 @@ Blocks, and writes nothing."""
 
 
 def repeated_load() -> Load:
-    """`scanned` for a server, which looks each time that it is asked: of the agents' sessions it reads what is new.
-
-    Any thread may call it.
-    """
+    """`scanned` for a server: of the agents' sessions it reads what is new. Any thread may call it."""
     sessions: dict[Path, KeptSessions] = {}
 
     def load(workspace: Path, settings: Settings, **more: Any) -> Monitor:
@@ -292,9 +275,6 @@ def _first_watched(workspace: Path) -> float:
     """When the workspace was first watched; where it never was, this look is the first. Epoch seconds."""
     now, recorded = time.time(), first_watched(state_directory(workspace))
     return now if recorded is None else min(recorded, now)
-
-
-# What a monitor knows besides
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:
@@ -333,9 +313,6 @@ def inbox_of(workspace: Path) -> Inbox:
     from agentwatch.requests.source import Inbox
 
     return Inbox(Box(workspace))
-
-
-# Workspaces on other machines
 
 
 class RemoteWorkspaces(NamedTuple):

@@ -193,10 +193,8 @@ class Monitor:
         return None
 
     def text(self, version: Version | Message) -> str | None:
-        """The text that this version of a file had, or that a session's message has; it may read a file.
-
-        None where it is not kept any more. Raises NoAnswerError.
-        """
+        """The text that this version of a file had, or that a session's message has; None where it is not kept. It may
+        read a file. Raises NoAnswerError."""
         text = self._source.content(version.digest)
         return self._history.text(version.digest) if text is None and self._history is not None else text
 
@@ -207,10 +205,8 @@ class Monitor:
     # What the operator decides
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
-        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError.
-
-        Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.
-        """
+        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError, also where the
+        return has changed since. Whether the policy allows it is asked before."""
         now = self.returned_now(subject.task_id)
         return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
@@ -228,10 +224,8 @@ class Monitor:
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
-        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError.
-
-        Whether it takes this answer, and is still open, is asked once more.
-        """
+        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError, also where it is
+        not open any more."""
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
@@ -287,11 +281,8 @@ class Monitor:
     # As long as the screen lives
 
     async def updates(self) -> AsyncIterator[Set[str]]:
-        """Run the source and apply what it observes, until the iteration is closed.
-
-        Gives the ids of the tasks that have changed, after each chunk of events and for every change of health: the
-        event loop stays free in between.
-        """
+        """Run the source and apply what it observes, until the iteration is closed. Gives the ids of the tasks that
+        have changed, after each chunk of events and for every change of health."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
