@@ -74,25 +74,22 @@ def outline_of(seen: Seen) -> str | None:
     return outline if len(outline) <= _LONGEST_OUTLINE else None
 
 
-def read_outline(outline: object, *, current: bool = False) -> Reading | None:
-    """The version that an outline stands for, None where it cannot be read; with `current`, also where today's
-    contracts may say something else of the text."""
-    if isinstance(outline, str) and not (current and not outline.startswith(contracts_version())):
+def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Reading | None:
+    """A version again: its outline where that is of today's contracts, else its text, else its outline all the same.
+    None where neither can be read."""
+    noted = None
+    if isinstance(outline, str):
         with suppress(ValueError, KeyError):
             shape = _shape(outline[_DIGITS : _DIGITS + 1])
             document, findings, incomplete = shape.validate_json(outline[_DIGITS + 1 :])
-            return Reading(document, findings, not incomplete)
-    return None
-
-
-def read_version(path: str, text: str | None, outline: object) -> Reading | None:
-    """A version again: its text by today's contracts, else its outline. None where neither can be read."""
+            noted = Reading(document, findings, not incomplete)
+            if outline.startswith(contracts_version()):
+                return noted
     # The models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
     from agentwatch.contracts.rules import PREFIXES
 
-    noted = read_outline(outline)
-    reading = None if text is None else read_document(text, path)
+    reading = read_document(text, path) if isinstance(text := text_of(), str) else None
     if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
@@ -248,7 +245,7 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str
         raise ValueError("`digest` is neither null nor a sha256 in hex")
     text = fields.get("text")
     text = text if isinstance(text, str) else None
-    reading = read_version(path, text, fields.get("outline"))
+    reading = read_version(path, fields.get("outline"), lambda: text)
     if reading is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
     seen = Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)

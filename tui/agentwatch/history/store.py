@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final, TypeVar
@@ -30,7 +31,6 @@ from agentwatch.history.recording import (
     outline_of,
     pack,
     read_object,
-    read_outline,
     read_request,
     read_version,
     unpack,
@@ -217,7 +217,7 @@ def _versions(connection: sqlite3.Connection) -> Iterator[Seen | Gone]:
         if digest is None:
             yield Gone(seq, at, path)
         elif isinstance(digest, str):
-            reading = read_outline(outline, current=True) or read_version(path, _text(connection, digest), outline)
+            reading = read_version(path, outline, partial(_text, connection, digest))
             if reading is not None:
                 yield Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
 
