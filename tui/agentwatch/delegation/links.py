@@ -95,11 +95,11 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
     """The tasks that stand in delegation paths."""
     named: dict[str, Named] = {}
     for task in tasks:
-        above = None
+        above, seq = None, task.place.first_seq or 0
         for one in task.place.path:
             known = named.get(one)
-            if known is None or (task.place.seq, task.task_id) < known[:2]:
-                named[one] = task.place.seq, task.task_id, above
+            if known is None or (seq, task.task_id) < known[:2]:
+                named[one] = seq, task.task_id, above
             above = one
     return named
 

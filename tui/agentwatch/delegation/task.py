@@ -296,9 +296,7 @@ class Place(NamedTuple):
     asked_by: tuple[Session, ...] = ()  # the sessions, the latest first
     path: tuple[str, ...] = ()  # the ids of the tasks above it by its delegation path, outermost first
     directory: str | None = None  # of its files
-    first_seq: int | None = None  # orders it among its siblings; None where no document or run speaks of it
-    seq: int = 0  # of its first document
-    asked_at: float = 0.0  # when its first request was asked
+    first_seq: int | None = None  # orders it among its siblings: of its first document; None where it is only named
 
 
 @dataclass(slots=True)

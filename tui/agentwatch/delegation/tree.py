@@ -35,7 +35,7 @@ from agentwatch.delegation.files import MAX_VERSIONS, Files
 from agentwatch.delegation.identity import place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
-from agentwatch.delegation.run import Runs, Session
+from agentwatch.delegation.run import Run, Runs, Session
 from agentwatch.delegation.task import AT_WORK, Basis, Below, Counted, Place, PlacedFinding, State, Task, Version
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
@@ -133,16 +133,12 @@ class Tree:
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
                 return [decision.task_id]
-            case Checked():
-                concerned = self._tasks_of(event.path)
-                # A return by its name alone may get its handoff later.
-                if concerned or self._files.is_known(event.path):
-                    checks = self._checks[event.path]
-                    checks.pop(event.digest, None)
-                    checks[event.digest] = event
-                    if len(checks) > MAX_VERSIONS:
-                        del checks[next(iter(checks))]
-                return concerned & self.tasks.keys()
+            case Checked(path=path):
+                run, checks = self.runs.known(path), self._checks[path]
+                checks[event.digest] = event
+                if len(checks) > MAX_VERSIONS:
+                    del checks[next(iter(checks))]
+                return {*self._files.tasks_of(path), *([run.task_id] if run is not None else [])}
             case events_.Tick(at=at):
                 return self._tick(at)
             case events_.Ruled(rules=rules) if rules != self.rules:
@@ -178,11 +174,6 @@ class Tree:
     def _due(self, task_id: str, silent_from: float = math.inf) -> float:
         return min((at for at in (silent_from, *self._expiries(task_id)) if at > self.now), default=math.inf)
 
-    def _tasks_of(self, path: str) -> set[str]:
-        """The tasks that the versions of a file, or a run, speak of."""
-        run = self.runs.known(path)
-        return self._files.tasks_of(path) | ({run.task_id} if run is not None else set())
-
     # Each task by itself
 
     def _fold_all(self) -> None:
@@ -193,7 +184,8 @@ class Tree:
 
     def _fold(self, task_id: str) -> None:
         """Make a task anew from all that is known of it."""
-        versions, runs = self._files.versions(task_id), self.runs.of_task(task_id)
+        versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
+        runs = [ran.run for ran in rans if ran.run is not None]
         requests = self._requests.of_task(task_id, self.now)
         if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
             self._drop(task_id)
@@ -204,7 +196,10 @@ class Tree:
             self._moved = True
         self._touched.add(task_id)
         task.requests, was_gone = requests, is_process_gone(task)
-        self._fill(task, versions, runs)
+        attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
+        task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
+        task.inferred = not (versions or runs or requests)
+        self._fill(task, attempts, runs)
         self._place(task, versions, runs)
         self._judge(task, versions)
         self._set_fitter(task_id, _fitter(task))
@@ -212,20 +207,15 @@ class Tree:
             # Which of the tasks that a process ran asks depends on the one above.
             self._touched.update(task.children)
 
-    def _fill(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
+    def _fill(self, task: Task, attempts: Attempts, runs: list[Run]) -> None:
         """All that a task's own documents, runs and decisions say."""
-        decisions, is_gone = self._decisions_of(task.task_id), self._files.is_gone
         task.due = self._due(task.task_id)
-        attempts = Attempts(versions, runs, decisions, self.rules, is_gone)
-        task.inferred = not versions and not runs and not task.requests
-        task.deleted = bool(versions) and not runs and all(is_gone(one.path) for one in versions)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
         task.agent = states.agent_of(task, task.packet, task.result)
-        lives = [attempts.updated_at]
-        lives += [ran.run.updated_at for ran in runs if ran.run is not None]
+        lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
-        task.updated_at = max(lives, default=0.0)
+        task.updated_at = max(lives)
         latest, binding = task.latest, task.binding
         task.own_state = states.waiting_state(task, states.decided_state(latest) if latest else State.SUBMITTED)
         task.ended_at = states.ended_at(latest) if latest else None
@@ -235,8 +225,9 @@ class Tree:
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
         if task.ended_with is not None and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
-        answers = (one.attempt for one in decisions if one.action is Action.RESPOND and not one.expired)
-        task.answered = frozenset(answers)
+        decisions = self._decisions.get(task.task_id, {}).values()
+        answers = (one for one in decisions if one.action is Action.RESPOND and not one.is_expired(self.now))
+        task.answered = frozenset(one.attempt for one in answers)
         fitters = [one for one in self._fitters_of(task.task_id) if one.state is State.COMPLETED]
         restored = [one.ended_at for one in fitters if one.ended_at is not None]
         task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
@@ -246,20 +237,19 @@ class Tree:
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
         task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
 
-    def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
+    def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Run]) -> None:
         first_seq = versions[0].seq if versions else None
-        if first_seq is None and runs and (run := runs[0].run) is not None:
-            # By its time, and not by when it was observed: sources look at the newest session first.
-            first_seq = int(run.began_at * 1e6) * (-1 if task.is_session else 1)
-        sessions = ((one.run.source, one.run.parent_session) for one in reversed(runs) if one.run is not None)
+        if first_seq is None and (runs or task.requests):
+            # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
+            # as a session that a human began, which it may turn out to be.
+            began_at = runs[0].began_at if runs else min(one.asked_at for one in task.requests)
+            first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
             task.packet.parent_task_id if task.packet else None,
-            tuple((source, asker) for source, asker in sessions if asker is not None),
+            tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session is not None),
             links.path_of(versions),
             place_of(versions),
             first_seq,
-            versions[0].seq if versions else 0,
-            min((one.asked_at for one in task.requests), default=0.0),
         )
         if place != task.place:
             task.place, self._moved = place, True
@@ -287,18 +277,17 @@ class Tree:
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in the order in which they were made, with what became of them: one that calls
         the fitter is carried out by a handoff that names both the decision and the task to restore."""
-        decisions = map(self._followed, self._decisions.get(task_id, {}).values())
+        decisions = []
+        for one in self._decisions.get(task_id, {}).values():
+            called = [fitter for fitter in self._fitters_of(task_id) if one.decision_id in fitter.carried]
+            if called and calls_fitter(one.action, one.mode):
+                ended = {fitter.state for fitter in called} & _HAVE_ENDED
+                decision = one.acted(min(fitter.carried[one.decision_id] for fitter in called))
+                decisions.append(replace(decision, over=bool(ended), restored=State.COMPLETED in ended))
+            else:
+                decisions.append(one)
         made = (replace(one, expired=one.is_expired(self.now) and not one.over) for one in decisions)
         return sorted(made, key=attrgetter("at"))
-
-    def _followed(self, decision: Decision) -> Decision:
-        if not calls_fitter(decision.action, decision.mode):
-            return decision
-        called = [one for one in self._fitters_of(decision.task_id) if decision.decision_id in one.carried]
-        if called:
-            decision = decision.acted(min(one.carried[decision.decision_id] for one in called))
-        has_ended = {one.state for one in called} & _HAVE_ENDED
-        return replace(decision, over=bool(has_ended), restored=State.COMPLETED in has_ended)
 
     def _fitters_of(self, task_id: str) -> list[_Fitter]:
         return [one for one in self._fitters.values() if one.restores == task_id]
@@ -321,8 +310,7 @@ class Tree:
             self._fold_all()
             if self._moved:
                 self._link()
-            if not self._dirty:
-                self._end_aborted()
+            self._end_aborted()
         removed, self._removed = self._removed - self.tasks.keys(), set()
         touched, self._touched = self._touched, set()
         return (self._sum_up(touched) | removed) if touched or removed else set()
@@ -337,10 +325,9 @@ class Tree:
             return
         self._moved = False
         for task, link in links.find_links(tasks, self._named, self._executing):
-            if (first_seq := task.place.first_seq) is None:
-                # As a session that a human began, which one that asks may turn out to be.
-                named = self._named.get(task.task_id)
-                first_seq = -int(task.place.asked_at * 1e6) if named is None else named[0]
+            first_seq = task.place.first_seq
+            if first_seq is None:
+                first_seq = self._named[task.task_id][0]
             if link != (task.parent_id, task.parent_basis, task.problem) or first_seq != task.first_seq:
                 task.parent_id, task.parent_basis, task.problem = link
                 task.first_seq = first_seq
