@@ -184,6 +184,8 @@ class StateChanges:
                 now = self._known[task_id] = task.state, task.attempt, task.contradicted, task.is_accepted
                 if known != now:
                     why = task.question or task.why if task.contradicted else task.why
+                    if known is not None and known[2] and not task.contradicted and known[:2] == now[:2]:
+                        why = "no claim is false any more"
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
             elif known is not None:
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
