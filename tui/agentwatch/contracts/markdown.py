@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
@@ -24,6 +24,7 @@ _COMMENT: Final = "<!--"
 # A whole comment, or a code span: what is quoted there opens none.
 _CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
 _LONGEST: Final = 2_000  # characters of a line in which comments are looked for
+_LOOK_AHEAD: Final = 50  # lines that a comment behind words may run on
 _TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 
 Spans = list[tuple[int, int]]
@@ -166,7 +167,7 @@ def visible(lines: list[str]) -> list[str]:
     """The lines without tags before a header, and without HTML comments outside of fences. Their number stays."""
     seen: list[str] = []
     fence, in_comment = "", False
-    for written in lines:
+    for number, written in enumerate(lines, 1):
         line = written
         if in_comment:
             _, end, line = line.partition("-->")
@@ -174,8 +175,9 @@ def visible(lines: list[str]) -> list[str]:
         elif not (fence := after_fence(fence, line)) and "<" in line and len(line) < _LONGEST:
             line = _CLOSED.sub(lambda match: match[0] if match[1] else "", _TAGS_BEFORE_HEADER.sub("", line))
             before, mark, _ = line.partition(_COMMENT)
-            # One that begins behind words, and goes on below, is none.
-            in_comment = bool(mark) and not before.strip()
+            # One that begins behind words ends in its paragraph, or is none.
+            paragraph = takewhile(str.strip, lines[number : number + _LOOK_AHEAD])
+            in_comment = bool(mark) and (not before.strip() or any("-->" in one for one in paragraph))
             line = before if in_comment else line
         seen.append(line)
     return seen
