@@ -20,10 +20,9 @@ from agentwatch.contracts.markdown import (
     open_returns,
     opened,
     read_checklist,
-    tail_of,
     visible,
 )
-from agentwatch.contracts.rules import Findings, module_of
+from agentwatch.contracts.rules import Findings, in_order, module_of
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Reading, Return, TodoList
 from agentwatch.text import folded
 
@@ -249,25 +248,23 @@ def _read_json(
     source = JsonSource(text, first_line)
     contract = contract_of(source.value, name, embedded=embedded)
     if contract is not None:
-        return _judge(source, contract, name)
+        return _judge(source, contract)
     # A sound object that is called as those of the dialect are: its name is no contract's.
     is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
-    return None if named is None or is_anything else _judge(source, named, name, recognised=False)
+    return None if named is None or is_anything else _judge(source, named, recognised=False)
 
 
-def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: bool = True) -> Reading:
+def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -> Reading:
     """Judge an object by its contract; where it is not `recognised`, by that which its file's name says."""
     findings = Findings()
     source.judge(findings)
     top = source.value if isinstance(source.value, dict) else {}
-    if recognised and isinstance(top.get("report_metadata"), dict):
-        module_of(Contract.REPORT_CONTRACT).judge_two_statuses(top, findings)
     if source.whole and not recognised:
         rule = "DOC012" if top is source.value else "DOC008"
         findings.add(rule, (), contract=contract, value=source.value)
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
     judged = findings if source.whole and top is source.value else Findings()
-    model, document = module_of(contract).judge(contract, top, judged, name)
+    model, document = module_of(contract).judge(contract, top, judged)
     known = recognised or contract is Contract.RETURN_META
     document = document if known else replace(document, recognised=False)
     return Reading(document, findings.made(source.line_of), source.complete and known, model)
@@ -371,7 +368,7 @@ def _read_fenced_packet(
         findings.add("DOC002", len(lines))
     source.judge(findings)
     judged = findings if source.whole else Findings()
-    model, document = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged, "")
+    model, document = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged)
     after = opened(lines[fence.end + 1 :])
     item = first_item(after)
     if item is not None:
@@ -405,10 +402,9 @@ def _read_packet(lines: list[str], name: str) -> Reading | None:
 
 
 class _Placed(NamedTuple):
-    """A return in the lines `first` to `end`; an open one is neither fenced nor JSON."""
+    """A return and the index of its first line; an open one is neither fenced nor JSON."""
 
-    first: int
-    end: int
+    line: int
     read: Reading
     is_open: bool = False
 
@@ -425,14 +421,14 @@ def _meant(found: list[_Placed]) -> Reading:
     last = found[-1]
     if all(each.read.document == last.read.document for each in found):
         return last.read
-    return _noted(last.read, "DOC011", last.first + 1, count=len(found))
+    return _noted(last.read, "DOC011", last.line + 1, count=len(found))
 
 
 def _noted(read: Reading, rule_id: str, line: int, **facts: object) -> Reading:
-    """The same with one more finding, in front of the others."""
+    """The same with one more finding."""
     findings = Findings()
     findings.add(rule_id, line, **facts)
-    return replace(read, findings=findings.made() + read.findings)
+    return replace(read, findings=in_order(findings.made() + read.findings))
 
 
 def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
@@ -450,41 +446,42 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
 def _returns(lines: list[str], name: str) -> list[_Placed]:
     """The returns in a text, in their order.
 
-    What is quoted inside one is no other; but at the left margin of its tail a whole one that tells another state, and
-    no success, corrects it.
+    What is quoted inside of one is no other. At the left margin behind its last header a whole one corrects it, unless
+    it tells the same or a success: that may be how a good return would have been.
     """
     seen, rest = visible(lines), list(lines)
     found: list[_Placed] = []
+    for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
+        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None:
+            found.append(_Placed(first, made, is_open=True))
+            tail = first + max((each.line for each in blocks(seen[first:end])[0] if each.header), default=0)
+            rest[first:tail] = [""] * (tail - first)
+    open_ones = found[::-1]
 
-    def put(first: int, end: int, made: Reading | None, at_margin: bool) -> bool:
-        """Add a return that counts; whether these lines are dealt with."""
-        own = next((each for each in found if each.is_open and each.first <= first < each.end), None)
+    def put(line: int, made: Reading | None, mark: str) -> bool:
+        """Add a return that counts; whether its lines are dealt with."""
+        own = next((each.read.document for each in open_ones if each.line <= line), None)
         if made is not None and isinstance(made.document, Return):
-            # A success may be what a good return would have been: nothing gets better by it.
-            alike = (None, Outcome.COMPLETED, own and getattr(own.read.document, "outcome", None))
-            if own is None or (at_margin and made.complete and made.document.outcome not in alike):
-                found.append(_Placed(first, end, made))
+            alike = (None, Outcome.COMPLETED, getattr(own, "outcome", None))
+            if own is None or (
+                mark.startswith(("{", "`", "~")) and made.complete and made.document.outcome not in alike
+            ):
+                found.append(_Placed(line, made))
                 return True
         return own is not None
 
-    # An open one goes on until the next one, or the end.
-    for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
-        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None:
-            found.append(_Placed(first, end, made, is_open=True))
-            tail = tail_of(seen, first, end)
-            rest[first:tail] = [""] * (tail - first)
     for fence in blocks(lines)[1][:_FENCES]:
         inner = rest[fence.first : fence.end]
         text = "\n".join(inner)
         if text.lstrip()[:1] == "{":
             made = _read_json(text, name, fence.first + 1, embedded=True)
         else:
-            made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
-        if put(fence.first, fence.end, made, seen[fence.first - 1][:1] in ("`", "~")):
+            made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text else None
+        if put(fence.first, made, seen[fence.first - 1]):
             rest[fence.first : fence.end] = [""] * len(inner)
-    for line, made in _objects("\n".join(rest), name):
-        put(line, line + 1, made, seen[line][:1] == "{")
-    return sorted(found, key=lambda each: each.first)
+    for line, each in _objects("\n".join(rest), name):
+        put(line, each, seen[line])
+    return sorted(found, key=lambda each: each.line)
 
 
 def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, Reading]]:
@@ -505,7 +502,7 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
             contract = leading_contract_of(part, name)
         if contract is not None:
             line = text.count("\n", 0, start)
-            yield line, _judge(JsonSource(text[start:end], 1 + line), contract, name)
+            yield line, _judge(JsonSource(text[start:end], 1 + line), contract)
         failures += end is None
         # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
         position = end or (start + 1 if contract is None else text.find("\n{", start))

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.handoff import SCHEMA
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.rules import why_not_relative
+from agentwatch.contracts.rules import is_relative
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity
 from agentwatch.decisions.amend import AmendError, PacketText, amended, mended
 from agentwatch.decisions.record import Mitigation, Subject
@@ -140,7 +140,7 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
         "evidence": [
             {"path": version.path, "purpose": purpose, "required": True}
             for version, purpose in _files(task)
-            if not why_not_relative(version.path)
+            if is_relative(version.path)
         ],
         "success_criteria": ["The cause is named.", "The station can be run again."],
         "risks": [{"risk": "The fault comes back.", "mitigation": "Show a run of what failed."}],
