@@ -76,10 +76,7 @@ _DOUBT: Final = frozenset(
 )
 """Parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`."""
 _BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
-_BLOCKER_TEXTS: Final = (
-    *("description", "message", "issue", "reason", "summary"),
-    *("blocker", "title", "text", "why_it_failed"),
-)
+_BLOCKER_TEXTS: Final = ("description", "message", "issue", "reason", "summary", "blocker", "title", "text")
 _OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
 _ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
 _BEGAN: Final = ("started_at", "created_at")
@@ -224,7 +221,7 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
         rule = "SUB007" if len(summary) > _FAR_TOO_LONG else "SUB009"
         findings.add(rule, ("summary",), tokens=tokens(summary), characters=len(summary))
     elif summary.strip() and not 2 <= count <= 5:
-        findings.add("SUB008", ("summary",), count=f"{count} sentence{'' if count == 1 else 's'}")
+        findings.add("SUB008", ("summary",), count=count)
     if top.get("artifacts") == [] and status in ("completed", "partial"):
         findings.add("SUB012", ("artifacts",), status=status)
     judge_paths("SUB020", "artifacts", returned.artifacts, findings)
@@ -250,8 +247,8 @@ def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Re
     raw = {**top, "blockers": _blockers(top)}
     raw["more"] = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None
     single = next(filter(None, map(top.get, ("artifacts", "artifact_path", "artifact"))), None)
-    raw["artifacts"] = _objects(single, "artifacts", "path", "MET013", findings)
-    raw["errors"] = _objects(top.get("errors"), "errors", "message", "MET030", findings)
+    raw["artifacts"] = _objects(single, "path")
+    raw["errors"] = _objects(top.get("errors"), "message")
     metadata = top.get("metadata")
     inside: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
     if metadata is None or inside:
@@ -326,23 +323,26 @@ def _fields_of(
     recoverable = [error.recoverable for error in errors if error.recoverable is not None]
     messages = [error.message for error in errors]
     more["blockers"] = more["blockers"] or (messages if outcome is Outcome.BLOCKED else ())
-    facts: dict[str, Any] = {
-        "contract": contract,
-        "reported_state": _reported(top),
-        "outcome": outcome,
-        "agent": metadata.agent_type or (path[-1] if path else None),
+    return outline(
+        Return,
+        metadata,
+        returned,
+        contract=contract,
+        reported_state=_reported(top),
+        outcome=outcome,
+        agent=metadata.agent_type or (path[-1] if path else None),
         # An empty one is a level, too.
-        "delegation_path": path,
-        "error_code": errors[0].type,
-        "error_message": errors[0].message,
-        "errors": messages,
+        delegation_path=path,
+        error_code=errors[0].type,
+        error_message=errors[0].message,
+        errors=messages,
         # All that say so must be recoverable.
-        "retry_recommended": all(recoverable) if recoverable else None,
-        "retry_hint": errors[0].recommendation,
-        "artifacts": [artifact.path for artifact in returned.artifacts or ()],
-        "stated_at": _stated_at(top, outcome),
-    }
-    return outline(Return, metadata, returned, **facts, **more)
+        retry_recommended=all(recoverable) if recoverable else None,
+        retry_hint=errors[0].recommendation,
+        artifacts=[artifact.path for artifact in returned.artifacts or ()],
+        stated_at=_stated_at(top, outcome),
+        **more,
+    )
 
 
 def _reported(holder: dict[str, Any]) -> str | None:
@@ -350,13 +350,11 @@ def _reported(holder: dict[str, Any]) -> str | None:
     return status if isinstance(status, str) else None
 
 
-def _objects(raw: Any, key: str, name: str, rule: str, findings: Findings) -> Any:
+def _objects(raw: Any, name: str) -> Any:
     """A list of objects, also where a text stands for one, by `name`, or they are alone or the values of an object."""
     if not isinstance(raw, (str, list, dict)):
         return raw
     entries = _entries(raw) if not isinstance(raw, dict) or name in raw else list(raw.values())
-    if entries is not raw or any(isinstance(entry, str) for entry in entries[:MAX_ENTRIES]):
-        findings.add(rule, (key,), value=raw)
     return [{name: entry} if isinstance(entry, str) else entry for entry in entries]
 
 

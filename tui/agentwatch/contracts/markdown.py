@@ -251,7 +251,7 @@ def find_sections(lines: list[str], *, loose: bool = False, by_name: bool = Fals
         is_known = any(folded(known).startswith(folded(state)) for known in STATES)
         if len(found) > 1 or is_known or _value(found[STATUS][0].body(lines), "summary") is not None:
             return found
-    return found if len(found) > 1 and any(map(is_attestation_key, lines[first.line :])) else None
+    return found if len(found) > 2 else None
 
 
 def _value(lines: list[str], key: str) -> str | None:
@@ -262,12 +262,6 @@ def _value(lines: list[str], key: str) -> str | None:
 
 def _state(lines: list[str]) -> str | None:
     return _value(lines, "state")
-
-
-def is_attestation_key(line: str) -> bool:
-    """Whether a line holds one of the attestation's required keys."""
-    found = entry(line) if "_" in line else None
-    return found is not None and found.key.lower() in TEXT_KEYS + FILE_KEYS
 
 
 # Checklists: `- [ ]` pending, `- [-]` in progress, `- [x]` done, in execution order.

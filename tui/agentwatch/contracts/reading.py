@@ -34,8 +34,6 @@ _DECODER: Final = json.JSONDecoder()
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
 # Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
 _TODOS_OF_A_TASK: Final = re.compile(r"(?:^|/)(?:[^/]+\.todos\.md|handoffs/todos\.md)\Z")
-_RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE | re.ASCII)
-_LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
 # The first block is a fence: the text begins with one, with front matter or with a title in front of it.
 _MAY_LEAD_WITH_PACKET: Final = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
 # A return has one of these keys.
@@ -224,11 +222,10 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
 
 
 def _read_file(text: str, name: str) -> Reading | None:
-    is_object, called_json = text.lstrip()[:1] == "{", folded(name).endswith(".json")
-    if is_object and _LINES_OF_JSON.search(name):
+    is_object, named = text.lstrip()[:1] == "{", contract_by_name(name)
+    if is_object and folded(name).endswith((".jsonl", ".ndjson")):
         return None
-    named = contract_by_name(name)
-    if called_json:
+    if folded(name).endswith(".json"):
         return _read_json(text, name, named=named) if is_object or named else None
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
     if found is not None or named is None:
@@ -281,7 +278,7 @@ def _read_markdown(text: str, name: str) -> Reading | None:
         fence = next(iter(blocks(lines)[1]), None)
         if fence and _leads(lines, fence) and (packet := _read_fenced_packet(lines, fence, name)) is not None:
             return packet
-    named = _RETURN_FILE.search(name) is not None
+    named = contract_by_name(name) is Contract.RETURN_FORMAT
     found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
     if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
@@ -298,15 +295,13 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> Reading:
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
         return replace(part, document=replace(part.document, recognised=False))
-    told: str = contract
     document: Document = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
-        document = Handoff(None, None, recognised=False)
-        if name.lower().endswith("todos.md"):
-            told, document = "checklist", TodoList((), recognised=False)
+        is_todos = name.lower().endswith("todos.md")
+        document = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
     rule = "DOC012" if isinstance(document, Return) else "DOC013"
-    return _noted(Reading(document, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=told)
+    return _noted(Reading(document, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=contract)
 
 
 def _read_return(
@@ -319,7 +314,7 @@ def _read_return(
         return None
     from agentwatch.contracts import return_format
 
-    return return_format.judge(lines, sections, findings, embedded=embedded)
+    return return_format.judge(lines, sections, findings)
 
 
 def _read_todos(lines: list[str], *, alone: bool) -> Reading | None:

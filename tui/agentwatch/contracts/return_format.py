@@ -121,7 +121,7 @@ class Keys:
             findings.add_in("RET020", index, key=key)
 
 
-def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded: bool = False) -> Reading:
+def judge(lines: list[str], sections: Sections, findings: Findings) -> Reading:
     """Read the sections; every rule they break is a finding."""
     start = after_front_matter(lines)
     while start < len(lines) - 1 and not lines[start].strip():
@@ -129,9 +129,6 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
     first = next(iter(sections.values()))[0].line
     spans = {header: [(one.line + 1, one.end) for one in sections.get(header, ())] for header in HEADERS}
     _judge_headers(sections, start, findings)
-    above = [line.startswith("# ") for line in lines[start:first] if line.strip()]
-    if not embedded and STATUS in sections and (len(above) > 1 or not all(above)):
-        findings.add_in("RET009", start)
 
     def judged(header: str) -> Findings:
         """Read without judging a section whose header is missing: the missing header says it all."""
@@ -238,15 +235,14 @@ def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings)
         text = lines[index]
         if (told := _known(text, STATUS_KEYS)) is not None:
             _judge_dress(told, index, findings)
-            # Further keys that were written on the same line stand behind it.
-            value, *more = _KEY_IN_VALUE.split(told.value)
-            for name in more[::2]:
-                findings.add_in("RET018", index, key=name)
-            for name, each in zip((told.name, *more[::2]), (value, *more[1::2]), strict=True):
-                marked = _MARKED_WORD.match(each) if name in _WORD_KEYS else None
-                if marked is not None:
-                    findings.add_in("RET017", index, key=name)
-                keys.put(name, marked[2] if marked else each.strip(" \t,;|") if more else each, index, findings)
+            value = told.value
+            if (another := _KEY_IN_VALUE.search(value)) is not None:
+                findings.add_in("RET018", index, key=another[1])
+                value = value[: another.start()].strip()
+            if told.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)) is not None:
+                findings.add_in("RET017", index, key=told.name)
+                value = marked[2]
+            keys.put(told.name, value, index, findings)
         elif text.strip() and not (_ANY_KEY.match(text) or _is_no_text(text)):
             findings.add_in("RET019", index)
             above = next((key for key in _WORD_KEYS if keys.lines.get(key) == index - 1), None)
@@ -273,9 +269,9 @@ def _read_deliverables(lines: list[str], spans: Spans, findings: Findings) -> li
     for index in _visible(lines, spans):
         text = lines[index]
         item = bullet(text)
-        if indent is not None and text[:1] in " \t" and text.strip() and (item is None or item.indent > indent + 1):
-            findings.add_in("RET034", index)
-        elif item is None:
+        if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
+            continue
+        if item is None:
             if _BARE_PATH.match(text):
                 findings.add_in("RET024", index, value=text.strip())
             elif text.strip() and not _is_no_text(text):
@@ -337,12 +333,12 @@ def _read_attestation(lines: list[str], spans: Spans, keys: Keys, findings: Find
             keys.put(key, told.value if entries is None else entries, index, findings)
         elif item is not None and entries is not None:
             indent = min(item.indent, indent)
-            if item.indent > indent + 1 or (key in FILE_KEYS and not _is_entry(item.text)):
+            if item.indent > indent + 1:
                 findings.add_in("RET061", index)
-            elif key in FILE_KEYS:
-                entries.append(_path_of(item, key, index, findings))
-            else:
+            elif key not in FILE_KEYS:
                 entries.append("" if folded(item.text) in _LIKE_NONE else item.text)
+            elif (path := _path_of(item, key, index, findings)) is not None:
+                entries.append(path)
         elif _is_no_text(text) or not text.strip():
             pass
         elif entries is not None and key in FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and entries):
@@ -391,21 +387,18 @@ def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
     return (text, "") if match is None else (text[: match.start()].strip(" "), text[match.start() :])
 
 
-def _is_entry(text: str) -> bool:
-    """Whether a bullet below a list of files names one, or says that there is none."""
-    words = _split(text, _MORE_THAN_A_PATH)[0].split() or [""]
-    is_path = not words[1:] or (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1]))
-    return folded(text) in _LIKE_NONE or bool(is_path or _NO_FILES.match(text))
-
-
-def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str:
-    """The path of a bullet below a list key, "" where it says that there is none; how else it is written is noted."""
+def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str | None:
+    """The path of a bullet below a list key, "" where it says that there is none, None where it is a remark."""
     text = item.text
     if folded(text) in _LIKE_NONE or _NO_FILES.match(text):
         if folded(text) != "(none)":
             findings.add_in("RET060", index, key=key)
         return ""
     path, rest = _split(text, _MORE_THAN_A_PATH)
+    words = path.split() or [""]
+    if words[1:] and not (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1])):
+        findings.add_in("RET061", index)
+        return None
     if rest.strip():
         findings.add_in("RET058", index, key=key, value=text)
     elif path != text or item.marker != "-":
