@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.delegation.run import Run, RunState
-from tests.unit.opencode.program import NOW, Program, framed
+from tests.unit.opencode.program import Program, framed
 from tests.unit.opencode.reading import Reading, fresh, reading
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "25"))
@@ -164,10 +164,6 @@ def _place(random: Random, *, journal: str) -> Iterator[tuple[Path, Path, Progra
             program.close()
 
 
-def _clock() -> float:
-    return NOW / 1000 + 86_400
-
-
 def _settled(watched: Reading) -> dict[str, Run]:
     while True:
         runs = watched.read()
@@ -180,17 +176,17 @@ def _settled(watched: Reading) -> dict[str, Run]:
 def test_runs_do_not_depend_on_when_they_were_read(random: Random, journal: str, steps: int) -> None:
     with _place(random, journal=journal) as (workspace, database, program):
         history = History(program, random)
-        watched = reading(workspace, database, _clock)
+        watched = reading(workspace, database)
         for _ in range(steps):
             history.step()
             if random.random() < 0.4:
                 watched.read(random.choice([0, 1]))
             if random.random() < 0.05:
                 watched.reader.close()
-                watched = reading(workspace, database, _clock)
+                watched = reading(workspace, database)
             if random.random() < 0.03:
                 program.connection.execute("VACUUM")
-        assert _settled(watched) == fresh(workspace, database, _clock)
+        assert _settled(watched) == fresh(workspace, database)
         watched.reader.close()
 
 

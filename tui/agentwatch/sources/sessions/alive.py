@@ -111,20 +111,13 @@ class AliveSessions:
     def _in_databases(self, since: float) -> Iterator[Alive]:
         """OpenCode and Kilo Code."""
         for path in databases().values():
-            from agentwatch.sources.opencode.database import ForeignDatabase
-            from agentwatch.sources.opencode.tables import columns_of
+            from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
 
             database = ForeignDatabase(path)
             signature = database.signature()
             if self._rows.get(path, (None, []))[0] != signature:
-                try:
-                    with database.look() as connection:
-                        has_both = {"directory", "time_updated"} <= columns_of(connection).tables["session"]
-                        query = "SELECT directory, max(time_updated) FROM session GROUP BY directory"
-                        rows = connection.execute(query).fetchall() if has_both else []
-                finally:
-                    database.close()
-                told = ((one, at / 1000) for one, at in rows if isinstance(one, str) and isinstance(at, int | float))
+                with database.look() as connection:
+                    told = directories_in(connection)
                 self._rows[path] = signature, [Alive(one, at, with_below=True) for one, at in told]
             yield from (one for one in self._rows[path][1] if one.at >= since)
 
