@@ -99,13 +99,13 @@ class AliveSessions:
 
     def _in_chats(self, since: float) -> Iterator[Alive]:
         """Gemini CLI."""
-        from agentwatch.sources.gemini.roots import Roots
+        from agentwatch.sources.gemini.gemini_reader import root_of
 
         for project in _directories(home_of("gemini") / "tmp"):
             written = [status.st_mtime for path, status in _files(f"{project}/chats", 1) if path.endswith(".jsonl")]
             at = max(written, default=-1.0)
             with suppress(OSError):
-                if at >= since and (directory := Roots()(project)) is not None:
+                if at >= since and (directory := root_of(project)) is not None:
                     yield Alive(directory, at, with_below=True)
 
     def _in_databases(self, since: float) -> Iterator[Alive]:
