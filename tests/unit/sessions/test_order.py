@@ -15,8 +15,6 @@ from agentwatch.delegation.tree import Tree
 from tests.unit.claude_code import building
 from tests.unit.codex.home import Home, thread
 from tests.unit.copilot.building import Store as CopilotStore
-from tests.unit.opencode.program import Program
-from tests.unit.opencode.reading import reading
 from tests.unit.qwen.building import Store as QwenStore
 from tests.unit.sessions.conformance import packet, report
 
@@ -41,22 +39,6 @@ def claude_code(place: Path) -> Iterable[Run]:
         child.said(report(state))
         main.returned(f"toolu_{number}", f"a{9 - number}", report(state))
     return store.runs().values()
-
-
-def opencode(place: Path) -> Iterable[Run]:
-    program = Program(place / "opencode.db", place)
-    root = program.session()
-    program.ask(root, "Build the shop.")
-    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
-        if number == 2:
-            program.now -= BACK * 1000
-        child, _ = program.delegate(root, program.begin(root), packet(task))
-        program.answer(child, report(state))
-    program.close()
-    watched = reading(place, place / "opencode.db")
-    runs = list(watched.read().values())
-    watched.reader.close()
-    return runs
 
 
 def codex(place: Path) -> Iterable[Run]:
@@ -101,7 +83,7 @@ def copilot(place: Path) -> Iterable[Run]:
     return store.runs().values()
 
 
-@pytest.mark.parametrize("runs_of", [claude_code, opencode, codex, copilot, qwen])
+@pytest.mark.parametrize("runs_of", [claude_code, codex, copilot, qwen])
 def test_a_retry_is_the_later_attempt_whatever_its_clock_says(
     runs_of: Callable[[Path], Iterable[Run]], tmp_path: Path
 ) -> None:

@@ -22,7 +22,6 @@ from agentwatch.sources.sessions.runs import (
     Account,
     AgentAnswer,
     AgentCall,
-    Rising,
     Standing,
     no_message,
     run_of,
@@ -97,7 +96,6 @@ class Session(Account):
         self._waits: list[tuple[float, str]] = []
         """Since when, and for what, each open call of its last answer waits if nothing comes of it."""
         self._has_answered = False
-        self._rising = Rising()
         self._fold(messages, parts)
 
     @property
@@ -220,11 +218,11 @@ class Session(Account):
                 launched=frame is not None and frame["state"] == "running",
             )
         began, prompt = _when(state, "start") or part.created, text(given, "prompt")
-        before, rising = self.tasks.pop(child or part.id, None), self._rising(part.created or began)
+        before = self.tasks.pop(child or part.id, None)
         self.tasks[child or part.id] = TaskCall(
             call_id if len(call_id) >= _SHORTEST_CALL_ID else part.id,
             began,
-            before.asked_at if before is not None else rising,
+            before.asked_at if before is not None else part.created or began,
             self._tell(prompt, began, message_id) if prompt is not None else None,
             text(given, "subagent_type"),
             text(given, "description"),
