@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.database import ChangedError, ForeignDatabase
+from agentwatch.sources.opencode.database import ForeignDatabase
 from tests.unit.opencode.program import Program
 from tests.unit.opencode.reading import fresh, reading
 
@@ -86,7 +86,7 @@ def test_what_is_written_during_a_look_that_locks_nothing_makes_it_void(
 ) -> None:
     root = program.session()
     program.close()
-    with pytest.raises(ChangedError), ForeignDatabase(database).look():  # noqa: PT012
+    with pytest.raises(OSError, match="changed"), ForeignDatabase(database).look():  # noqa: PT012
         again = Program(database, workspace)
         again.rename(root, "Another")
         again.close()

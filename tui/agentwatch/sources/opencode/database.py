@@ -51,10 +51,6 @@ _COUNTED: Final = "(SELECT count(*) || ' ' || total(time_updated) FROM {} WHERE 
 Signature = tuple[tuple[int, int, int, int] | None, ...]
 
 
-class ChangedError(OSError):
-    """Somebody wrote during a look that could not keep them from it."""
-
-
 class SessionRow(NamedTuple):
     """A session. Times are in epoch seconds; `mark` changes with whatever belongs to it."""
 
@@ -117,7 +113,7 @@ class ForeignDatabase:
         finally:
             connection.close()
         if is_closed and self.signature() != before:
-            raise ChangedError("it changed while it was read")
+            raise OSError("it changed while it was read")
 
     def has_users(self) -> bool | None:
         """Whether some process has the database open; None where that cannot be told."""
@@ -143,11 +139,6 @@ class ForeignDatabase:
         if self._shared is not None:
             os.close(self._shared)
             self._shared = None
-
-
-def is_passing(error: Exception) -> bool:
-    """Whether a look failed only because somebody writes just now."""
-    return isinstance(error, ChangedError) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def lacking(connection: sqlite3.Connection) -> str:

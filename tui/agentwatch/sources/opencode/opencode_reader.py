@@ -22,7 +22,6 @@ from agentwatch.sources.opencode.database import (
     SessionRow,
     Signature,
     directories_in,
-    is_passing,
     lacking,
     records_of,
     sessions_of,
@@ -39,7 +38,7 @@ from agentwatch.state import is_there
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""
 _BUSY_SECONDS: Final = 5.0
-"""For so long a database that was read before may be locked by its program before that is told."""
+"""For so long it may be locked by its program, or otherwise not be read, before that is told."""
 
 
 class OpenCodeReader(StoreReader):
@@ -55,8 +54,8 @@ class OpenCodeReader(StoreReader):
         self._is_calm = False
         self._size = 0
         self._refusal = self._lacking = ""
-        self._refused_at = float("inf")
-        """Since when it cannot be read, on the monotonic clock."""
+        self._read_at = float("-inf")
+        """When it could be read, on the monotonic clock."""
         self._rows: dict[str, SessionRow] = {}
         """The sessions that there are, as of the last look."""
         self._sessions: dict[str, Session] = {}
@@ -68,7 +67,7 @@ class OpenCodeReader(StoreReader):
     def trouble(self) -> str | None:
         """What keeps sessions from being read."""
         name, unread = self._path.name, sum(len(session.unread) for session in self._sessions.values())
-        if self._refusal and (self._seen is None or time.monotonic() >= self._refused_at + _BUSY_SECONDS):
+        if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
             return f"{name} cannot be read: {self._refusal}."
         if self._lacking:
             return f"{name} is of a version that is not known, without {self._lacking}."
@@ -141,10 +140,8 @@ class OpenCodeReader(StoreReader):
         except (sqlite3.Error, OSError) as error:
             self._is_calm = False
             self._refusal = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            since = time.monotonic() if is_passing(error) else float("-inf")
-            self._refused_at = min(self._refused_at, since)
             return set()
-        self._refusal, self._refused_at, self._seen = "", float("inf"), signature
+        self._refusal, self._read_at, self._seen = "", time.monotonic(), signature
         newest = max((one[3] for one in signature if one is not None), default=0) / 1e9
         self._is_calm, self._size = time.time() - newest > _RACY_SECONDS, signature[0][2] if signature[0] else 0
         return stale
@@ -221,12 +218,7 @@ class PartsTranscript(WholeTranscript):
         return self._database.signature()
 
     def load(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        try:
-            _, parts = self._parts()
-        except OSError as error:
-            # One that its program writes just now is looked at again.
-            raise ValueError from error
-        return ((part.row, said) for part, said in parts)
+        return ((part.row, said) for part, said in self._parts()[1])
 
     def _parts(self) -> tuple[str, list[tuple[Record, list[Entry]]]]:
         """Where the session works, and its parts with what they say. Raises OSError."""

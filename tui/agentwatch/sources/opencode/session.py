@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.delegation.request import input_text
@@ -15,7 +15,6 @@ from agentwatch.sources.opencode.database import Record, SessionRow, seconds
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, question_in, text, todos_in, whole
 from agentwatch.sources.sessions.runs import (
-    KEPT_ROUNDS,
     NO_CALL,
     OPEN,
     UNREAD,
@@ -29,7 +28,7 @@ from agentwatch.sources.sessions.runs import (
 
 _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
 """What stands in a task call that a human aborted; Kilo says who did it behind it."""
-_LEFT_BEHIND: Final = "left behind unfinished: its parent went on without it"
+_LEFT_BEHIND: Final = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
 _PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
@@ -81,7 +80,6 @@ class Session(Account):
         self.row = row
         self.started_at = self.updated_at = row.created
         self.agent = row.agent
-        self.mode: str | None = None
         self.tasks: dict[str, TaskCall] = {}
         """The last call for each child, or by their own ids those without one."""
         self.notices: dict[str, AgentAnswer] = {}
@@ -136,15 +134,12 @@ class Session(Account):
         self.prompt = self.prompt or prompt
         # What a human goes on to say in a session of his own is not read.
         asked = prompt if self.row.parent_id is not None else None
-        if self.begun is not None and (self.begun.prompt is not None or self.state not in OPEN):
-            self.earlier = self.all_rounds()[-KEPT_ROUNDS:]
-        self.begun = Turn(at, asked, StartedBy.PARENT if asked is not None else StartedBy.PROGRAM)
+        self.begin_round(Turn(at, asked, StartedBy.PARENT if asked is not None else StartedBy.PROGRAM))
         self.state = RunState.WORKING if self._has_answered else RunState.SUBMITTED
         self.answer, self.ended_at, self.reason = None, None, ""
 
     def _used(self, data: Fields) -> None:
         self.agent = text(data, "agent") or self.agent
-        self.mode = text(data, "mode")
         provider, model = text(data, "providerID"), text(data, "modelID")
         self.model = f"{provider}/{model}" if provider and model else model
         tokens = inner(data, "tokens")
@@ -218,19 +213,17 @@ class Session(Account):
                 launched=frame is not None and frame["state"] == "running",
             )
         began, prompt = _when(state, "start") or part.created, text(given, "prompt")
-        before = self.tasks.pop(child or part.id, None)
         self.tasks[child or part.id] = TaskCall(
             call_id if len(call_id) >= _SHORTEST_CALL_ID else part.id,
             began,
-            before.asked_at if before is not None else part.created or began,
-            self._tell(prompt, began, message_id) if prompt is not None else None,
-            text(given, "subagent_type"),
-            text(given, "description"),
-            given.get("background") is True or told.get("background") is True,
-            answer,
-            part.id,
-            child,
-            message_id,
+            prompt=self._tell(prompt, began, message_id) if prompt is not None else None,
+            agent_type=text(given, "subagent_type"),
+            title=text(given, "description"),
+            background=given.get("background") is True or told.get("background") is True,
+            answer=answer,
+            part=part.id,
+            child=child,
+            message_id=message_id,
         )
 
 
@@ -261,34 +254,25 @@ def runs_of(
         session_id=row.id,
         parent=row.parent_id,
         place=place,
-        link="the session names its parent" + (", whose task call names the session" if call is not None else ""),
-        title=_SUFFIX.sub("", row.title or "") if row.parent_id is not None else row.title,
-        agent=session.mode,
-        name=session.agent,
+        link="the session names its parent",
+        title=_SUFFIX.sub("", row.title or ""),
+        agent=session.agent,
     )
     runs = {row.id: run}
     for task in session.tasks.values():
-        if task.child is None or task.child not in known:
-            told = _told(task.answer, 0.0)
-            if task.answer is None and _is_left_behind(task, session, run.state):
-                told = Standing(RunState.FAILED, _LEFT_BEHIND, ended_at=task.at)
-            elif told is None and task.answer is not None:
-                told = Standing(RunState.WORKING)
-            # One that is open may still get a session.
-            if told is not None:
-                name = task.child or task.id
-                link = "the task call of the parent"
-                lone = run_of(
-                    Account(no_message),
-                    task,
-                    told,
-                    source=source,
-                    session_id=name,
-                    parent=row.id,
-                    place=place,
-                    link=link,
-                )
-                runs[task.part] = lone
+        # A call that is open may still get a session.
+        told = _told(task.answer) or (_LEFT_BEHIND if _is_left_behind(task, session, run.state) else None)
+        if told is not None and task.child not in known:
+            runs[task.part] = run_of(
+                Account(no_message),
+                task,
+                told,
+                source=source,
+                session_id=task.child or task.id,
+                parent=row.id,
+                place=place,
+                link="the task call of the parent",
+            )
     return runs
 
 
@@ -305,7 +289,7 @@ def _standing(
         # A model that says "stop" beside a call is asked again.
         return Standing(RunState.WORKING)
     if own.state in OPEN and told is None and _is_left_behind(call, parent, parent_state):
-        return Standing(RunState.FAILED, _LEFT_BEHIND)
+        return _LEFT_BEHIND
     if told is None or own.state not in (*OPEN, RunState.ENDED):
         return own
     if own.state is RunState.ENDED and told.state is not RunState.FAILED:
@@ -313,12 +297,12 @@ def _standing(
     return told
 
 
-def _told(answer: AgentAnswer | None, since: float) -> Standing | None:
+def _told(answer: AgentAnswer | None, since: float = 0.0) -> Standing | None:
     """By what was answered, unless that was for an earlier round."""
     if answer is None or answer.launched or answer.at < since:
         return None
     if answer.error is None:
-        return Standing(RunState.ENDED, "", replace(answer.said, at=answer.at) if answer.said else None, answer.at)
+        return Standing(RunState.ENDED, "", answer.said, answer.at)
     is_canceled = answer.error.startswith(_CANCELED)
     return Standing(RunState.CANCELED if is_canceled else RunState.FAILED, answer.error, None, answer.at)
 
