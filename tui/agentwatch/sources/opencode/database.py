@@ -14,14 +14,13 @@ import sqlite3
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.sources.sessions.fields import Fields, mapping, text
+from agentwatch.sources.sessions.fields import Fields, mapping
 from agentwatch.sources.sessions.where import is_of_this_system
 
 LARGEST_RECORD: Final = 16 * 1024 * 1024
@@ -56,7 +55,7 @@ class SessionRow(NamedTuple):
 
     id: str
     parent_id: str | None
-    title: str | None
+    title: str
     agent: str | None
     created: float
     mark: tuple[object, ...]
@@ -104,7 +103,7 @@ class ForeignDatabase:
         address = f"file:{quote(os.fsencode(path))}?mode=ro{options}"
         connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=_BUSY_SECONDS)
         try:
-            connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+            connection.text_factory = lambda data: data.decode("utf-8", "replace")
             end = time.monotonic() + _LONGEST_LOOK
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
             # Not `trusted_schema = OFF`: Kilo has an index on json_extract, and its schema would be called malformed.
@@ -156,8 +155,9 @@ def directories_in(connection: sqlite3.Connection) -> list[tuple[str, float]]:
     return [(place, seconds(at)) for place, at in rows if isinstance(place, str)]
 
 
-def sessions_of(connection: sqlite3.Connection, directories: list[str]) -> list[SessionRow]:
+def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) -> dict[str, SessionRow]:
     """The sessions of some directories, and their children wherever those work, in the order in which they began."""
+    ours = [place for place, _ in directories_in(connection) if is_ours(place)]
     agent = "agent" if "agent" in _columns_of(connection, "session") else "NULL"
     mark = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)"
     if not _columns_of(connection, "event_sequence"):
@@ -168,13 +168,13 @@ def sessions_of(connection: sqlite3.Connection, directories: list[str]) -> list[
         "UNION SELECT session.id FROM session JOIN ours ON session.parent_id = ours.id) "
         f"SELECT id, parent_id, title, {agent} AS agent, time_created, time_updated, {mark} "
         "FROM session WHERE id IN ours ORDER BY time_created, id",
-        (json.dumps(directories),),
+        (json.dumps(ours),),
     )
-    found = []
+    found = {}
     for row in rows:
-        name, parent, title, kind = (text({"": value}, "") for value in row[:4])
-        if name is not None:
-            found.append(SessionRow(name, parent, title, kind, seconds(row[4]), row))
+        name, parent, title, kind = (value if isinstance(value, str) else "" for value in row[:4])
+        if name:
+            found[name] = SessionRow(name, parent or None, title, kind or None, seconds(row[4]), row)
     return found
 
 
@@ -193,6 +193,11 @@ def records_of(
         for key, message, created, updated, row, data in rows
         if isinstance(key, str) and isinstance(message, str)
     ]
+
+
+def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
+    """The messages of a session, and its parts."""
+    return records_of(connection, "message", "session", session), records_of(connection, "part", "session", session)
 
 
 def seconds(value: object) -> float:

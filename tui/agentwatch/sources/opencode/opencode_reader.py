@@ -7,10 +7,9 @@ anything has changed is read again, from the tables that hold what is now.
 from __future__ import annotations
 
 import errno
-import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -18,11 +17,10 @@ from typing import Final
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.opencode.database import (
     ForeignDatabase,
-    Record,
     SessionRow,
     Signature,
-    directories_in,
     lacking,
+    records_in,
     records_of,
     sessions_of,
 )
@@ -81,7 +79,12 @@ class OpenCodeReader(StoreReader):
 
     def read(self, seconds: float) -> Sequence[Change]:
         """The runs that have changed. Something is read, however short the time."""
-        stale = self._look(time.monotonic() + seconds) if self._has_to_look() else set()
+        signature = self._database.signature()
+        stale: set[str] = set()
+        if not self._is_calm or signature != self._seen or self._behind():
+            stale = self._look(signature, time.monotonic() + seconds)
+        if self._refusal:
+            return ()
         self._judge(stale)
         runs = {key: run for mine in self._runs.values() for key, run in mine.items()}
         still_open = [key for key, run in runs.items() if run.state in OPEN]
@@ -116,57 +119,40 @@ class OpenCodeReader(StoreReader):
             yield text(inner(state, "input"), "prompt") or ""
             yield result_in(text(state, "output") or "") or ""
 
-    def _tell(self, words: str, at: float, message: str) -> Message:
-        return self.texts.message(words, at, message, key=message)
-
     def _behind(self) -> list[str]:
         """Sessions that are to be read, as they are not known or have changed; the youngest first."""
         known = self._sessions
         behind = [name for name, row in self._rows.items() if name not in known or known[name].row.mark != row.mark]
         return behind[::-1]
 
-    def _has_to_look(self) -> bool:
-        return not self._is_calm or bool(self._behind()) or self._database.signature() != self._seen
-
-    def _look(self, end: float) -> set[str]:
+    def _look(self, signature: Signature, end: float) -> set[str]:
         """Read what has changed, until a time; the sessions of which something has."""
-        signature = self._database.signature()
-        stale: set[str] = set()
+        before, read = self._rows, dict[str, Session]()
         try:
-            if signature[0] is None and not is_there(self._path):
-                self._rows, self._lacking = {}, ""
-            else:
-                stale = self._read(end)
+            with self._database.look() as connection:
+                self._lacking = lacking(connection)
+                self._rows = {} if self._lacking else sessions_of(connection, self._is_ours)
+                for name in self._behind():
+                    read[name] = Session(self._rows[name], *records_in(connection, name), self._tell, self._places)
+                    if time.monotonic() >= end:
+                        break
+        except FileNotFoundError:
+            self._rows, self._lacking = {}, ""
         except (sqlite3.Error, OSError) as error:
-            self._is_calm = False
-            self._refusal = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            self._is_calm, self._refusal = False, getattr(error, "strerror", None) or str(error)
             return set()
         self._refusal, self._read_at, self._seen = "", time.monotonic(), signature
+        self._sessions = {name: one for name, one in (self._sessions | read).items() if name in self._rows}
         newest = max((one[3] for one in signature if one is not None), default=0) / 1e9
         self._is_calm, self._size = time.time() - newest > _RACY_SECONDS, signature[0][2] if signature[0] else 0
-        return stale
-
-    def _read(self, end: float) -> set[str]:
-        read: dict[str, Session] = {}
-        before = self._rows
-        with self._database.look() as connection:
-            lacks = lacking(connection)
-            rows: Iterable[SessionRow] = ()
-            if not lacks:
-                ours = [place for place, _ in directories_in(connection) if self._is_ours(place)]
-                rows = sessions_of(connection, ours)
-            self._rows = {row.id: row for row in rows}
-            for name in self._behind():
-                read[name] = Session(self._rows[name], *all_records(connection, name), self._tell, self._places)
-                if time.monotonic() >= end:
-                    break
-        self._lacking = lacks
-        self._sessions = {name: one for name, one in (self._sessions | read).items() if name in self._rows}
         # Of a session that comes or goes, its parent and its children may be different.
         return set(read) if self._rows.keys() == before.keys() else set(self._rows)
 
     def _is_ours(self, directory: str) -> bool:
         return any(holds(place, directory) for place in self._places)
+
+    def _tell(self, words: str, at: float, message: str) -> Message:
+        return self.texts.message(words, at, message, key=message)
 
     def _judge(self, stale: set[str]) -> None:
         """Make the runs of the sessions that are stale or not over, and of those below them."""
@@ -189,11 +175,6 @@ class OpenCodeReader(StoreReader):
                 )
 
 
-def all_records(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
-    """The messages of a session, and its parts."""
-    return records_of(connection, "message", "session", session), records_of(connection, "part", "session", session)
-
-
 class PartsTranscript(WholeTranscript):
     """The parts of a session as they are now, in the order in which they were first written."""
 
@@ -206,29 +187,27 @@ class PartsTranscript(WholeTranscript):
     def watched(self) -> Sequence[Path]:
         return [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-journal")]
 
-    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        cwd, parts = self._parts()
-        for part, said in parts:
-            if not part.data:
-                raise OSError(errno.EMSGSIZE, "a part of it cannot be read")
-            yield part.row, [one._replace(cwd=cwd) for one in said]
-
     def stamp(self) -> object:
-        os.stat(self._path)  # noqa: PTH116  raises where it is gone
+        self._path.stat()
         return self._database.signature()
 
     def load(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        return ((part.row, said) for part, said in self._parts()[1])
+        return self._records(is_whole=False)
 
-    def _parts(self) -> tuple[str, list[tuple[Record, list[Entry]]]]:
-        """Where the session works, and its parts with what they say. Raises OSError."""
+    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
+        return self._records(is_whole=True)
+
+    def _records(self, *, is_whole: bool) -> Iterator[tuple[int, Sequence[Entry]]]:
+        """The place of each part, and what it says; OSError where one cannot be read and it is to be whole."""
         try:
             with self._database.look() as connection:
                 places = connection.execute("SELECT directory FROM session WHERE id = ?", (self._session,)).fetchone()
-                messages, parts = all_records(connection, self._session)
+                messages, parts = records_in(connection, self._session)
         except (sqlite3.Error, ValueError) as error:
             raise OSError(errno.EIO, str(error)) from error
         asked = {one.id for one in messages if one.data.get("role") == "user"}
-        parts.sort(key=lambda part: part.row)
-        said = [(part, list(entries(part.data, part.created, is_asked=part.message_id in asked))) for part in parts]
-        return str(places[0]) if places else "", said
+        for part in sorted(parts, key=lambda part: part.row):
+            if is_whole and not part.data:
+                raise OSError(errno.EMSGSIZE, "a part of it cannot be read")
+            said = entries(part.data, part.created, is_asked=part.message_id in asked)
+            yield part.row, [one._replace(cwd=str(places[0])) if places else one for one in said]

@@ -134,7 +134,12 @@ class Session(Account):
         self.prompt = self.prompt or prompt
         # What a human goes on to say in a session of his own is not read.
         asked = prompt if self.row.parent_id is not None else None
-        self.begin_round(Turn(at, asked, StartedBy.PARENT if asked is not None else StartedBy.PROGRAM))
+        begun = Turn(at, asked, StartedBy.PARENT if asked is not None else StartedBy.PROGRAM)
+        if self.begun is not None and self.begun.prompt is None and self.state in OPEN:
+            # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
+            self.begun = begun
+        else:
+            self.begin_round(begun)
         self.state = RunState.WORKING if self._has_answered else RunState.SUBMITTED
         self.answer, self.ended_at, self.reason = None, None, ""
 
@@ -145,7 +150,7 @@ class Session(Account):
         tokens = inner(data, "tokens")
         used = [whole(tokens, key) or 0 for key in ("input", "output", "reasoning")]
         # What came from the cache is not counted again with each message.
-        self.tokens += max(sum(used) + (whole(inner(tokens, "cache"), "write") or 0), 0)
+        self.tokens += sum(used) + (whole(inner(tokens, "cache"), "write") or 0)
 
     def _answered(self, message: Record, words: Sequence[str], at: float) -> None:
         data = message.data
@@ -183,48 +188,41 @@ class Session(Account):
         data = part.data
         tool, state, call_id = text(data, "tool") or "", inner(data, "state"), text(data, "callID") or part.id
         status, given, told = text(state, "status"), inner(state, "input"), inner(state, "metadata")
-        # A call of a tool that is not there is noted as `invalid`, with that tool's name alone.
-        is_refused = tool == "invalid" and text(given, "tool") == "task" and status == "completed"
-        began = _when(state, "start") or part.created
+        began, ended = _when(state, "start") or part.created, _when(state, "end") or part.updated
+        error = text(state, "error") or "it failed" if status == "error" else None
         if tool == "todowrite" and isinstance(given.get("todos"), list):
             todos = [one for one in listed(given, "todos") if mapping(one).get("status") != "cancelled"]
             self.list(todos_in(todos, "content"), began)
         if status == "running" and (waits := _waits(tool, given, told)):
             self._waits.append((0.0 if tool == "question" else began + _PATIENCE, waits))
         if status in _OVER:
-            self.permits.append(_permit(call_id, tool, state, _when(state, "end") or part.updated))
-        if tool == "task" or is_refused:
-            self._task(part, message_id, call_id, given if is_refused else {})
-
-    def _task(self, part: Record, message_id: str, call_id: str, refusal: Fields) -> None:
-        state = inner(part.data, "state")
-        given, told, output = inner(state, "input"), inner(state, "metadata"), text(state, "output") or ""
-        frame = _FRAME.match(output)
-        named = frame["id"] or frame["older"] if frame is not None else None
-        child = text(told, "sessionId") or text(told, "sessionID") or named
-        answer = None
-        if text(state, "status") in _OVER:
-            at, said = _when(state, "end") or part.updated, result_in(output)
-            error = text(refusal, "error") or text(state, "error") or "it failed"
+            self.permits.append(_permit(call_id, tool, state, ended))
+        if tool == "invalid" and text(given, "tool") == "task" and status == "completed":
+            # A call of a tool that is not there is noted like this, with that tool's name alone.
+            tool, error, state = "task", text(given, "error") or "it failed", {}
+        if tool == "task":
+            output, prompt = text(state, "output") or "", text(given, "prompt")
+            frame, said = _FRAME.match(output), result_in(output)
+            named = frame["id"] or frame["older"] if frame is not None else None
+            child = text(told, "sessionId") or text(told, "sessionID") or named
             answer = AgentAnswer(
-                at,
-                said=self._tell(said, at, message_id) if said and not refusal else None,
-                error=error[:_LONGEST] if refusal or text(state, "status") == "error" else None,
+                ended,
+                said=self._tell(said, ended, message_id) if said is not None else None,
+                error=error and error[:_LONGEST],
                 launched=frame is not None and frame["state"] == "running",
             )
-        began, prompt = _when(state, "start") or part.created, text(given, "prompt")
-        self.tasks[child or part.id] = TaskCall(
-            call_id if len(call_id) >= _SHORTEST_CALL_ID else part.id,
-            began,
-            prompt=self._tell(prompt, began, message_id) if prompt is not None else None,
-            agent_type=text(given, "subagent_type"),
-            title=text(given, "description"),
-            background=given.get("background") is True or told.get("background") is True,
-            answer=answer,
-            part=part.id,
-            child=child,
-            message_id=message_id,
-        )
+            self.tasks[child or part.id] = TaskCall(
+                call_id if len(call_id) >= _SHORTEST_CALL_ID else part.id,
+                began,
+                prompt=self._tell(prompt, began, message_id) if prompt is not None else None,
+                agent_type=text(given, "subagent_type"),
+                title=text(given, "description"),
+                background=given.get("background") is True or told.get("background") is True,
+                answer=answer if status in _OVER else None,
+                part=part.id,
+                child=child,
+                message_id=message_id,
+            )
 
 
 def runs_of(
@@ -255,7 +253,7 @@ def runs_of(
         parent=row.parent_id,
         place=place,
         link="the session names its parent",
-        title=_SUFFIX.sub("", row.title or ""),
+        title=_SUFFIX.sub("", row.title),
         agent=session.agent,
     )
     runs = {row.id: run}
@@ -363,11 +361,9 @@ def _when(fields: Fields, key: str) -> float:
 
 def _error_in(data: Fields) -> str:
     """Why a message failed, in the program's words; "" where it did not."""
-    if data.get("error") is None:
-        return ""
     error = inner(data, "error")
     words = text(inner(error, "data"), "message") or text(error, "message") or text(error, "name")
-    return (words or text(data, "error") or "it failed")[:_LONGEST]
+    return (words or ("it failed" if data.get("error") is not None else ""))[:_LONGEST]
 
 
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
