@@ -27,7 +27,7 @@ from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import mapping, text
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Workspace
-from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
+from agentwatch.sources.sessions.tail import Stamp, document, reason_of, stamp_of
 from agentwatch.state import user_home
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
@@ -44,14 +44,10 @@ class _Directory:
     path: Path
     run: Run | None = None
     stamps: tuple[Stamp | None, ...] = ()
-    is_unread: bool = True
+    """Of its files, as they were read."""
     is_elsewhere: bool = False
     refused: dict[Path, str] = field(default_factory=dict)
     """What in it cannot be read, and why."""
-
-    @property
-    def size(self) -> int:
-        return sum(stamp[2] for stamp in self.stamps if stamp is not None)
 
 
 class RooReader(StoreReader):
@@ -61,6 +57,7 @@ class RooReader(StoreReader):
 
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         super().__init__(self._texts_in)
+        self.progress = Progress(0, 0)
         self._workspace = Workspace(workspace)
         self._storage = storage
         self._storages: list[Path] = []
@@ -76,22 +73,22 @@ class RooReader(StoreReader):
         more = f" Neither can {len(refused) - 1} more." if len(refused) > 1 else ""
         return next((f"{path} cannot be read: {why}.{more}" for path, why in refused.items()), None)
 
-    @property
-    def progress(self) -> Progress:
-        """In bytes of the tasks."""
-        tasks = self._tasks.values()
-        return Progress(sum(one.size for one in tasks if not one.is_unread), sum(one.size for one in tasks))
-
     def read(self, seconds: float) -> Sequence[Change]:
         """The tasks that have changed. At least one is read, however short the time."""
         deadline = time.monotonic() + seconds
-        self._look()
-        unread = [task for task in self._tasks.values() if task.is_unread]
-        for task in sorted(unread, key=lambda task: max(stamp[3] for stamp in task.stamps if stamp), reverse=True):
-            self._read(task)
-            if time.monotonic() > deadline:
-                break
-        return self.give({task.run.session_id: task.run for task in self._tasks.values() if task.run is not None})
+        self._find()
+        done = total = 0
+        for task in self._tasks.values():
+            # A task stays in its workspace.
+            stamps = task.stamps if task.is_elsewhere else self._stamps(task)
+            size = sum(stamp[2] for stamp in stamps if stamp is not None)
+            if stamps != task.stamps and (not done or time.monotonic() < deadline):
+                self._read(task)
+                task.stamps = stamps
+            total, done = total + size, done + (size if stamps == task.stamps else 0)
+        self.progress = Progress(done, total)
+        tasks = reversed(self._tasks.values())
+        return self.give({task.run.session_id: task.run for task in tasks if task.run is not None})
 
     def transcript(self, run: Run) -> RunTranscript:
         """What stands in the messages of a task."""
@@ -107,64 +104,59 @@ class RooReader(StoreReader):
                 rows.append(Found(self.name, str(storage), len(runs) - children, self.trouble or "", children))
         return rows
 
-    def _look(self) -> None:
-        """See which tasks there are now, and whether their files have changed."""
+    def _find(self) -> None:
+        """See which tasks there are now, those begun last first."""
         if time.monotonic() >= self._search_at:
             self._search_at = time.monotonic() + _SEARCH_SECONDS
             self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
         before, self._tasks, self._refused = self._tasks, {}, {}
         for place in (storage / "tasks" for storage in self._storages):
+            paths = [path for path in before if path.parent == place]
             try:
                 with os.scandir(place) as found:
-                    paths = sorted(Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False))
+                    paths = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
             except (FileNotFoundError, NotADirectoryError):
-                continue
+                paths = []
             except OSError as error:
-                self._refused[place] = os.strerror(error.errno or 0)
-                paths = [path for path in before if path.parent == place]
-            for path in paths:
-                task = self._tasks[path] = before.get(path) or _Directory(path)
-                # A task stays in its workspace.
-                if not task.is_elsewhere:
-                    self._look_at(task)
+                self._refused[place] = reason_of(error)
+            # Their names rise with time.
+            self._tasks |= {path: before.get(path) or _Directory(path) for path in sorted(paths, reverse=True)}
 
-    def _look_at(self, task: _Directory) -> None:
-        try:
-            stamps = tuple(_stamp(task.path / name) for name in (_ITEM, _MESSAGES))
-        except OSError as error:
-            task.refused, task.stamps, task.is_unread = {task.path: os.strerror(error.errno or 0)}, (), False
-            return
-        if stamps[0] is None:
-            task.run, task.stamps, task.is_unread = None, (), False
-        elif stamps != task.stamps:
-            task.stamps, task.is_unread = stamps, True
+    def _stamps(self, task: _Directory) -> tuple[Stamp | None, ...]:
+        """Those of its files as they are now; none where that cannot be told."""
+        found: list[Stamp | None] = []
+        for name in (_ITEM, _MESSAGES):
+            try:
+                found.append(stamp_of((task.path / name).lstat()))
+            except (FileNotFoundError, NotADirectoryError):
+                found.append(None)
+            except OSError as error:
+                task.refused, task.stamps = {task.path: reason_of(error)}, ()
+                return ()
+        return tuple(found)
 
     def _read(self, task: _Directory) -> None:
-        task.refused, task.is_unread = {}, False
+        task.refused = {}
         item = mapping(self._document(task, _ITEM))
-        name, workspace = text(item, "id"), text(item, "workspace")
-        if name is None:
-            return
-        task.is_elsewhere = not self._workspace.is_at(workspace or "")
-        if task.is_elsewhere:
-            task.run = None
-        else:
-            messages = self._document(task, _MESSAGES)
-            # Half a file, in an editor that does not replace it at once: what was read before stays.
-            if not task.refused or task.run is None:
-                task.run = Task(item, messages, self._tell(task.path)).run(self.name, str(task.path))
+        workspace = text(item, "workspace")
+        task.is_elsewhere = workspace is not None and not self._workspace.is_at(workspace)
+        is_ours = workspace is not None and not task.is_elsewhere and text(item, "id") is not None
+        messages = self._document(task, _MESSAGES) if is_ours else None
+        # Half a file, in an editor that does not replace it at once: what was read before stays.
+        if task.run is None or not task.refused:
+            run = Task(item, messages, self._tell(task.path)).run(self.name, str(task.path))
+            task.run = run if is_ours else None
 
     def _document(self, task: _Directory, name: str) -> object:
         """The JSON document in a file; None where it cannot be read, which is told."""
         path = task.path / name
         try:
             return document(path, _MOST_BYTES)
-        except FileNotFoundError:
-            return None
         except OSError as error:
-            task.refused[path] = os.strerror(error.errno or 0)
+            why = reason_of(error)
         except ValueError:
-            task.refused[path] = _DAMAGED
+            why = _DAMAGED
+        task.refused |= {path: why} if why else {}
         return None
 
     def _texts_in(self, directory: Path) -> Iterator[str]:
@@ -180,14 +172,7 @@ class MessagesTranscript(WholeTranscript):
     """The messages of a task, a file that is replaced as a whole; half of it is no document yet."""
 
     def stamp(self) -> Stamp:
-        return stamp_of(self._path.stat(follow_symlinks=False))
+        return stamp_of(self._path.lstat())
 
     def load(self) -> Iterator[tuple[int, list[Entry]]]:
         return entries(messages_in(document(self._path, _MOST_BYTES)))
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        return stamp_of(path.stat(follow_symlinks=False))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
