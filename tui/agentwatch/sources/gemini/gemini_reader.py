@@ -2,7 +2,7 @@
 
 A session has a chat, as 0.61 writes it, and beside it a directory with the chats of its agents. A line is a message
 `{id, timestamp, type, content, toolCalls?}`, or changes what was written before: a message with the same id takes its
-place, once its calls are over; `$set` sets keys of the whole, `$rewindTo` takes messages back.
+place, once its calls are over; `$set` sets keys of the whole. That `$rewindTo` takes messages back is left aside.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Chat(Account):
         """When a human, or a parent, has told it something."""
         self._is_agent = is_agent
         self._messages: dict[str, tuple[int, int]] = {}
-        """The tokens and calls of each message, by id, in their order."""
+        """The tokens and calls of each message, by id."""
 
     def add(self, fields: Record, offset: int) -> None:
         name, at, changed = text(fields, "id"), moment(fields.get("timestamp")), inner(fields, "$set")
@@ -80,22 +80,10 @@ class Chat(Account):
             if changed.get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
                 # It failed, or was stopped, in its answer: its parent is told which.
                 self.end(RunState.FAILED, self.updated_at, CUT_OFF)
-        elif (until := text(fields, "$rewindTo")) is not None:
-            self._rewind(until)
         elif name is not None and at is not None:
             self._message(name, fields, at, offset)
-        elif "$set" not in fields and text(fields, "projectHash") is None:
+        elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
-
-    def _rewind(self, until: str) -> None:
-        """All from this message on is taken back; all there is where it is not known."""
-        names = list(self._messages)
-        for name in names[names.index(until) if until in self._messages else 0 :]:
-            del self._messages[name]
-        self.activity.begin()
-        self.answer = None
-        self.end(RunState.ENDED if self._messages else RunState.SUBMITTED, self.updated_at)
-        self.prompt = self.prompt if self._messages else None
 
     def _message(self, name: str, fields: Fields, at: float, offset: int) -> None:
         words, calls = _words_of(fields), listed(fields, "toolCalls")

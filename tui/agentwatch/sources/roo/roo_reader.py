@@ -22,13 +22,13 @@ from typing import Final
 
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.roo.storages import storages
-from agentwatch.sources.roo.task import Task, entries, messages_in, texts_in
+from agentwatch.sources.roo.task import entries, messages_in, run_in, texts_in
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import mapping, text
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Workspace
 from agentwatch.sources.sessions.tail import Stamp, document, reason_of, stamp_of
-from agentwatch.state import user_home
+from agentwatch.state import is_there, user_home
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _ITEM: Final = "history_item.json"
@@ -124,16 +124,12 @@ class RooReader(StoreReader):
 
     def _stamps(self, task: _Directory) -> tuple[Stamp | None, ...]:
         """Those of its files as they are now; none where that cannot be told."""
-        found: list[Stamp | None] = []
-        for name in (_ITEM, _MESSAGES):
-            try:
-                found.append(stamp_of((task.path / name).lstat()))
-            except (FileNotFoundError, NotADirectoryError):
-                found.append(None)
-            except OSError as error:
-                task.refused, task.stamps = {task.path: reason_of(error)}, ()
-                return ()
-        return tuple(found)
+        paths = (task.path / _ITEM, task.path / _MESSAGES)
+        try:
+            return tuple(stamp_of(path.lstat()) if is_there(path) else None for path in paths)
+        except OSError as error:
+            task.refused, task.stamps = {task.path: reason_of(error)}, ()
+            return ()
 
     def _read(self, task: _Directory) -> None:
         task.refused = {}
@@ -144,7 +140,7 @@ class RooReader(StoreReader):
         messages = self._document(task, _MESSAGES) if is_ours else None
         # Half a file, in an editor that does not replace it at once: what was read before stays.
         if task.run is None or not task.refused:
-            run = Task(item, messages, self._tell(task.path)).run(self.name, str(task.path))
+            run = run_in(item, messages, self._tell(task.path), source=self.name, place=str(task.path))
             task.run = run if is_ours else None
 
     def _document(self, task: _Directory, name: str) -> object:

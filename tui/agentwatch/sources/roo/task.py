@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
-from agentwatch.sources.sessions.runs import NO_CALL, Account, no_message, run_of
+from agentwatch.sources.sessions.runs import NO_CALL, Account, Standing, no_message, run_of
 
 _CANCELED: Final = "user_cancelled"
 """Why a request to the model was broken off, in the extension's word."""
@@ -51,83 +52,71 @@ Tell = Callable[[str, float], Message]
 """Makes a message of a text and its time."""
 
 
-class Task(Account):
-    """The fold of a history item and of a document with the messages, which may be anything."""
+def run_in(item: Fields, document: object, tell: Tell, *, source: str, place: str) -> Run:
+    """The run of a task, out of its history item and a document with its messages, which may be anything."""
+    messages, task = messages_in(document), Account(no_message)
+    for _, said in entries(messages):
+        for entry in said:
+            task.activity.add(entry)
+    for message in messages:
+        _add(task, message, tell)
+    status, at, asked = text(item, "status"), _moment(item), text(item, "task")
+    task.touch(at)
+    task.prompt = task.prompt or (tell(asked, at) if asked is not None else None)
+    task.tokens = _tokens_in(item) or task.tokens
+    is_over, reason = task.state is RunState.ENDED, task.reason or status or ""
+    # Before 2025-11 no task had a status: what it said last tells how it is.
+    state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
+    if state is RunState.WORKING and task.reason and status != "delegated":
+        state = RunState.CANCELED
+    if is_over and state is not RunState.ENDED:
+        # A result that was not accepted.
+        task.begin_round(Turn(task.ended_at or at))
+    run = run_of(
+        task,
+        NO_CALL,
+        Standing(state, reason if state is RunState.CANCELED else "", task.said, task.updated_at),
+        source=source,
+        session_id=text(item, "id") or "",
+        parent=text(item, "parentTaskId"),
+        place=place,
+        link="its history item names the parent",
+        agent=text(item, "mode"),
+    )
+    last = next((one for one in reversed(messages) if one.get("ask") not in _RESUMED), {})
+    return replace(run, waiting=_waits(last) if state is RunState.WORKING and status != "delegated" else "")
 
-    def __init__(self, item: Fields, document: object, tell: Tell) -> None:
-        super().__init__(no_message)
-        self.item = item
-        self._is_canceled = False
-        """A human broke off its last request to the model."""
-        self._last: Fields = {}
-        messages = messages_in(document)
-        for _, said in entries(messages):
-            for entry in said:
-                self.activity.add(entry)
-        for message in messages:
-            self._add(message, tell)
-            self._last = self._last if message.get("ask") in _RESUMED else message
-        status, at, asked = text(item, "status"), _moment(item), text(item, "task")
-        self.touch(at)
-        self.prompt = self.prompt or (tell(asked, at) if asked is not None else None)
-        self.tokens = _tokens_in(item) or self.tokens
-        is_over = self.state is RunState.ENDED
-        # Before 2025-11 no task had a status: what it said last tells how it is.
-        state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
-        if state is RunState.WORKING and self._is_canceled and status != "delegated":
-            state = RunState.CANCELED
-        if is_over and state is not RunState.ENDED:
-            # A result that was not accepted.
-            self.begin_round(Turn(self.ended_at or at))
-            self.go_on(self.updated_at)
-        self.state, self.ended_at = state, self.updated_at
-        if state is RunState.CANCELED:
-            self.reason = _CANCELED if self._is_canceled else status or ""
 
-    @property
-    def waiting(self) -> str:
-        last, detail = self._last, _inside(self._last)
-        what = _WAITING.get(text(last, "ask") or "")
-        is_open = last.get("partial") is not True and last.get("isAnswered") is not True
-        if what is None or not is_open or self.item.get("status") == "delegated":
-            return ""
-        words = text(last, "text") if last.get("ask") == "command" else None
-        words = text(detail, "question") or text(detail, "tool") or words
-        return f"{what}: {words[:_LONGEST]}" if words is not None else what
+def _add(task: Account, message: Fields, tell: Tell) -> None:
+    """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
+    at, say, words, inside = _moment(message), message.get("say"), text(message, "text"), _inside(message)
+    if task.begun is None:
+        task.begun, task.prompt = Turn(at), tell(words, at) if words is not None else None
+    task.touch(at)
+    if say == "completion_result" and message.get("partial") is not True and words is not None and words.strip():
+        said = tell(words, at)
+        task.end(RunState.ENDED, at, task.reason)
+        task.answer = lambda: said
+    elif say in ("user_feedback", "api_req_started"):
+        if task.state is RunState.ENDED:
+            prompt = tell(words, at) if words is not None and say == "user_feedback" else None
+            task.begin_round(Turn(at, prompt, StartedBy.PARENT if prompt is not None else StartedBy.PROGRAM))
+            task.go_on(at)
+        if say == "api_req_started":
+            task.reason = _CANCELED if text(inside, "cancelReason") == _CANCELED else ""
+            task.tokens += _tokens_in(inside)
+    elif text(inside, "tool") == "updateTodoList":
+        task.list(todos_in(listed(inside, "todos"), "content") or task.todos, at)
 
-    def run(self, source: str, place: str) -> Run:
-        return run_of(
-            self,
-            NO_CALL,
-            self,
-            source=source,
-            session_id=text(self.item, "id") or "",
-            parent=text(self.item, "parentTaskId"),
-            place=place,
-            link="its history item names the parent",
-            agent=text(self.item, "mode"),
-        )
 
-    def _add(self, message: Fields, tell: Tell) -> None:
-        at, say, words, inside = _moment(message), message.get("say"), text(message, "text"), _inside(message)
-        if self.begun is None:
-            self.begun, self.prompt = Turn(at), tell(words, at) if words is not None else None
-        self.touch(at)
-        if say == "completion_result" and message.get("partial") is not True and words is not None and words.strip():
-            said = tell(words, at)
-            self.end(RunState.ENDED, at)
-            self.answer = lambda: said
-        elif say == "user_feedback" and self.state is RunState.ENDED and words is not None:
-            self.begin_round(Turn(at, tell(words, at), StartedBy.PARENT))
-            self.go_on(at)
-        elif say == "api_req_started":
-            if self.state is RunState.ENDED:
-                self.begin_round(Turn(at))
-                self.go_on(at)
-            self._is_canceled = text(inside, "cancelReason") == _CANCELED
-            self.tokens += _tokens_in(inside)
-        elif text(inside, "tool") == "updateTodoList":
-            self.list(todos_in(listed(inside, "todos"), "content") or self.todos, at)
+def _waits(last: Fields) -> str:
+    """What a task waits for from a human by its last message, "" for nothing."""
+    what, inside = _WAITING.get(text(last, "ask") or ""), _inside(last)
+    if what is None or last.get("partial") is True or last.get("isAnswered") is True:
+        return ""
+    words = text(inside, "question") or text(inside, "tool")
+    words = words or (text(last, "text") if last.get("ask") == "command" else None)
+    return f"{what}: {words[:_LONGEST]}" if words is not None else what
 
 
 def texts_in(value: object) -> Iterator[str]:
