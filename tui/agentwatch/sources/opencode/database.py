@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.sources.sessions.fields import Fields, mapping
@@ -40,11 +40,6 @@ _ASK_FOR_LOCK: Final[int | None] = getattr(fcntl, "F_OFD_GETLK", None)
 _LOCK: Final = "hhqqi"
 """struct flock: kind, origin, first byte, length, process."""
 
-_COLUMNS: Final = {
-    "session": ("id", "parent_id", "directory", "title", "time_created", "time_updated"),
-    "message": ("id", "session_id", "time_created", "time_updated", "data"),
-    "part": ("id", "session_id", "message_id", "time_created", "time_updated", "data"),
-}
 _COUNTED: Final = "(SELECT count(*) || ' ' || total(time_updated) FROM {} WHERE session_id = session.id)"
 
 Signature = tuple[tuple[int, int, int, int] | None, ...]
@@ -140,15 +135,6 @@ class ForeignDatabase:
             self._shared = None
 
 
-def lacking(connection: sqlite3.Connection) -> str:
-    """What is not where it is known to be, "session.title, part" for a column and a table; "" where all is."""
-    missing: list[str] = []
-    for table, columns in _COLUMNS.items():
-        there = _columns_of(connection, table)
-        missing += [f"{table}.{column}" for column in columns if column not in there] if there else [table]
-    return ", ".join(missing)
-
-
 def directories_in(connection: sqlite3.Connection) -> list[tuple[str, float]]:
     """In which directories sessions work, and when one of each was last alive."""
     rows = connection.execute("SELECT directory, max(time_updated) FROM session GROUP BY directory")
@@ -178,10 +164,8 @@ def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) 
     return found
 
 
-def records_of(
-    connection: sqlite3.Connection, table: Literal["message", "part"], owner: Literal["session", "message"], name: str
-) -> list[Record]:
-    """All messages, or parts, of a session or message, in the order of their ids, which is that of time."""
+def records_of(connection: sqlite3.Connection, table: str, owner: str, name: str) -> list[Record]:
+    """The rows of `message` or `part`, of one `session` or `message`, ordered by their ids, which is by time."""
     above = "message_id" if table == "part" else "''"
     rows = connection.execute(
         f"SELECT id, {above}, time_created, time_updated, rowid, "  # noqa: S608

@@ -19,7 +19,6 @@ from agentwatch.sources.opencode.database import (
     ForeignDatabase,
     SessionRow,
     Signature,
-    lacking,
     records_in,
     records_of,
     sessions_of,
@@ -51,7 +50,7 @@ class OpenCodeReader(StoreReader):
         self._seen: Signature | None = None
         self._is_calm = False
         self._size = 0
-        self._refusal = self._lacking = ""
+        self._refusal = ""
         self._read_at = float("-inf")
         """When it could be read, on the monotonic clock."""
         self._rows: dict[str, SessionRow] = {}
@@ -67,8 +66,6 @@ class OpenCodeReader(StoreReader):
         name, unread = self._path.name, sum(len(session.unread) for session in self._sessions.values())
         if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
             return f"{name} cannot be read: {self._refusal}."
-        if self._lacking:
-            return f"{name} is of a version that is not known, without {self._lacking}."
         return f"{name} has {several(unread, 'record')} that cannot be read." if unread else None
 
     @property
@@ -130,14 +127,13 @@ class OpenCodeReader(StoreReader):
         before, read = self._rows, dict[str, Session]()
         try:
             with self._database.look() as connection:
-                self._lacking = lacking(connection)
-                self._rows = {} if self._lacking else sessions_of(connection, self._is_ours)
+                self._rows = sessions_of(connection, self._is_ours)
                 for name in self._behind():
                     read[name] = Session(self._rows[name], *records_in(connection, name), self._tell, self._places)
                     if time.monotonic() >= end:
                         break
         except FileNotFoundError:
-            self._rows, self._lacking = {}, ""
+            self._rows = {}
         except (sqlite3.Error, OSError) as error:
             self._is_calm, self._refusal = False, getattr(error, "strerror", None) or str(error)
             return set()

@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +33,6 @@ from agentwatch.state import is_there, user_home
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _ITEM: Final = "history_item.json"
 _MESSAGES: Final = "ui_messages.json"
-_DAMAGED: Final = "it is damaged, or not whole yet"
 _SEARCH_SECONDS: Final = 2.0
 
 
@@ -46,8 +45,8 @@ class _Directory:
     stamps: tuple[Stamp | None, ...] = ()
     """Of its files, as they were read."""
     is_elsewhere: bool = False
-    refused: dict[Path, str] = field(default_factory=dict)
-    """What in it cannot be read, and why."""
+    refusal: str = ""
+    """Why it, or what is in it, cannot be read."""
 
 
 class RooReader(StoreReader):
@@ -69,7 +68,7 @@ class RooReader(StoreReader):
     @property
     def trouble(self) -> str | None:
         """The first directory or file that cannot be read."""
-        refused = self._refused | {path: why for task in self._tasks.values() for path, why in task.refused.items()}
+        refused = self._refused | {path: task.refusal for path, task in self._tasks.items() if task.refusal}
         more = f" Neither can {len(refused) - 1} more." if len(refused) > 1 else ""
         return next((f"{path} cannot be read: {why}.{more}" for path, why in refused.items()), None)
 
@@ -128,37 +127,29 @@ class RooReader(StoreReader):
         try:
             return tuple(stamp_of(path.lstat()) if is_there(path) else None for path in paths)
         except OSError as error:
-            task.refused, task.stamps = {task.path: reason_of(error)}, ()
+            task.refusal, task.stamps = reason_of(error), ()
             return ()
 
     def _read(self, task: _Directory) -> None:
-        task.refused = {}
-        item = mapping(self._document(task, _ITEM))
-        workspace = text(item, "workspace")
-        task.is_elsewhere = workspace is not None and not self._workspace.is_at(workspace)
-        is_ours = workspace is not None and not task.is_elsewhere and text(item, "id") is not None
-        messages = self._document(task, _MESSAGES) if is_ours else None
-        # Half a file, in an editor that does not replace it at once: what was read before stays.
-        if task.run is None or not task.refused:
-            run = run_in(item, messages, self._tell(task.path), source=self.name, place=str(task.path))
-            task.run = run if is_ours else None
-
-    def _document(self, task: _Directory, name: str) -> object:
-        """The JSON document in a file; None where it cannot be read, which is told."""
-        path = task.path / name
+        """Half a file, in an editor that does not replace it at once, changes nothing."""
         try:
-            return document(path, _MOST_BYTES)
+            item = mapping(_document(task.path / _ITEM))
+            workspace = text(item, "workspace")
+            is_ours = workspace is not None and self._workspace.is_at(workspace)
+            messages = _document(task.path / _MESSAGES) if is_ours else None
         except OSError as error:
-            why = reason_of(error)
+            task.refusal = reason_of(error)
         except ValueError:
-            why = _DAMAGED
-        task.refused |= {path: why} if why else {}
-        return None
+            task.refusal = "it is damaged, or not whole yet"
+        else:
+            task.refusal, task.is_elsewhere = "", workspace is not None and not is_ours
+            run = run_in(item, messages, self._tell(task.path), source=self.name, place=str(task.path))
+            task.run = run if is_ours and run.session_id else None
 
     def _texts_in(self, directory: Path) -> Iterator[str]:
         for name in (_ITEM, _MESSAGES):
             with suppress(OSError, ValueError):
-                yield from texts_in(document(directory / name, _MOST_BYTES))
+                yield from texts_in(_document(directory / name))
 
     def _tell(self, directory: Path) -> Callable[[str, float], Message]:
         return lambda words, at: self.texts.message(words, at, directory, key=directory.name)
@@ -172,3 +163,8 @@ class MessagesTranscript(WholeTranscript):
 
     def load(self) -> Iterator[tuple[int, list[Entry]]]:
         return entries(messages_in(document(self._path, _MOST_BYTES)))
+
+
+def _document(path: Path) -> object:
+    """The JSON document in a file, None where there is none. Raises OSError and ValueError."""
+    return document(path, _MOST_BYTES) if is_there(path) else None
