@@ -142,7 +142,8 @@ class OpenCodeReader(StoreReader):
         newest = max((one[3] for one in signature if one is not None), default=0) / 1e9
         self._is_calm, self._size = time.time() - newest > _RACY_SECONDS, signature[0][2] if signature[0] else 0
         # Of a session that comes or goes, its parent and its children may be different.
-        return set(read) if self._rows.keys() == before.keys() else set(self._rows)
+        moved = self._rows.keys() ^ before.keys()
+        return {*read, *moved, *((before | self._rows)[name].parent_id or "" for name in moved)}
 
     def _is_ours(self, directory: str) -> bool:
         return any(holds(place, directory) for place in self._places)
@@ -151,15 +152,16 @@ class OpenCodeReader(StoreReader):
         return self.texts.message(words, at, message, key=message)
 
     def _judge(self, stale: set[str]) -> None:
-        """Make the runs of the sessions that are stale or not over, and of those below them."""
+        """Make the runs of the sessions that are stale, and of those below them; time alone lets others wait."""
         self._runs = {name: runs for name, runs in self._runs.items() if name in self._rows}
         for name, row in self._rows.items():
-            above, mine = row.parent_id or "", self._runs.get(name, {})
+            above = row.parent_id or ""
             session, parent = self._sessions.get(name), self._sessions.get(above)
             if session is None or (parent is None and above in self._rows):
                 continue
-            if stale & {name, above} or not mine or any(run.state in OPEN for run in mine.values()):
-                stale.add(name)
+            is_stale = bool(stale & {name, above})
+            if is_stale or name not in self._runs or session.waits:
+                stale |= {name} if is_stale else set()
                 known = self._runs.get(above, {}).get(above)
                 self._runs[name] = runs_of(
                     session,

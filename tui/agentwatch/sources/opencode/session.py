@@ -91,7 +91,7 @@ class Session(Account):
         self.uses_tools = False
         """There is a call in its last answer."""
         self._tell = tell
-        self._waits: list[tuple[float, str]] = []
+        self.waits: list[tuple[float, str]] = []
         """Since when, and for what, each open call of its last answer waits if nothing comes of it."""
         self._has_answered = False
         self._fold(messages, parts)
@@ -99,7 +99,7 @@ class Session(Account):
     @property
     def waiting(self) -> str:
         now = time.time()
-        return next((words for at, words in self._waits if now >= at), "")
+        return next((words for at, words in self.waits if now >= at), "")
 
     def _fold(self, messages: Sequence[Record], parts: Sequence[Record]) -> None:
         inside: dict[str, list[Record]] = {message.id: [] for message in messages}
@@ -117,7 +117,7 @@ class Session(Account):
                 self.unread.append(message.id)
             if not is_user and message.id not in aside:
                 self.last_answer, self.uses_tools = message.id, False
-                self._waits.clear()
+                self.waits.clear()
             for part in inside[message.id]:
                 self._part(part, message.id, at, is_asked=is_user)
             words = [text(part.data, "text") or "" for part in inside[message.id] if has_words(part.data)]
@@ -194,7 +194,7 @@ class Session(Account):
             todos = [one for one in listed(given, "todos") if mapping(one).get("status") != "cancelled"]
             self.list(todos_in(todos, "content"), began)
         if status == "running" and (waits := _waits(tool, given, told)):
-            self._waits.append((0.0 if tool == "question" else began + _PATIENCE, waits))
+            self.waits.append((0.0 if tool == "question" else began + _PATIENCE, waits))
         if status in _OVER:
             self.permits.append(_permit(call_id, tool, state, ended))
         if tool == "invalid" and text(given, "tool") == "task" and status == "completed":
