@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 from agentwatch.delegation.run import RunState
@@ -83,9 +82,6 @@ def test_a_database_that_is_put_in_the_place_of_another_is_noticed(
     watched.read()
     program.close()
     older = database.with_name("older.db")
-    with sqlite3.connect(older) as connection:
-        connection.execute("PRAGMA journal_mode = delete")
-    connection.close()
     Program(older, workspace, journal="delete").close()
     older.replace(database)
     for suffix in ("-wal", "-shm"):
