@@ -21,12 +21,8 @@ _JUDGED: Final = 2000
 K = TypeVar("K")
 V = TypeVar("V")
 
-Broken = Callable[[str, Exception], None]
+Broken = Callable[[str, BaseException], None]
 """Called with the name of a reader that cannot be used, and why."""
-
-
-class ReaderError(Exception):
-    """What a reader of somebody else's package raised, in words that name its type."""
 
 
 class Change(NamedTuple):
