@@ -67,7 +67,7 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
     """Entries of a record of the model."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
-    for block in _blocks(record):
+    for block in blocks_of(record):
         match block.get("type"):
             case "text" if words := text(block, "text"):
                 said.append(Entry(at, EntryKind.WORDS, words, failed=failed))
@@ -80,7 +80,7 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
 
 
 def _told(record: Fields, at: float) -> Iterator[Entry]:
-    for block in _blocks(record):
+    for block in blocks_of(record):
         match block.get("type"):
             case "text" if (words := text(block, "text")) and not words.startswith(_REMINDER):
                 yield _prompt(record, words, at)
@@ -129,7 +129,7 @@ def _prompt(record: Fields, words: str, at: float) -> Entry:
     return Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT, _LOCAL_TAG.sub("", words))
 
 
-def _blocks(record: Fields) -> list[Fields]:
+def blocks_of(record: Fields) -> list[Fields]:
     content = inner(record, "message").get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

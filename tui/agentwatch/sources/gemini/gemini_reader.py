@@ -229,8 +229,8 @@ class GeminiReader(FilesReader[Chat]):
     )
     all_belong = True
 
-    def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        super().__init__(workspace, home, since)
+    def __init__(self, workspace: Path, home: Path) -> None:
+        super().__init__(workspace, home)
         self._roots = Roots()
 
     def projects(self) -> list[str]:

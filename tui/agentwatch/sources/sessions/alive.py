@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from glob import iglob
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -79,76 +77,48 @@ def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -
 
 
 def _begun_in(path: Path) -> str | None:
+    """The directory that stands in one of the first records of a transcript."""
     offset = 0
     for _ in range(_LINES):
         line = line_at(path, offset, _MOST_BYTES)
         if line is None:
-            return None
+            break
         fields = record(line) or {}
-        directory = text(fields, "cwd") or text(inner(fields, "data", "context"), "cwd")
-        if directory is not None:
+        # Qwen Code, as Claude Code, has it in the record, Codex in what it holds, Copilot deeper.
+        places = (fields, inner(fields, "payload"), inner(fields, "data", "context"))
+        if (directory := next(filter(None, (text(place, "cwd") for place in places)), None)) is not None:
             return directory
         offset += len(line) + 1
     return None
 
 
-def _rolled_out_in(path: Path) -> str | None:
-    from agentwatch.sources.codex import codex_reader
-    from agentwatch.sources.codex.rollout import header_of
-
-    first = record(codex_reader.line_at(path, 0) or b"")
-    header = header_of(first) if first is not None else None
-    # An agent belongs to the session that asked for it, wherever it works.
-    return header.directory or None if header is not None and header.parent is None else None
-
-
 def _root_of(path: Path) -> str | None:
     from agentwatch.sources.gemini.roots import Roots
 
-    return Roots()(os.fspath(path))
+    return Roots()(os.fspath(path.parent.parent))
 
 
 def _workspace_in(path: Path) -> str | None:
     return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")
 
 
-class _Files(NamedTuple):
-    """The files of a program: patterns below its home, who reads the directory out of one, and for one of an agent the
-    part of its path that stands for the session's, and by what it is replaced to be that of the session."""
-
-    home: Path
-    patterns: tuple[str, ...]
-    read: Callable[[Path], str | None]
-    of_agent: tuple[str, str] = ("$.", "")
-    with_below: bool = True
-
-
-def _programs() -> Iterator[_Files]:
-    agents = "projects/*/*/subagents/**/*.jsonl"
-    yield _Files(home_of("claude-code"), ("projects/*/*.jsonl", agents), _begun_in, ("/subagents/.*", ".jsonl"))
-    chats, agents = "projects/*/chats/*.jsonl", "projects/*/subagents/*/*.jsonl"
-    yield _Files(home_of("qwen-code"), (chats, agents), _begun_in, ("/subagents/([^/]+)/.*", r"/chats/\1.jsonl"))
-    rollouts = ("sessions/**/rollout-*", "archived_sessions/**/rollout-*")
-    yield _Files(home_of("codex"), rollouts, _rolled_out_in, with_below=False)
-    yield _Files(home_of("copilot"), ("session-state/*/events.jsonl",), _begun_in)
-    yield _Files(home_of("gemini"), ("tmp/*/chats/*.jsonl", "tmp/*/chats/*/*.jsonl"), _root_of, ("/chats/.*", ""))
+def _in_files(since: float) -> Iterator[Alive]:
+    """Of the programs that keep files: a pattern for those of their sessions, who reads the directory out of one, and
+    whether it is seen from a directory above."""
     from agentwatch.sources.roo.storages import storages
 
-    for storage in storages(user_home()):
-        yield _Files(storage, ("tasks/*",), _workspace_in, with_below=False)
-
-
-def _in_files(since: float) -> Iterator[Alive]:
-    for program in _programs():
-        newest: dict[str, float] = {}
-        for pattern in program.patterns:
-            for name in iglob(pattern, root_dir=program.home, recursive=True):  # noqa: PTH207  names, not paths
-                with suppress(OSError):
-                    at = os.lstat(program.home / name).st_mtime
-                    if at >= since:
-                        own = re.sub(*program.of_agent, name)
-                        newest[own] = max(newest.get(own, at), at)
-        for name, at in newest.items():
+    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
+        (home_of("claude-code"), "projects/*/*.jsonl", _begun_in, True),
+        (home_of("qwen-code"), "projects/*/chats/*.jsonl", _begun_in, True),
+        (home_of("codex"), "sessions/*/*/*/rollout-*.jsonl", _begun_in, False),
+        (home_of("copilot"), "session-state/*/events.jsonl", _begun_in, True),
+        (home_of("gemini"), "tmp/*/chats/*.jsonl", _root_of, True),
+        # The files of a task are replaced, so the time of its directory is that of the last one.
+        *((storage, "tasks/*", _workspace_in, False) for storage in storages(user_home())),
+    ]
+    for home, pattern, read, with_below in programs:
+        for path in home.glob(pattern):
             with suppress(OSError, ValueError):
-                if (directory := program.read(program.home / name)) is not None:
-                    yield Alive(directory, at, program.with_below)
+                at = path.lstat().st_mtime
+                if at >= since and (directory := read(path)) is not None:
+                    yield Alive(directory, at, with_below)

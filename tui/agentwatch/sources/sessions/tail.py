@@ -7,7 +7,6 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,9 +17,6 @@ LINE_LIMIT: Final = 32 * 1024 * 1024
 
 _CHUNK: Final = 1024 * 1024
 _WITNESS: Final = 64
-_DECODER: Final = json.JSONDecoder()
-_TRIES: Final = 64
-"""Places at which an object may begin that are tried in a broken line."""
 # O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -62,7 +58,6 @@ class Tail:
         self._name = os.fspath(path)
         self._line_limit = line_limit
         self._seen: Stamp | None = None
-        self._written_at = 0
         self._begin(position)
 
     def _begin(self, position: int) -> None:
@@ -95,15 +90,12 @@ class Tail:
             lines = self._read_lines(descriptor, budget)
         finally:
             os.close(descriptor)
-        self._seen, self._written_at = stamp_of(status), status.st_mtime_ns
+        self._seen = stamp_of(status)
         return Lines(lines, restarted)
 
     def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
         seen, at = self._seen, self.position
         if status.st_size < at or (seen is not None and seen[:2] != (status.st_dev, status.st_ino)):
-            return True
-        if seen is not None and seen[2] == status.st_size == at and status.st_mtime_ns != self._written_at:
-            # Written, and not longer: somebody has put a line right.
             return True
         # Cut short and grown past the old length between two looks: the bytes before the position are others.
         return os.pread(descriptor, len(self._witness), at - len(self._witness)) != self._witness
@@ -181,48 +173,6 @@ def record(data: bytes) -> Record | None:
         except (ValueError, RecursionError):
             return None
     return value if isinstance(value, dict) else None
-
-
-def records(data: bytes) -> list[Record]:
-    """The JSON objects of a line, usually one. Behind half an object, of a program that was killed while it wrote it,
-    the next one writes a whole one; nothing in it can pass for that, as it does not end with the line."""
-    try:
-        value = from_json(data)
-    except ValueError:
-        value = record(data)
-    if isinstance(value, dict):
-        return [value]
-    words = data.decode("utf-8", "replace").rstrip()
-    found, end = _objects(words, 0)
-    start = len(words)
-    for _ in range(_TRIES if end < len(words) else 0):
-        start = words.rfind('{"', end, start)
-        if start < 0:
-            break
-        more, until = _objects(words, start)
-        if until == len(words):
-            return found + more
-    return found
-
-
-def _objects(words: str, start: int) -> tuple[list[Record], int]:
-    """The objects that follow one another from an index on, and where the last of them ends."""
-    found: list[Record] = []
-    with suppress(ValueError, RecursionError):
-        while start < len(words):
-            value, start = _DECODER.raw_decode(words, start)
-            if isinstance(value, dict):
-                found.append(value)
-    return found, start
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether no character of a line is broken."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def document(path: Path, most: int) -> object:
