@@ -195,7 +195,8 @@ class LinesTranscript(RunTranscript):
     def older(self) -> Look:
         if self._start and not self._steps.is_full:
             self._window *= 4
-            self._before = self._look()
+            before = self._look()
+            self._before = before if before.steps else None
             self._begin()
             with suppress(OSError):
                 self._read()

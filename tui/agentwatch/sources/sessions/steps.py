@@ -69,7 +69,7 @@ class Steps:
         return len(self._steps) >= _MOST
 
     def snapshot(self) -> tuple[Step, ...]:
-        return tuple(self._steps.values())
+        return tuple(self._steps.values())[-_MOST:]
 
     def add(self, place: int, entries: Iterable[Entry]) -> None:
         """Take in the record behind all others."""
@@ -86,8 +86,8 @@ class Steps:
             self._steps[at] = step
             if entry.kind is EntryKind.CALL:
                 self._open[entry.call] = at
-        while len(self._steps) > _MOST:
-            del self._steps[next(iter(self._steps))]
+        if len(self._steps) > 2 * _MOST:
+            self._steps = dict(list(self._steps.items())[-_MOST:])
 
 
 def index_of(steps: Sequence[Step], place: Place | None) -> int | None:
