@@ -60,11 +60,6 @@ class Registry:
         self._asks_others = True
         """Those that others ship, once, and again where one could not be used."""
 
-    def heard(self) -> list[Path]:
-        """The directories, there or not, in which something happens when a store comes, but for most of Roo Code's."""
-        stores = {path.parent for paths in looked_in().values() for path in paths}
-        return sorted(path for path in stores if "*" not in path.parts)
-
     def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
         """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
         for name, home in _HOMES.items():

@@ -9,14 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, TypeVar
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
-from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, HasTranscripts, Progress, SessionReader
 from agentwatch.sources.sessions.runs import OPEN
@@ -37,13 +35,13 @@ _READING_COST: Final = 4.0
 _AT_WORK_SECONDS: Final = 900.0
 _MOST_AT_WORK: Final = 256
 """Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
-_SEARCH_SECONDS: Final = (5.0, 60.0)
-"""Between two searches for stores that were not there before: at least, and at most where most of them are heard."""
+_SEARCH_SECONDS: Final = 10.0
+"""Between two searches for stores that were not there before."""
 _JOIN_SECONDS: Final = 1.0
 _FUTURE_SECONDS: Final = 60.0
 
 _Answer = TypeVar("_Answer")
-_Stamps = dict[tuple[str, str], tuple[int, int] | None]
+_Stamps = dict[str, tuple[int, int] | None]
 
 OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
@@ -89,8 +87,7 @@ def _is_there(place: str) -> bool:
 
 
 class SessionsSource(Source):
-    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has. In one
-    of the directories `heard` something happens when there may be others; without any, only a search tells.
+    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has.
 
     One thread at a time asks any reader anything. One that raises is a problem until it does not.
     """
@@ -100,10 +97,8 @@ class SessionsSource(Source):
         open_readers: OpenReaders,
         selection: Selection | None = None,
         clock: Callable[[], float] = time.time,
-        heard: Callable[[], Sequence[Path]] = list,
     ) -> None:
         self._open_readers = open_readers
-        self._heard = heard
         self._selection = selection or Selection()
         self._clock = clock
         self._readers: dict[str, SessionReader] = {}
@@ -111,14 +106,13 @@ class SessionsSource(Source):
         self._progress: dict[str, Progress] = {}
         self._troubles: dict[str, str | None] = {}
         """By reader, why not all of it is read."""
-        self._searched_at = self._changed_at = -math.inf
-        self._rung = threading.Event()
+        self._search_at = self._changed_at = -math.inf
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._seq = 0
         self._told: Health | None = None
-        self._at_work: dict[str, tuple[str, str]] = {}
-        """By path, the reader and the place of a run that works; the last to change are the last."""
+        self._at_work: dict[str, str] = {}
+        """By path, the place of a run that works; the last to change are the last."""
         self._shown: ShownRuns | None = None
 
     def start(self, emit: Callable[[Batch], None]) -> None:
@@ -180,46 +174,32 @@ class SessionsSource(Source):
             self._ask(name, lambda reader: reader.close())
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
-        heard = self._heard()
-        with shared_watcher.watch(heard, self._rung.set):
-            while not self._stopping.is_set():
-                rests = bool(heard) and shared_watcher.works and not self._rung.is_set()
-                if time.monotonic() >= self._searched_at + _SEARCH_SECONDS[rests]:
-                    self._search()
-                stamps = self._stamps()
-                if not self._read_all(self._readers, emit):
-                    self._watch(stamps, emit)
+        while not self._stopping.is_set():
+            if time.monotonic() >= self._search_at:
+                self._search()
+            stamps, began = self._stamps(), time.monotonic()
+            for name in self._readers:
+                self._tell(self._read(name, _SLICE_SECONDS), emit)
+            self._tell([], emit)
+            if not any(map(self._is_busy, self._readers)):
+                self._rest(stamps, (time.monotonic() - began) * _READING_COST)
         self.close()
 
-    def _watch(self, stamps: _Stamps, emit: Callable[[Batch], None]) -> None:
-        """Until all stores are to be looked at again, look only at what sessions at work write."""
-        began, cost = time.monotonic(), 0.0
-        # Each worktree of a repository has a thread that looks.
-        until = began + _PAUSE_SECONDS[began > self._changed_at + _LIVELY_SECONDS]
+    def _rest(self, stamps: _Stamps, rest: float) -> None:
+        """Until a session at work has written something, or it is time to look at all stores again."""
+        now = time.monotonic()
+        until = now + _PAUSE_SECONDS[now > self._changed_at + _LIVELY_SECONDS]
         while (left := until - time.monotonic()) > 0:
-            if self._stopping.wait(min(left, max(_GLANCE_SECONDS, cost)) if self._at_work else left):
+            if self._stopping.wait(min(left, max(_GLANCE_SECONDS, rest)) if self._at_work else left):
                 return
             began = time.monotonic()
-            before, stamps = stamps, self._stamps()
-            cost = (time.monotonic() - began) * _GLANCE_COST
-            if written := {key[0] for key, stamp in stamps.items() if before.get(key, stamp) != stamp}:
-                began = time.monotonic()
-                if self._read_all(written, emit):
-                    return
-                cost += (time.monotonic() - began) * _READING_COST
+            if self._stamps() != stamps:
+                return
+            rest = (time.monotonic() - began) * _GLANCE_COST
 
     def _stamps(self) -> _Stamps:
-        """By reader and file: what tells that a session that works has written."""
-        files = {(reader, path) for reader, place in self._at_work.values() for path in _files_of(place)}
-        return {(reader, path): _stamp(path) for reader, path in files}
-
-    def _read_all(self, names: Iterable[str], emit: Callable[[Batch], None]) -> bool:
-        """Have these readers tell what has changed. Whether one of them has more to read."""
-        names = sorted(names)
-        for name in names:
-            self._tell(self._read(name, _SLICE_SECONDS), emit)
-        self._tell([], emit)
-        return any(map(self._is_busy, names))
+        """What tells that a session that works has written, by file."""
+        return {path: _stamp(path) for path in {path for place in self._at_work.values() for path in _files_of(place)}}
 
     def _tell(self, events: list[Event], emit: Callable[[Batch], None]) -> None:
         health = self._health()
@@ -247,7 +227,7 @@ class SessionsSource(Source):
             self._at_work.pop(path, None)
             is_working = run is not None and run.state is RunState.WORKING and not run.process_gone
             if run is not None and is_working and run.updated_at > now - _AT_WORK_SECONDS:
-                self._at_work[path] = name, run.place
+                self._at_work[path] = run.place
                 if len(self._at_work) > _MOST_AT_WORK:
                     del self._at_work[next(iter(self._at_work))]
             if self._shown is None or self._shown.update(path, run):
@@ -273,8 +253,7 @@ class SessionsSource(Source):
         return done < total
 
     def _search(self) -> None:
-        self._searched_at = time.monotonic()
-        self._rung.clear()
+        self._search_at = time.monotonic() + _SEARCH_SECONDS
         self._troubles = {name: why for name, why in self._troubles.items() if name in self._readers}
         for reader in self._open_readers(frozenset(self._readers), self._note_broken):
             self._readers.setdefault(reader.name, reader)
