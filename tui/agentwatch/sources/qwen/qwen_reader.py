@@ -192,18 +192,17 @@ class QwenReader(FilesReader[Chat]):
             key = session.id if agent_id == SESSION else name or f"{session.id}/{agent_id}"
             place = session.place(places, agent_id)
             chat = folds.get(agent_id, _NO_CHAT)
-            if (run := _run(chat, agent_id or session.id, parent, meta, call, place)) is not None:
+            if (run := _run(chat, agent_id or session.id, parent, meta, call=call, place=place)) is not None:
                 runs[key] = run
         for asker, call in calls.values():
-            if (
-                run := _run(_NO_CHAT, call.id, asker or session.id, {}, call, session.place(places, asker))
-            ) is not None:
+            place = session.place(places, asker)
+            if (run := _run(_NO_CHAT, call.id, asker or session.id, {}, call=call, place=place)) is not None:
                 runs[call.id] = run
         settle(runs, about)
         return runs
 
 
-def _run(chat: Chat, name: str, parent: str | None, meta: Fields, call: QwenCall, place: str) -> Run | None:
+def _run(chat: Chat, name: str, parent: str | None, meta: Fields, *, call: QwenCall, place: str) -> Run | None:
     """The run of an agent, or of a call of which none is known; None before there is anything but a name."""
     written = moment(meta.get("lastUpdatedAt"))
     if (chat.started_at, call.at, written) == (None, None, None):
