@@ -18,7 +18,6 @@ from agentwatch.sources.claude_code.entries import (
     cut_short,
     handed_back,
     named_agent,
-    read_content,
     texts,
     typed,
 )
@@ -29,6 +28,7 @@ from agentwatch.sources.sessions.fields import (
     first_line,
     inner,
     listed,
+    mapping,
     moment,
     question_in,
     read_notification,
@@ -57,6 +57,8 @@ _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
 _ENDS: Final = ("end_turn", "stop_sequence")
 """`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+_KNOWN: Final = ("thinking", "tool_use", "tool_result")
+"""How the types of other blocks end that are known: `redacted_thinking`, `server_tool_use`."""
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 _TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """By the type of a record, the key of the title in it."""
@@ -211,7 +213,15 @@ class Transcript(Account):
     def _assistant(self, fields: Fields, at: float, offset: int) -> None:
         """A record of a message of the model, as a rule one block of it."""
         message, told = inner(fields, "message"), answer_entries(fields, at)
-        said, kinds, is_understood = read_content(message.get("content"))
+        content = message.get("content")
+        blocks = list(map(mapping, content if isinstance(content, list) else ()))
+        said, kinds = "\n".join(texts(content)), {str(block.get("type")) for block in blocks}
+        is_understood = isinstance(content, str | list) and all(
+            isinstance(block.get("text"), str)
+            if block.get("type") == "text"
+            else str(block.get("type")).endswith(_KNOWN)
+            for block in blocks
+        )
         message_id = text(message, "id") or text(fields, "uuid")
         goes_on = message_id == self._message_id
         command, self._command = self._command, None

@@ -76,22 +76,20 @@ class Chat(Account):
             return
         self.cwd = self.cwd or text(fields, "cwd")
         told = list(entries(fields, at))
+        for entry in told:
+            if entry.kind is EntryKind.RESULT:
+                self._returned(entry, inner(fields, "toolCallResult"), offset)
+            self.activity.add(entry)
         match fields.get("type"):
             case "user":
                 self._prompted(fields, at, offset)
             case "assistant":
                 self._answered(fields, told, at, offset)
-            case "tool_result":
-                self.updated_at = max(self.updated_at, at)
-                for entry in told:
-                    self._returned(entry, inner(fields, "toolCallResult"), offset)
             case "system":
                 # What a signal breaks off stands nowhere else.
                 event = inner(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
                     self._broken_off(text(event, "call_id") or "", at, "")
-        for entry in told:
-            self.activity.add(entry)
 
     def _prompted(self, fields: Fields, at: float, offset: int) -> None:
         words = words_of(fields)
@@ -137,6 +135,7 @@ class Chat(Account):
             self.answer = self.later(words, at, offset) if words.strip() else None
 
     def _returned(self, entry: Entry, result: Fields, offset: int) -> None:
+        self.updated_at = max(self.updated_at, entry.at)
         status = text(inner(result, "resultDisplay"), "status") or text(result, "status") or ""
         if result.get("status") == "cancelled":
             self._broken_off(entry.call, entry.at, entry.text)
@@ -198,6 +197,8 @@ class QwenReader(FilesReader[Chat]):
             place = session.place(places, asker)
             if (run := _run(_NO_CHAT, call.id, asker or session.id, {}, call=call, place=place)) is not None:
                 runs[call.id] = run
+        if session.id in runs:
+            runs[session.id] = runs.pop(session.id)
         settle(runs, about)
         return runs
 

@@ -64,16 +64,15 @@ class ShownRuns:
         return True
 
     def _is_lost(self, before: Run, run: Run | None) -> bool:
-        runs = self._runs.values()
-        if run is not None and run.updated_at <= before.updated_at and run.state in OPEN and before.state not in OPEN:
-            # Perhaps only its parent had heard that it has ended.
-            above = (before.source, before.parent_session)
-            if any(one.session == above and not _is_there(one.place) for one in runs):
+        if run is not None:
+            if run.state in OPEN and before.state not in OPEN and run.updated_at <= before.updated_at:
+                # That it has ended perhaps only its parent had heard, whose transcript is gone.
                 return True
-        if run is not None and run.place == before.place and run.updated_at >= before.updated_at:
-            return False
+            if run.place == before.place and run.updated_at >= before.updated_at:
+                return False
         # One that was moved has its new place for itself; else it is others that tell of it.
-        is_moved = run is not None and _is_there(run.place) and all(run.place != one.place for one in runs)
+        places = (one.place for one in self._runs.values())
+        is_moved = run is not None and _is_there(run.place) and run.place not in places
         return before.place.endswith(".jsonl") and not is_moved and not _is_there(before.place)
 
 
