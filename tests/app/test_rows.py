@@ -203,7 +203,7 @@ async def test_the_header_counts_what_goes_on_now_where_there_is_more() -> None:
         assert "now 7 " in header, "the old one is not among them"
         assert header.count("✓ 1") == 1
         s.app.monitor.tree.tasks["c2"].seen = False
-        s.app.monitor.tree.unseen["c2"] = None
+        s.app.monitor.tree.unseen.append("c2")
         s.main.header.redraw()
         await s.until(lambda: "1 new" in s.text().splitlines()[0])
 

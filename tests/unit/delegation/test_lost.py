@@ -55,7 +55,7 @@ def test_it_says_since_when_and_what_it_was() -> None:
     assert why_at(a, 1_210.0) == f"{words}{a.known_state} then"
     took = took_last(a, 1_210.0)
     assert took is not None
-    assert took.seconds == 1_030.0 - (a.started_at or 0.0)
+    assert took.seconds == 1_030.0 - (a.attempts[-1].started_at or 0.0)
     work, unknown = spans_of(a)
     assert (work.end, unknown.start, unknown.end, unknown.kind) == (1_030.0, 1_030.0, None, Kind.SILENT)
     assert unknown.look.word == "unknown"

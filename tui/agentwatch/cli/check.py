@@ -137,7 +137,7 @@ def _check_file(file: _File) -> _Checked | None:
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
-        is_told = file.is_named or looks_like_ours(file.relative) or refused.rule is NOT_READABLE
+        is_told = file.is_named or looks_like_ours(file.relative) or refused.rule == NOT_READABLE
         return _Checked(file.path, None, None, (refused.finding,)) if is_told else None
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
@@ -153,10 +153,7 @@ def _check_file(file: _File) -> _Checked | None:
         stem = f"{file.root}/{file.relative[: -len('.report.json')]}"
         if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
             return None
-    findings = reading.findings
-    # That it is not UTF-8 is said once.
-    if not any(finding.rule == "DOC003" for finding in findings):
-        findings = (*text.findings, *findings)
+    findings = (*text.findings, *reading.findings)
     missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
     lines: list[str] = []
     if findings or missing:

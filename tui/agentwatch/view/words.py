@@ -100,7 +100,7 @@ def why_at(task: Task, now: float) -> str:
     silent = now - (now if task.alive_at is None else task.alive_at)
     process = reasons.process_words(task.run)
     words = [task.why, *([f"silent for {_long(silent)}"] if silent >= 0 else [])]
-    return "; ".join(words if reasons.tells_process(task) else [*words, process])
+    return "; ".join(words if process in task.why else [*words, process])
 
 
 def question_at(task: Task, now: float) -> str:
