@@ -282,9 +282,6 @@ class CopilotReader(FilesReader[Events]):
     def begin(self, keep: Keep, agent: str, path: str) -> Events:  # noqa: ARG002
         return Events(keep, self.places)
 
-    def is_skipped(self, data: bytes) -> bool:
-        return data.startswith(_PROMPTS) and data.find(_BEGINNING, 1) < 0
-
     def entries(self, fields: Fields) -> Iterable[Entry]:
         return entries(fields)
 

@@ -55,25 +55,27 @@ class ShownRuns:
     def update(self, path: str, run: Run | None) -> bool:
         """A reader says that a run is like this now. Returns whether that is to be shown."""
         before = self._runs.get(path)
-        if before is not None and self._is_lost(before, run):
-            return False
+        if before is not None:
+            is_newer = run is not None and run.updated_at >= before.updated_at
+            if (
+                run is not None
+                and run.state in OPEN
+                and before.state not in OPEN
+                and run.updated_at <= before.updated_at
+            ):
+                # That it has ended perhaps only its parent had heard, whose transcript is gone.
+                return False
+            if not (run is not None and is_newer and run.place == before.place) and before.place.endswith(".jsonl"):
+                # One that was moved has its new place for itself; else it is others that tell of it.
+                places = (one.place for one in self._runs.values())
+                is_moved = run is not None and _is_there(run.place) and run.place not in places
+                if not is_moved and not _is_there(before.place):
+                    return False
         if run is None:
             self._runs.pop(path, None)
         else:
             self._runs[path] = run
         return True
-
-    def _is_lost(self, before: Run, run: Run | None) -> bool:
-        if run is not None:
-            if run.state in OPEN and before.state not in OPEN and run.updated_at <= before.updated_at:
-                # That it has ended perhaps only its parent had heard, whose transcript is gone.
-                return True
-            if run.place == before.place and run.updated_at >= before.updated_at:
-                return False
-        # One that was moved has its new place for itself; else it is others that tell of it.
-        places = (one.place for one in self._runs.values())
-        is_moved = run is not None and _is_there(run.place) and run.place not in places
-        return before.place.endswith(".jsonl") and not is_moved and not _is_there(before.place)
 
 
 def _is_there(place: str) -> bool:

@@ -12,6 +12,7 @@ import stat
 import time
 import unicodedata
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -255,10 +256,6 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         below = f"{self._slug[:_CUT].removesuffix('-')}-"
         return [path for path in self.directories() if f"{os.path.basename(path)}-".startswith(below)]  # noqa: PTH119
 
-    def is_skipped(self, data: bytes) -> bool:  # noqa: ARG002
-        """Whether a line says nothing, by a look at its bytes."""
-        return False
-
     def own_entries(self, run: Run) -> Callable[[Fields], Iterable[Entry]]:  # noqa: ARG002
         """Says of all records of a run's file, one after the other, what the agent itself did in them."""
         return self.entries
@@ -386,16 +383,17 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         """Take notice of the files that are there now; True where something of them has changed."""
         self.processes.look()
         refused, self.refused = self.refused, {path for path in self.refused if os.path.lexists(path)}
-        before, moved, there = set(refused), False, set[str]()
+        before, moved = set(refused), False
+        there: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for found in sorted(self.find()):
             key = found.project, found.session
             if key not in self.sessions:
                 self.sessions[key] = Session(found.session, found.project, self.all_belong or None)
-            there.add(found.path)
+            there[key].add(found.path)
             moved |= (self._describe if found.is_meta else self._notice)(self.sessions[key], found)
-        for session in self.sessions.values() if not self.refused else ():
+        for key, session in self.sessions.items() if not self.refused else ():
             for known in (session.files, session.metas):
-                for path in known.keys() - there:
+                for path in known.keys() - there[key]:
                     del known[path]
                     moved = session.is_changed = True
         return moved or before != self.refused
@@ -448,10 +446,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         if restarted:
             path = os.fspath(file.tail.path)
             file.fold = self.begin(partial(self.keep, path), file.agent, path)
-        fold, cwd, is_skipped = file.fold, file.fold.cwd, self.is_skipped
+        fold, cwd = file.fold, file.fold.cwd
         for offset, data in lines:
-            if is_skipped(data):
-                continue
             if (fields := record(data)) is not None:
                 fold.add(fields, offset)
             else:
