@@ -215,7 +215,8 @@ class Transcript(Account):
         message, told = inner(fields, "message"), answer_entries(fields, at)
         content = message.get("content")
         blocks = list(map(mapping, content if isinstance(content, list) else ()))
-        said, kinds = "\n".join(texts(content)), {str(block.get("type")) for block in blocks}
+        said = "\n".join([entry.text for entry in told if entry.kind is EntryKind.WORDS])
+        kinds = {str(block.get("type")) for block in blocks}
         is_understood = isinstance(content, str | list) and all(
             isinstance(block.get("text"), str)
             if block.get("type") == "text"
@@ -238,7 +239,8 @@ class Transcript(Account):
         self.model = model if model is not None and model != "<synthetic>" else self.model
         # What came from the cache is not counted again.
         used = inner(message, "usage")
-        tokens = max(sum(whole(used, key) or 0 for key in _COUNTED), self._usage)
+        counts = [count for key in _COUNTED if isinstance(count := used.get(key), int)]
+        tokens = max(sum(counts), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in kinds:
             self._uses_tools = True
@@ -282,11 +284,13 @@ class Transcript(Account):
 
     def _returned(self, block: Fields, result: Fields, at: float, offset: int) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""
-        name, blocks = str(block.get("tool_use_id")), texts(block.get("content"))
+        name = str(block.get("tool_use_id"))
         self.uses.pop(name, None)
-        self._add_item(name, blocks, result)
+        if subject := self._subjects.pop(name, None):
+            self._add_item(subject, texts(block.get("content")), result)
         call = self.calls.get(name)
         if call is not None and call.answer is None:
+            blocks = texts(block.get("content"))
             said = "\n".join(blocks)
             call.answer = answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
             if block.get("is_error") is True:
@@ -351,12 +355,12 @@ class Transcript(Account):
             self._items[number] = text(given, "subject") or words, status if status in TODO_STATUSES else before
         self.list(self._checklist(), at)
 
-    def _add_item(self, call: str, blocks: list[str], result: Fields) -> None:
+    def _add_item(self, subject: str, blocks: list[str], result: Fields) -> None:
         """The result of a `TaskCreate`: from here on its item has a number."""
-        subject, number = self._subjects.pop(call, None), inner(result, "task").get("id")
+        number = inner(result, "task").get("id")
         if not isinstance(number, str) and (match := _CREATED.search(blocks[0] if blocks else "")) is not None:
             number = match[1]
-        if subject and isinstance(number, str):
+        if isinstance(number, str):
             self._items[number] = subject, "pending"
             self.todos = self._checklist()
 

@@ -116,7 +116,8 @@ class Tail:
             elif part and not part.isspace():
                 lines.append(Line(self._offset, part))
             self._offset += len(part) + 1
-        self._witness = (self._witness + data[: len(data) - len(rest)][-_WITNESS:])[-_WITNESS:]
+        end = len(data) - len(rest)
+        self._witness = (self._witness + data[max(end - _WITNESS, 0) : end])[-_WITNESS:]
         return lines
 
 
