@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from agentwatch.contracts.shapes import Document, Finding, Reading, Return
+from agentwatch.contracts.shapes import Document, Fields, Finding, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.read import (
@@ -23,7 +23,7 @@ from agentwatch.sources.files.read import (
 )
 from agentwatch.sources.files.walk import FilesSettings, Fingerprint, fingerprint, looks_like_ours, to_name, to_path
 
-Reader = Callable[[str, str], Reading | None]
+Reader = Callable[[str, str], Document | None]
 """Text and path of a file to what is recognised in it."""
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
@@ -188,9 +188,9 @@ class Documents:
         if reading is None:
             self._complain(path, file, None, time.time())
             return
-        is_return = isinstance(reading.document, Return)
+        is_return = isinstance(reading.fields, Return)
         file.written_ns = text.fingerprint[0]
-        if not reading.document.recognised and not is_return:
+        if not reading.fields.recognised and not is_return:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
             self._complain(path, file, reading.findings[0], min(text.fingerprint[0] / 1e9, time.time()))
         elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
@@ -203,7 +203,7 @@ class Documents:
             since = int(self.watched_until * 1e9)
         return file.shown == text.digest and since is not None and text.fingerprint[0] > since
 
-    def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading, *, is_again: bool) -> None:
+    def _show(self, path: str, file: KnownFile, text: FileText, reading: Document, *, is_again: bool) -> None:
         self._places[text.digest] = path
         if text.digest not in self._texts:
             self._texts[text.digest] = text.text
@@ -212,10 +212,10 @@ class Documents:
                 self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
         # The very string that the event carries: there is one for each document of the workspace.
         file.shown, file.incomplete = text.digest, not reading.complete
-        at = self._date(path, text.digest, text.fingerprint[0] / 1e9, reading.document, is_again=is_again)
+        at = self._date(path, text.digest, text.fingerprint[0] / 1e9, reading.fields, is_again=is_again)
         findings = (*text.findings, *reading.findings)
         seq, path = next(self._seq), to_path(path)
-        self.events.append(Seen(seq, at, path, text.digest, reading.document, findings, file.incomplete))
+        self.events.append(Seen(seq, at, path, text.digest, reading.fields, findings, file.incomplete))
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
         """The file is not read. Told of those that look like ours, or were."""
@@ -239,7 +239,7 @@ class Documents:
             file.shown, seq, path = finding, next(self._seq), to_path(path)
             self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
-    def _date(self, name: str, digest: str, written: float, document: Document, *, is_again: bool) -> float:
+    def _date(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
         """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
         now = time.time()
         written = min(written, now)
@@ -253,7 +253,7 @@ class Documents:
         self._last[name] = digest, at, max(at, written)
         return at
 
-    def _date_new(self, name: str, written: float, now: float, document: Document) -> float:
+    def _date_new(self, name: str, written: float, now: float, document: Fields) -> float:
         since = now - _LATE_SECONDS if self.is_watching else self.watched_until
         if since is not None:
             return written if written >= since else now

@@ -15,7 +15,7 @@ from posixpath import basename, dirname
 from typing import Final
 
 from agentwatch.background import Pace
-from agentwatch.contracts.shapes import Reading
+from agentwatch.contracts.shapes import Document
 from agentwatch.delegation.events import Event
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, Stirred, health_of
@@ -323,7 +323,7 @@ def _way_to(path: str) -> set[str]:
     return {"", *(path[:end] for end, character in enumerate(path + "/") if character == "/")}
 
 
-def _recognise(text: str, path: str) -> Reading | None:
+def _recognise(text: str, path: str) -> Document | None:
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
 
