@@ -390,7 +390,6 @@ REPORT_CONTRACT: Final = _json(
     ("REP022", put("report_metadata.execution_time_seconds", 4.5), '"execution_time_seconds"'),
     ("REP013", put("report_metadata.verbosity_level", None), '"verbosity_level"'),
     ("REP024", put("report_metadata.status", "failed"), '"error_message"'),
-    ("REP032", put("findings.context_map", {"soil": 1}), '"context_map"'),
     ("REP033", put("findings.context_map.1", ["One."]), 18),
     ("REP033", put("findings.context_map.1", "One."), '"One."'),
     ("REP033", put("findings.context_map.1.0", None), 18),

@@ -294,13 +294,12 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
         findings.add("REP049", ())
     context_map = _context_map((report.findings or {}).get("context_map"), findings)
     outcome = Outcome(status) if status else None
-    inner = top.get("report_metadata")
     return report.model_copy(update={"context_map": context_map}), outline(
         Return,
         metadata,
         report,
         contract=Contract.REPORT_CONTRACT,
-        reported_state=_reported(inner if isinstance(inner, dict) else {}),
+        reported_state=_reported(top.get("report_metadata")),
         outcome=outcome,
         agent=metadata.agent_name,
         blockers=report.blockers or _blockers(top) or (),
@@ -345,8 +344,8 @@ def _fields_of(
     )
 
 
-def _reported(holder: dict[str, Any]) -> str | None:
-    status = holder.get("status")
+def _reported(holder: Any) -> str | None:
+    status = holder.get("status") if isinstance(holder, dict) else None
     return status if isinstance(status, str) else None
 
 
@@ -363,22 +362,20 @@ def _entries(value: Any) -> list[Any]:
 
 
 def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
-    place = ("findings", "context_map")
     if not isinstance(rows, list):
-        if rows is not None:
-            findings.add("REP032", place, value=rows)
         return None
     found: list[ContextEntry] = []
     for index, row in enumerate(rows[:MAX_ENTRIES]):
+        place = ("findings", "context_map", index)
         if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
-            findings.add("REP033", (*place, index), value=row)
+            findings.add("REP033", place, value=row)
             continue
         statement, pointer = row
-        match = _POINTER.match(pointer) if isinstance(pointer, str) else None
+        match = _POINTER.match(str(pointer))
         first = int((match and match["first"]) or 1)
         is_sound = match and is_relative(match["path"]) and 1 <= first <= int(match["last"] or first)
         if pointer is not None and not is_sound:
-            findings.add("REP035", (*place, index, 1), value=pointer)
+            findings.add("REP035", (*place, 1), value=pointer)
         found.append(ContextEntry(statement=statement, location=pointer.removeprefix("repo://") if is_sound else "-"))
     return found
 
@@ -423,7 +420,7 @@ def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
     moments = []
     for holder in (top, top.get("metadata"), top.get("report_metadata")):
         for key in (*_ENDED, *(_BEGAN if outcome is Outcome.WORKING else ())):
-            with suppress(ValueError, OverflowError):
-                at = datetime.fromisoformat(str(holder.get(key)).strip() if isinstance(holder, dict) else "")
+            with suppress(AttributeError, ValueError, OverflowError):
+                at = datetime.fromisoformat(holder.get(key).strip())  # type: ignore[union-attr]
                 moments.append((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
     return max(moments, default=None)

@@ -279,7 +279,7 @@ def _read_markdown(text: str, name: str) -> Document | None:
         if fence and _leads(lines, fence) and (packet := _read_fenced_packet(lines, fence, name)) is not None:
             return packet
     named = contract_by_name(name) is Contract.RETURN_FORMAT
-    found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
+    found = _read_return(lines_of(text), loose=named) if named or _MAY_BE_RETURN.search(text) else None
     if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
         returns = _returns(lines_of(text), name)
@@ -305,11 +305,11 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> Document:
 
 
 def _read_return(
-    lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False, first_line: int = 1
+    lines: list[str], *, loose: bool = False, by_name: bool = False, first_line: int = 1
 ) -> Document | None:
-    """Read lines as return-format: `named`, the file is called a return; `by_name`, it need have but one header."""
+    """Read lines as return-format: `loose`, a child returned them, or the file is called a return; `by_name`, it need have but one header."""
     findings = Findings(first_line)
-    sections = find_sections(lines := visible(_bounded(lines, findings)), loose=embedded or named, by_name=by_name)
+    sections = find_sections(lines := visible(_bounded(lines, findings)), loose=loose, by_name=by_name)
     if sections is None:
         return None
     from agentwatch.contracts import return_format
@@ -447,7 +447,7 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
     seen, rest = visible(lines), list(lines)
     found: list[_Placed] = []
     for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
-        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None:
+        if (made := _read_return(seen[first:end], loose=True, first_line=first + 1)) is not None:
             found.append(_Placed(first, made, is_open=True))
             tail = first + max((each.line for each in blocks(seen[first:end])[0] if each.header), default=0)
             rest[first:tail] = [""] * (tail - first)
@@ -469,7 +469,7 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
         if text.lstrip()[:1] == "{":
             made = _read_json(text, name, fence.first + 1, embedded=True)
         else:
-            made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text else None
+            made = _read_return(inner, loose=True, first_line=fence.first + 1) if text else None
         if put(fence.first, made, seen[fence.first - 1]):
             rest[fence.first : fence.end] = [""] * len(inner)
     for line, each in _objects("\n".join(rest), name):

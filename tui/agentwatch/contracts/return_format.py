@@ -14,13 +14,9 @@ from agentwatch.contracts.markdown import (
     ATTESTATION,
     DELIVERABLES,
     EVIDENCE,
-    FILE_KEYS,
     HEADERS,
     LEVEL,
-    LIST_KEYS,
     STATUS,
-    STATUS_KEYS,
-    TEXT_KEYS,
     Bullet,
     KeyLine,
     Sections,
@@ -37,7 +33,11 @@ from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_ATTESTED: Final = TEXT_KEYS + LIST_KEYS
+_STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
+_TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
+_FILE_KEYS: Final = ("files_created", "files_modified")
+_LIST_KEYS: Final = (*_FILE_KEYS, "limitations")
+_ATTESTED: Final = _TEXT_KEYS + _LIST_KEYS
 _WORD_KEYS: Final = ("state", "retry_recommended")
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
 _KEY_IN_VALUE: Final = re.compile(r"[,;|]\s{0,3}(state|summary|error_code|retry_recommended|retry_hint)\s{0,3}:\s")
@@ -117,7 +117,7 @@ class Keys:
         """Keep the first value of a key; another one is a finding, and so is a second list."""
         if key not in self.values:
             self.values[key], self.lines[key] = value, index
-        elif key in LIST_KEYS or self.values[key] != value:
+        elif key in _LIST_KEYS or self.values[key] != value:
             findings.add_in("RET020", index, key=key)
 
 
@@ -209,7 +209,7 @@ def _is_cut(sections: Sections, keys: Keys) -> bool:
     """Whether the text ends in the middle: what is missing is exactly what would have come last."""
     present = [header in sections for header in HEADERS]
     if all(present):
-        present = [key in keys.values for key in (*TEXT_KEYS, *FILE_KEYS)]
+        present = [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
     return not all(present) and present == sorted(present, reverse=True)
 
 
@@ -231,9 +231,9 @@ def _known(line: str, known: tuple[str, ...]) -> KeyLine | None:
 
 
 def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings) -> None:
-    for index in _visible(lines, spans, lambda line: _known(line, STATUS_KEYS)):
+    for index in _visible(lines, spans, lambda line: _known(line, _STATUS_KEYS)):
         text = lines[index]
-        if (told := _known(text, STATUS_KEYS)) is not None:
+        if (told := _known(text, _STATUS_KEYS)) is not None:
             _judge_dress(told, index, findings)
             value = told.value
             if (another := _KEY_IN_VALUE.search(value)) is not None:
@@ -258,7 +258,7 @@ def _judge_dress(told: KeyLine, index: int, findings: Findings) -> None:
     if told.decorated:
         findings.add_in("RET017", index, key=name)
     if told.key != name:
-        is_required = name in ("state", "summary", "retry_recommended", *TEXT_KEYS, *FILE_KEYS)
+        is_required = name in ("state", "summary", "retry_recommended", *_TEXT_KEYS, *_FILE_KEYS)
         findings.add_in("RET021" if is_required else "RET023", index, value=told.key, key=name)
 
 
@@ -329,19 +329,19 @@ def _read_attestation(lines: list[str], spans: Spans, keys: Keys, findings: Find
         if told is not None:
             _judge_dress(told, index, findings)
             key, indent, ended = told.name, 99, False
-            entries = _inline(told, index, findings) if key in LIST_KEYS else None
+            entries = _inline(told, index, findings) if key in _LIST_KEYS else None
             keys.put(key, told.value if entries is None else entries, index, findings)
         elif item is not None and entries is not None:
             indent = min(item.indent, indent)
             if item.indent > indent + 1:
                 findings.add_in("RET061", index)
-            elif key not in FILE_KEYS:
+            elif key not in _FILE_KEYS:
                 entries.append("" if folded(item.text) in _LIKE_NONE else item.text)
             elif (path := _path_of(item, key, index, findings)) is not None:
                 entries.append(path)
         elif _is_no_text(text) or not text.strip():
             pass
-        elif entries is not None and key in FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and entries):
+        elif entries is not None and key in _FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and entries):
             findings.add_in("RET024", index, value=text.strip())
             entries.append(text.strip().strip("`"))
         elif item is None and _ANY_KEY.match(text):
@@ -349,17 +349,17 @@ def _read_attestation(lines: list[str], spans: Spans, keys: Keys, findings: Find
                 # Another key, not of the contract, and with it the list that begins here.
                 key, entries = "", []
         elif entries is None or text[:1] not in " \t":
-            if entries == [] and key in FILE_KEYS:
+            if entries == [] and key in _FILE_KEYS:
                 words.setdefault(key, index)
             elif after_blank:
-                entries, ended = None, all(each in keys.values for each in FILE_KEYS)
+                entries, ended = None, all(each in keys.values for each in _FILE_KEYS)
             if not ended and key not in words:
                 findings.add_in("RET061", index)
         after_blank = not text.strip()
-    for key in LIST_KEYS:
+    for key in _LIST_KEYS:
         if (listed := keys.values.get(key)) == [] and key in words:
             findings.add_in("RET024", words[key], value=lines[words[key]].strip())
-        elif listed == [] and key in FILE_KEYS:
+        elif listed == [] and key in _FILE_KEYS:
             findings.add_in("RET057", keys.lines[key], key=key)
         if listed is not None:
             keys.values[key] = list(filter(None, listed))[:MAX_ENTRIES]
@@ -369,7 +369,7 @@ def _inline(told: KeyLine, index: int, findings: Findings) -> list[str]:
     """The entries that stand on the line of their key."""
     if not told.value:
         return []
-    if told.name not in FILE_KEYS:
+    if told.name not in _FILE_KEYS:
         findings.add_in("RET062", index)
         return [told.value]
     findings.add_in("RET056", index, key=told.name)
