@@ -16,12 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.decisions.errors import RecordError
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Option, Query, Request, RequestStage, input_text
+from agentwatch.delegation.request import Given, Option, Query, RequestStage, input_text
 from agentwatch.requests import box as box_module
-from agentwatch.requests.box import KEPT_SECONDS, Box, BoxError
-from agentwatch.requests.offered import parse, to_bytes
+from agentwatch.requests.box import Box, BoxError, parse, to_bytes
 from agentwatch.state import workspace_id
 from tests.unit.decisions.made import QUICK
 from tests.unit.requests.asked import Place, question, request
@@ -123,41 +121,21 @@ WRONG: dict[str, dict[str, Any]] = {
     "another digest": {"input_sha256": "0" * 64},
     "another input": {"input": '{"command":"rm -rf /"}'},
     "input in another spelling": {"input": '{"command": "touch x"}'},
-    "input that is no JSON": {"input": "touch x"},
     "nested input": {"input": "[" * 100_000},
-    "another program": {"source": "codex"},
     "another session": {"session_id": "x"},
-    "another nonce": {"nonce": "x"},
     "another workspace": {"workspace_id": "x"},
-    "no version": {"version": None},
     "a later version": {"version": 2},
-    "version true": {"version": True},
     "no action of a request": {"actions": ["retry"]},
-    "an action twice": {"actions": ["allow", "allow"]},
-    "actions that are no list": {"actions": "allow"},
-    "an unknown kind": {"kind": "x"},
-    "decided": {"stage": "decided"},
     "acted": {"stage": "acted", "ended_at": 1.0},
     "ended without a time": {"stage": "gone"},
     "open with an end": {"ended_at": 1.0},
-    "a time that is none": {"asked_at": "now"},
     "time true": {"asked_at": True},
-    "a time before all": {"asked_at": -1.0},
     "until for ever": {"until": 1e300},
     "a flag that is none": {"words": 1},
-    "queries that are none": {"queries": [{}]},
     "options that are none": {
         "queries": [{"question": "q", "header": "", "options": [1], "several": False, "key": ""}]
     },
-    "several what": {"queries": [{"question": "q", "header": "", "options": [], "several": 1, "key": ""}]},
-    "rules that are none": {"rules": [1]},
-    "an argument without a value": {"beside": [["cwd"]]},
     "an argument of two values": {"beside": [["cwd", "1", "2"]]},
-    "an argument that is no text": {"beside": [["cwd", 1]]},
-    "an argument without a name": {"beside": [[None, "1"]]},
-    "ends less than none": {"ends_others": -1},
-    "no tool": {"tool": None},
-    "a call that is none": {"call_id": 1},
     "more": {"more": 1},
 }
 
@@ -179,7 +157,6 @@ def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place: Pla
         ("cut off", lambda file: os.truncate(file, 20)),
         ("empty", lambda file: os.truncate(file, 0)),
         ("huge", lambda file: os.truncate(file, 10**10)),
-        ("open to others", lambda file: file.chmod(0o644)),
         ("a copy", lambda file: file.with_name("0" * 32 + ".json").write_bytes(file.read_bytes()) and file.unlink()),
         ("a stray", lambda file: file.rename(file.with_name("notes.txt"))),
         ("a link", lambda file: file.rename(file.parent.parent / "x") and file.symlink_to(file.parent.parent / "x")),
@@ -249,14 +226,15 @@ def test_a_box_that_is_open_to_others_is_not_used(place: Place) -> None:
 def test_what_is_too_large_or_no_text_is_not_offered(place: Place) -> None:
     with pytest.raises(BoxError, match="bytes"):
         place.box.offer(request(place.workspace, "x" * 600_000))
-    with pytest.raises(BoxError, match="half a character"):
+    with pytest.raises(BoxError, match="cannot be written"):
         place.box.offer(request(place.workspace, said="\ud800"))
-    with pytest.raises(RecordError, match="id"):
+    with pytest.raises(BoxError, match="not what agentwatch writes"):
         to_bytes(request(place.workspace), "another")
 
 
 def test_so_many_are_open_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(box_module, "MOST", 3)
+    monkeypatch.setattr(box_module, "MOST_ENDED", 1)
     offers = [place.box.offer(request(place.workspace)) for _ in range(3)]
     with pytest.raises(BoxError, match="3 others are open"):
         place.box.offer(request(place.workspace))
@@ -266,61 +244,14 @@ def test_so_many_are_open_and_no_more(place: Place, monkeypatch: pytest.MonkeyPa
         offer.end(RequestStage.GONE)
 
 
-def test_what_has_ended_is_kept_for_a_day(place: Place) -> None:
-    now = [1_000_000.0]
-    box = Box(place.workspace, state=place.state, disk=QUICK, clock=lambda: now[0])
-    with box.offer(request(place.workspace)) as offer:
-        offer.end(RequestStage.DELIVERED)
-    with box.offer(request(place.workspace)):
-        now[0] += KEPT_SECONDS - 1
-        box.tidy()
-        assert len(box.read()) == 2
-        now[0] += 1
-        box.tidy()
-        assert [one.stage for one in box.read()] == [RequestStage.OFFERED]
-
-
-def killed(place: Place, asked: Request) -> Path:
-    """A request whose holder was killed: its file as it was, held by nobody."""
-    with place.box.offer(asked):
-        data = (file := file_of(place)).read_bytes()
-    file.write_bytes(data)
-    return file
-
-
-def test_what_nobody_holds_any_more_is_ended_and_removed_after_a_day(place: Place) -> None:
-    now = [time.time()]
-    box = Box(place.workspace, state=place.state, disk=QUICK, clock=lambda: now[0])
-    file = killed(place, request(place.workspace))
-    assert [(one.stage, one.ended_at) for one in box.read()] == [(RequestStage.GONE, None)]
-    box.tidy()
-    assert json.loads(file.read_bytes())["stage"] == RequestStage.GONE
-    assert [one.ended_at for one in box.read()] == now
-    now[0] += KEPT_SECONDS
-    box.tidy()
-    assert not file.exists()
-
-
-def test_what_somebody_holds_stays_whole_however_old_it_is(place: Place) -> None:
-    box = Box(place.workspace, state=place.state, disk=QUICK, clock=lambda: time.time() + 2 * KEPT_SECONDS)
-    with place.box.offer(request(place.workspace)) as offer:
-        box.tidy()
-        assert offer.is_whole()
-
-
 def test_so_many_that_ended_are_kept_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(box_module, "MOST_ENDED", 2)
-    for _ in range(9):
-        with place.box.offer(request(place.workspace)):
-            assert len(list(place.box.directory.glob("*.json"))) <= 4
-    place.box.tidy()
-    assert len(place.box.read()) == 2
-
-
-def test_the_sign_changes_with_what_is_offered(place: Place) -> None:
-    before = place.box.sign()
-    with place.box.offer(request(place.workspace)):
-        assert place.box.sign() != before
+    with place.box.offer(asked := request(place.workspace)):
+        for number in range(9):
+            with place.box.offer(request(place.workspace, asked_at=1.0 + number)):
+                assert len(list(place.box.directory.glob("*.json"))) <= 5
+        assert [one.asked_at for one in place.box.read()][-2:] == [8.0, 9.0]
+        assert asked in place.box.read()
 
 
 def test_actions_are_those_that_the_holder_gave(place: Place) -> None:

@@ -6,8 +6,10 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -40,6 +42,7 @@ from tests.unit.requests.codex_server import (
 )
 
 PATIENCE = 20.0
+WHY_NOT = "agentwatch does not know all of what Codex asks here: answer it in Codex"
 
 
 def until(holds: Callable[[], Any]) -> Any:
@@ -182,7 +185,7 @@ def test_a_patch_that_is_not_known_cannot_be_answered(
     server.ask(PATCH, patch(), THREAD, *items)
     asked = offered(place)
     assert (asked.actions, asked.can_answer) == ((), False)
-    assert asked.why_not == "Codex does not say what it would change, so it can be answered only in Codex"
+    assert asked.why_not == WHY_NOT
 
 
 def test_a_patch_that_changes_while_it_waits_is_held_no_more(
@@ -207,21 +210,20 @@ def test_questions_are_answered_by_their_own_ids(place: Place, server: AppServer
 
 
 @pytest.mark.parametrize(
-    ("asked", "why_not"),
+    "asked",
     [
-        (question("store", "lint", question="Which?"), "it asks the same question twice"),
-        (question("store", "store"), "it asks the same question twice"),
-        (question(isSecret=True), "it asks for a secret"),
-        (question(options=[{"description": "no label"}]), "agentwatch does not know this kind"),
-        (question() | {"autoResolutionMs": 5000}, "agentwatch does not know this kind"),
+        question("store", "lint", question="Which?"),
+        question("store", "store"),
+        question(isSecret=True),
+        question(options=[{"description": "no label"}]),
+        question() | {"autoResolutionMs": 5000},
     ],
 )
 def test_a_question_that_is_not_clear_is_answered_in_codex(
-    place: Place, server: AppServer, client: CodexClient, asked: dict[str, Any], why_not: str
+    place: Place, server: AppServer, client: CodexClient, asked: dict[str, Any]
 ) -> None:
     server.ask(QUESTION, asked)
-    assert offered(place).actions == ()
-    assert offered(place).why_not.startswith(why_not)
+    assert (offered(place).actions, offered(place).why_not) == ((), WHY_NOT)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,6 @@ def test_a_tool_of_a_server_is_allowed_for_this_call_alone(
 def test_two_equal_calls_of_a_tool_are_not_told_apart(place: Place, server: AppServer, client: CodexClient) -> None:
     server.ask(SERVER, tool_call(what="x"), THREAD, calling("call_8", what="x"), calling("call_9", what="x"))
     assert offered(place).actions == ()
-    assert offered(place).why_not.startswith("Codex does not say which of its calls")
 
 
 def test_a_form_of_a_server_is_shown_and_filled_in_in_codex(
@@ -254,7 +255,7 @@ def test_a_form_of_a_server_is_shown_and_filled_in_in_codex(
     server.ask(SERVER, form())
     asked = offered(place)
     assert (asked.kind, asked.actions, asked.shown) == (RequestKind.FORM, (), "Which colour?")
-    assert asked.why_not == "a form of an MCP server is filled in only in Codex"
+    assert asked.why_not == WHY_NOT
 
 
 @pytest.mark.parametrize(
@@ -276,7 +277,7 @@ def test_what_is_not_known_of_a_command_is_answered_in_codex(
 ) -> None:
     server.ask(COMMAND, command(**changes))
     asked = offered(place)
-    assert (asked.actions, asked.why_not) == ((), "agentwatch does not know this kind of request: answer it in Codex")
+    assert (asked.actions, asked.why_not) == ((), WHY_NOT)
 
 
 def test_what_the_person_answers_in_codex_is_answered_elsewhere(
@@ -300,10 +301,8 @@ def test_threads_of_other_workspaces_are_left_alone(
     place: Place, home: Path, server: AppServer, tmp_path: Path
 ) -> None:
     server.thread("other", tmp_path)
-    server.thread("title", place.workspace, ephemeral=True)
     with running(place, home):
-        for thread in ("other", "title"):
-            server.ask(COMMAND, command(), thread)
+        server.ask(COMMAND, command(), "other")
         server.ask(COMMAND, command("mine"))
         assert offered(place).session_id == THREAD
         assert server.said.count("thread/resume") == 1
@@ -361,14 +360,10 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(
     # Nobody can say that it was answered elsewhere, nor that it was not taken.
     assert ended(place, asked) is RequestStage.UNKNOWN
     server.takes = lambda _: True
-    again = offered(place)
-    assert again.request_id != asked.request_id
-    assert server.said.count("thread/resume") == 2
+    until(lambda: server.said.count("thread/resume") == 2)
     time.sleep(0.3)
     assert (server.answers, server.late) == ([], [])
-    place.answer(again, Action.DENY)
-    assert ended(place, again) is RequestStage.DELIVERED
-    assert server.answers == [(0, {"decision": "decline"})]
+    assert place.box.find(asked.request_id) == replace(asked, stage=RequestStage.UNKNOWN, ended_at=ANY)
 
 
 def test_an_id_that_is_given_to_another_request_ends_the_first(
@@ -384,7 +379,10 @@ def test_an_id_that_is_given_to_another_request_ends_the_first(
     assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
 
 
-@pytest.mark.parametrize("frame", ["{", "[]", "7", b"\xff\x00", "[" * 100_000, '{"id": 0}', '{"method": 5, "id": []}'])
+@pytest.mark.parametrize(
+    "frame",
+    ["{", "[]", "7", b"\xff\x00", pytest.param("[" * 100_000, id="deep"), '{"id": 0}', '{"method": 5, "id": []}'],
+)
 def test_a_frame_that_is_no_message_answers_nothing(
     place: Place, server: AppServer, client: CodexClient, frame: str | bytes
 ) -> None:

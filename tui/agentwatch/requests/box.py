@@ -1,4 +1,4 @@
-"""The box: the requests of one workspace that somebody holds, a file each, so that screens and shells see them.
+"""The requests of one workspace that somebody holds, a file each, so that screens and shells see them.
 
     <state directory>/requests/                 0700
         <request id>.json                       0600, locked as long as somebody holds it
@@ -9,43 +9,42 @@ A file that nobody holds and that has no end is gone: its holder was killed.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
-import re
-import stat
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from agentwatch.decisions.errors import RecordError, reason, remedy
-from agentwatch.delegation.request import ENDED, Request, RequestStage
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, PrivateDirectory, change_stamp
+from agentwatch.decisions.errors import reason, remedy
+from agentwatch.delegation.decision import OF_REQUESTS
+from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, PrivateDirectory
 from agentwatch.errors import AgentwatchError
-from agentwatch.requests.offered import LARGEST, parse, to_bytes
 from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quoted
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 NAME: Final = "requests"
 MOST: Final = 500
 """Requests that are open at once."""
-MOST_ENDED: Final = 200
-"""Those that have ended and are kept."""
+MOST_ENDED: Final = 100
+"""So many that have ended are kept, and up to as many more."""
 
-KEPT_SECONDS: Final = 24 * 3600.0
-_MOST_FILES: Final = 4 * MOST
+LARGEST: Final = 1024 * 1024
+"""Bytes of a file: what is larger is answered in its program."""
+
+_MOST_SECONDS: Final = 2**40
 _OPEN_TO_OTHERS: Final = 0o077
-_TRIES: Final = 50
-_PAUSE_SECONDS: Final = 0.001
-"""Who looks whether somebody holds a file locks it for microseconds."""
-
-_FILE: Final = re.compile(r"[0-9a-f]{32}\.json\Z")
 
 
 class BoxError(AgentwatchError):
-    """A request cannot be offered: nobody can answer it but in its program."""
+    """A request cannot be offered, or a file is none: nobody can answer it but in its program."""
 
 
 class Box:
@@ -71,199 +70,118 @@ class Box:
         self._disk = disk
         self._clock = clock
         self._place = PrivateDirectory(self.directory, disk)
-        self._known: dict[str, tuple[tuple[int, ...], Request]] = {}
 
     def offer(self, request: Request) -> Offer:
-        """Offer a request, for as long as the offer is not closed. Raises BoxError.
-
-        Who offers the same one as somebody else holds it with them.
-        """
-        try:
-            data = to_bytes(replace(request, stage=RequestStage.OFFERED, ended_at=None), self.workspace_id)
-        except RecordError as error:
-            raise BoxError(f"the request is not offered: {error}") from error
-        self._refuse_inside()
-        name = _name_of(request.request_id)
-        try:
-            with self._place.make() as directory:
-                self._refuse_open(directory)
-                with directory.locked():
-                    directory.sweep(0)
-                    descriptor = self._joined(directory, name)
-                    if descriptor is None:
-                        self._make_room(directory)
-                        descriptor = directory.replace_held(name, data)
-        except OSError as error:
-            raise BoxError(f"the request is not offered: {self.directory}: {reason(error)}; {remedy(error)}") from error
+        """Offer a request until the offer is closed, together with others who offer the same. Raises BoxError."""
+        data = to_bytes(request.begun, self.workspace_id)
+        with self._opened(make=True) as directory, directory.locked():
+            directory.sweep(0)
+            self._make_room(directory)
+            descriptor = self._join(directory, request)
+            if descriptor is None:
+                descriptor = directory.replace_held(_name(request.request_id), data)
         return Offer(self, request, descriptor)
 
     def read(self) -> list[Request]:
-        """What is in it, oldest first, each with its stage. Only files that changed are read. Never raises."""
+        """What is in it, oldest first, each with its stage. Never raises."""
         self.problems = []
         try:
-            self._refuse_inside()
-            with self._place.open() as directory:
-                self._refuse_open(directory)
+            with self._opened() as directory:
                 return self._read(directory)
         except FileNotFoundError:
             return []
-        except (OSError, BoxError) as error:
-            why = reason(error) if isinstance(error, OSError) else str(error)
-            self.problems = [f"requests are not seen: {self.directory}: {why}"]
+        except BoxError as error:
+            self.problems = [f"requests are not seen: {error}"]
             return []
 
     def find(self, request_id: str) -> Request | None:
         """One request as it is now, None where it is none, or cannot be believed."""
         return next((one for one in self.read() if one.request_id == request_id), None)
 
-    def sign(self) -> tuple[int, int, int] | None:
-        """Different from the call before where a file came or went since. That a holder was killed only `read` sees."""
-        return change_stamp(self.directory)
+    def identity(self, request_id: str) -> tuple[int, ...] | None:
+        """Another one once the file of a request was replaced, written or touched; None where there is none."""
+        with suppress(OSError, BoxError), self._opened() as directory:
+            return directory.identity(_name(request_id))
+        return None
 
-    def tidy(self) -> None:
-        """End those that nobody holds any more; remove those that ended a day ago, and the oldest where they are many.
+    def end(self, offer: Offer, stage: RequestStage, by: str) -> None:
+        """Write down how an offer ended, unless somebody did before; that it is gone, only if nobody else holds it."""
+        name = _name(offer.request.request_id)
+        with self._opened() as directory, directory.locked():
+            if stage is RequestStage.GONE:
+                self._disk.flock(offer.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if directory.identity(name) == offer.identity:
+                ended = replace(offer.request, stage=stage, ended_at=self._clock(), by=by)
+                directory.replace(name, to_bytes(ended, self.workspace_id))
 
-        As far as that can be done.
-        """
-        with suppress(OSError, BoxError):
-            self._refuse_inside()
-            with self._place.open() as directory, directory.locked():
-                directory.sweep(0)
-                self._tidy(directory)
+    @contextmanager
+    def _opened(self, *, make: bool = False) -> Iterator[Directory]:
+        """Raises BoxError whatever goes wrong, FileNotFoundError where it is not there."""
+        refuse_inside(self._workspace, self.directory)
+        try:
+            with self._place.make() if make else self._place.open() as directory:
+                status = self._disk.fstat(directory.descriptor)
+                if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
+                    raise BoxError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
+                yield directory
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise BoxError(f"{self.directory}: {reason(error)}; {remedy(error)}") from error
 
     def _read(self, directory: Directory) -> list[Request]:
         found: list[Request] = []
-        names = sorted(name for name in directory.names() if not name.startswith("."))
-        if len(names) > _MOST_FILES:
-            self.problems.append(f"{self.directory} holds {len(names):,} files, not all are looked at: clear it")
-        known, self._known = self._known, {}
-        for name in names[:_MOST_FILES]:
+        for name in sorted(name for name in directory.names() if not name.startswith(".")):
             try:
-                identity, request = self._file(directory, name, known.get(name))
+                found.append(self._file(directory, name))
             except FileNotFoundError:
                 continue
-            except RecordError as error:
-                self.problems.append(f"{self.directory}: {quoted(name)} is no request: {error}; remove it")
-            except OSError as error:
-                self.problems.append(f"{self.directory}: {quoted(name)} is no request: {reason(error)}; remove it")
-            else:
-                self._known[name] = identity, request
-                if request.stage is RequestStage.OFFERED and not self._is_held(directory, name):
-                    request = replace(request, stage=RequestStage.GONE)
-                found.append(request)
+            except (OSError, BoxError) as error:
+                why = reason(error) if isinstance(error, OSError) else error
+                self.problems.append(f"{self.directory}: {quoted(name)} is no request: {why}; remove it")
         return sorted(found, key=lambda one: (one.asked_at, one.request_id))
 
-    def _file(
-        self, directory: Directory, name: str, known: tuple[tuple[int, ...], Request] | None
-    ) -> tuple[tuple[int, ...], Request]:
-        if _FILE.match(name) is None:
-            raise RecordError("agentwatch did not put it there")
-        identity = directory.identity(name)
-        if known is not None and known[0] == identity:
-            return known
-        status = directory.status(name)
-        if stat.S_ISREG(status.st_mode) and (status.st_uid != os.geteuid() or status.st_mode & _OPEN_TO_OTHERS):
-            raise RecordError("others may have written it")
+    def _file(self, directory: Directory, name: str) -> Request:
         request = parse(directory.read(name, LARGEST), self.workspace_id)
-        if name != _name_of(request.request_id):
-            raise RecordError("it is a copy of another one")
-        return identity, request
+        if name != _name(request.request_id):
+            raise BoxError("it has the name of another one")
+        is_gone = request.stage is RequestStage.OFFERED and not self._is_held(directory, name)
+        return replace(request, stage=RequestStage.GONE) if is_gone else request
 
     def _is_held(self, directory: Directory, name: str) -> bool:
         """Whether somebody holds a file. Two that ask at once may take each other for somebody, until the next look."""
-        with suppress(OSError):
-            return not self._is_dead(directory, name)
-        return False
-
-    def _is_dead(self, directory: Directory, name: str) -> bool:
-        """Whether nobody holds a file, for certain. Raises OSError where that cannot be known."""
         descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
         try:
             self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
             return False
+        except BlockingIOError:
+            return True
         finally:
-            with suppress(OSError):
-                self._disk.close(descriptor)
-        return True
+            self._disk.close(descriptor)
 
-    def _joined(self, directory: Directory, name: str) -> int | None:
-        """A descriptor with a lock on the file that others hold; None where there is none to be held. Under the
-        lock."""
-        try:
-            _, request = self._file(directory, name, None)
-            if request.stage is not RequestStage.OFFERED or not self._is_held(directory, name):
-                return None
-            descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
-        except (OSError, RecordError):
-            return None
-        try:
-            for _ in range(_TRIES):
-                with suppress(BlockingIOError):
-                    self._disk.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    def _join(self, directory: Directory, request: Request) -> int | None:
+        """A lock on the file of the same request, where others hold it. Under the lock of the directory."""
+        name = _name(request.request_id)
+        with suppress(OSError, BoxError):
+            known = self._file(directory, name)
+            if known.is_open and as_asked(known) == as_asked(request):
+                descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
+                try:
+                    # Whoever looks whether it is held has it locked for microseconds.
+                    self._disk.flock(descriptor, fcntl.LOCK_SH)
                     return descriptor
-                time.sleep(_PAUSE_SECONDS)
-        except OSError:
-            pass
-        self._disk.close(descriptor)
+                except OSError:
+                    self._disk.close(descriptor)
         return None
 
     def _make_room(self, directory: Directory) -> None:
-        """Under the lock."""
-        if len(directory.names()) < min(MOST, 2 * MOST_ENDED):
+        if len(directory.names()) < 2 * MOST_ENDED:
             return
-        self._tidy(directory)
-        if sum(one.is_open for one in self._read(directory)) >= MOST:
-            raise BoxError(f"the request is not offered: {MOST} others are open; answer them in their programs")
-
-    def _tidy(self, directory: Directory) -> None:
-        """Under the lock."""
-        now, ended = self._clock(), []
-        for one in self._read(directory):
-            if one.stage in ENDED:
-                name = _name_of(one.request_id)
-                with suppress(OSError, RecordError):
-                    if one.ended_at is None and not self._is_dead(directory, name):
-                        continue
-                    at = one.ended_at or directory.status(name).st_mtime
-                    if one.ended_at is None and now - at < KEPT_SECONDS:
-                        at = now
-                        directory.replace(name, to_bytes(replace(one, ended_at=now), self.workspace_id))
-                    ended.append((at, name))
-        ended.sort(reverse=True)
-        for number, (at, name) in enumerate(ended):
-            if number >= MOST_ENDED or not -KEPT_SECONDS <= now - at < KEPT_SECONDS:
-                with suppress(OSError):
-                    directory.remove(name)
-
-    def _refuse_inside(self) -> None:
-        refuse_inside(self._workspace, self.directory)
-
-    def _refuse_open(self, directory: Directory) -> None:
-        status = self._disk.fstat(directory.descriptor)
-        if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
-            raise BoxError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
-
-    # What an offer does
-
-    def identity(self, request_id: str) -> tuple[int, ...] | None:
-        """What is another one once the file of a request was replaced, written or touched; None where it is gone."""
-        with suppress(OSError), self._place.open() as directory:
-            return directory.identity(_name_of(request_id))
-        return None
-
-    def end(self, descriptor: int, request: Request, stage: RequestStage, by: str) -> None:
-        """Write down how it ended, unless somebody did before; that it is gone, only if nobody else holds it."""
-        name = _name_of(request.request_id)
-        with self._place.make() as directory, directory.locked():
-            if stage is RequestStage.GONE:
-                # Whoever holds it with us goes on.
-                self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(OSError, RecordError):
-                if self._file(directory, name, None)[1].stage is not RequestStage.OFFERED:
-                    return
-            ended = replace(request, stage=stage, ended_at=self._clock(), by=by)
-            directory.replace(name, to_bytes(ended, self.workspace_id))
+        known = self._read(directory)
+        if sum(one.is_open for one in known) >= MOST:
+            raise BoxError(f"{MOST} others are open; answer them in their programs")
+        for one in [one for one in known if not one.is_open][:-MOST_ENDED]:
+            directory.remove(_name(one.request_id))
 
 
 class Offer:
@@ -271,34 +189,32 @@ class Offer:
 
     def __init__(self, box: Box, request: Request, descriptor: int) -> None:
         self.request: Final = request
-        self._box = box
-        self._descriptor: int | None = descriptor
+        self.descriptor: Final = descriptor
         status = os.fstat(descriptor)
-        self._identity = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        self.identity: Final = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        self.looked: object = None
+        """When its holder looked for an answer."""
+        self._box = box
+        self._is_held = True
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end(RequestStage.GONE)
 
     def is_whole(self) -> bool:
         """Whether what others see under its name is the very file that was offered: what they decide is about that."""
-        return self._descriptor is not None and self._box.identity(self.request.request_id) == self._identity
+        return self._is_held and self._box.identity(self.request.request_id) == self.identity
 
     def end(self, stage: RequestStage, by: str = "") -> None:
         """Say how it ended, and hold it no more. Never raises: where that cannot be written, it is gone."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None:
-            return
-        try:
-            with suppress(OSError, RecordError):
-                self._box.end(descriptor, self.request, stage, by)
-        finally:
+        if self._is_held:
+            self._is_held = False
+            with suppress(OSError, BoxError):
+                self._box.end(self, stage, by)
             with suppress(OSError):
-                os.close(descriptor)
+                os.close(self.descriptor)
 
 
 def refuse_inside(workspace: Path, place: Path) -> None:
@@ -308,5 +224,56 @@ def refuse_inside(workspace: Path, place: Path) -> None:
         raise BoxError(f"{place} lies in the workspace, where agents write: set XDG_STATE_HOME to another place")
 
 
-def _name_of(request_id: str) -> str:
+def as_asked(request: Request) -> Request:
+    """What was asked, without what the tree adds to it, and what another holder of the same says of time."""
+    return replace(request.begun, asked_at=0.0, until=None)
+
+
+def to_bytes(request: Request, workspace_id: str) -> bytes:
+    """The file of a request. Raises BoxError where it is none that could be answered, or too large."""
+    try:
+        data = _spelled(request, workspace_id)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BoxError(f"it cannot be written ({error})") from error
+    if len(data) > LARGEST:
+        raise BoxError(f"it has {len(data):,} bytes, {LARGEST:,} are allowed")
+    parse(data, workspace_id)
+    return data
+
+
+def parse(data: bytes, workspace_id: str) -> Request:
+    """The request in a file. Raises BoxError for anything else than what `to_bytes` writes for this workspace."""
+    with suppress(ValueError, RecursionError):
+        request = _schema().validate_json(data, strict=True)
+        identity = workspace_id, request.source, request.session_id, request.nonce, request.input_sha256
+        if (
+            _spelled(request, workspace_id) == data
+            and input_text(json.loads(request.input)) == (request.input, request.input_sha256)
+            and request.request_id == request_id_of(*identity)
+            and set(request.actions) <= set(OF_REQUESTS)
+            # That it is decided stands in the ledger; that a program acted, in its own records.
+            and request.stage not in (RequestStage.DECIDED, RequestStage.ACTED)
+            and (request.stage is RequestStage.OFFERED) == (request.ended_at is None)
+            and all(0 <= at < _MOST_SECONDS for at in (request.asked_at, request.until or 0, request.ended_at or 0))
+        ):
+            return request
+    raise BoxError("it is not what agentwatch writes")
+
+
+def _spelled(request: Request, workspace_id: str) -> bytes:
+    values = {name: getattr(request, name) for name in Request.__slots__ if name != "allowed"}
+    queries = [one._asdict() | {"options": [option._asdict() for option in one.options]} for one in request.queries]
+    document = {"version": 1, "workspace_id": workspace_id, **values, "queries": queries}
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+@cache
+def _schema() -> TypeAdapter[Request]:
+    # Most look into no file.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Request)
+
+
+def _name(request_id: str) -> str:
     return f"{request_id}.json"

@@ -10,20 +10,13 @@ from typing import Final
 from agentwatch.background import Background
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.requests.box import Box
+from agentwatch.disk import change_stamp
+from agentwatch.requests.box import Box, as_asked
 from agentwatch.sources.files.watcher import shared_watcher
 
 _PAUSE_SECONDS: Final = 0.5
 _SELDOM_SECONDS: Final = 60.0
 """Between two looks at the box: while something is open or nothing rings, and while nothing happens."""
-_TIDY_SECONDS: Final = 3_600.0
-
-_ENDS: Final = {
-    RequestStage.DELIVERED: "it was answered already",
-    RequestStage.ELSEWHERE: "it was answered in its program",
-    RequestStage.UNKNOWN: "it was answered, and whether its program took that is not known",
-    RequestStage.GONE: "nobody waits for an answer any more: its program went on, or what held it has ended",
-}
 
 
 class Inbox(Background[Sequence[Event]]):
@@ -43,31 +36,28 @@ class Inbox(Background[Sequence[Event]]):
 
     def look(self) -> list[Requested]:
         """Changes since the call before. Blocks."""
-        now, found = self._clock(), {one.request_id: one for one in self.box.read()}
-        self.notice = self.box.problems[0] if self.box.problems else None
+        now, before = self._clock(), self._told
+        self._told = {one.request_id: one for one in self.box.read()}
+        self.notice = next(iter(self.box.problems), None)
         events: list[Requested] = []
-        for request_id, request in found.items():
-            known = self._told.get(request_id)
-            if request.stage is RequestStage.GONE and request.ended_at is None and known is not None:
+        for request_id, found in [*self._told.items()]:
+            known = before.pop(request_id, None)
+            if found.stage is RequestStage.GONE and found.ended_at is None and known is not None:
                 # Its holder was killed; one that was found so died at nobody knows which time.
-                found[request_id] = replace(request, ended_at=now if known.is_open else known.ended_at)
-            if found[request_id] != known:
-                self._told[request_id] = found[request_id]
-                events.append(Requested(0, now, request_id, found[request_id]))
-        for request_id in self._told.keys() - found.keys():
-            known = self._told.pop(request_id).remembered
-            ended = replace(known, stage=RequestStage.GONE, ended_at=now) if known.is_open else known
-            events.append(Requested(0, now, request_id, ended))
+                self._told[request_id] = replace(found, ended_at=now if known.is_open else known.ended_at)
+            if self._told[request_id] != known:
+                events.append(Requested(0, now, request_id, self._told[request_id]))
+        for request_id, known in before.items():
+            gone = replace(known.remembered, stage=RequestStage.GONE, ended_at=now)
+            events.append(Requested(0, now, request_id, gone if known.is_open else known.remembered))
         return events
 
     def gone(self, request: Request) -> str | None:
         """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
         now = self.box.find(request.request_id)
-        if now is None:
-            return "it is not offered any more"
-        if now.stage is not RequestStage.OFFERED:
-            return _ENDS.get(now.stage, f"it is {now.stage}")
-        is_same = _plain(now) == _plain(request)
+        if now is None or now.stage is not RequestStage.OFFERED:
+            return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
+        is_same = as_asked(now) == as_asked(request)
         return None if is_same else "it is not the one that you looked at: look at it again"
 
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
@@ -77,12 +67,8 @@ class Inbox(Background[Sequence[Event]]):
     def _watch(self, emit: Callable[[Sequence[Event]], None]) -> None:
         looked: tuple[int, int, int] | None = None
         is_first = True
-        tidy_at = 0.0
         while not self._stopped:
-            if time.monotonic() >= tidy_at:
-                tidy_at = time.monotonic() + _TIDY_SECONDS
-                self.box.tidy()
-            sign = self.box.sign()
+            sign = change_stamp(self.box.directory)
             if is_first or sign != looked or any(one.is_open for one in self._told.values()):
                 looked, is_first = sign, False
                 try:
@@ -94,8 +80,3 @@ class Inbox(Background[Sequence[Event]]):
             # That a holder has died rings for nobody.
             looks = not shared_watcher.works or any(one.is_open for one in self._told.values())
             self._rest(_PAUSE_SECONDS, _PAUSE_SECONDS if looks else _SELDOM_SECONDS)
-
-
-def _plain(request: Request) -> Request:
-    """What was asked, without what the tree adds to it, and what another holder of the same says of time."""
-    return replace(request.begun, asked_at=0.0, until=None)
