@@ -94,6 +94,7 @@ class CodexReader(FilesReader[Rollout]):
 
     def read(self, seconds: float) -> Sequence[Change]:
         changes = super().read(seconds)
+        self._take_stock()
         return sorted(changes, key=lambda change: change.run.started_at if change.run is not None else -1.0)
 
     def found(self) -> Sequence[Found]:
