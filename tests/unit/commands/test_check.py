@@ -121,7 +121,7 @@ def test_bytes_that_are_not_utf8_are_one_finding(workspace: Path, capsys: pytest
 
     assert check(["x.return.md"], "json") == 0
     (file,) = files_of(capsys.readouterr().out)
-    assert [(finding["rule"], finding["line"]) for finding in file["findings"]] == [("DOC003", 3)]
+    assert [(finding["rule"], finding["line"]) for finding in file["findings"]] == [("SRC006", 3)]
 
 
 @pytest.mark.parametrize("output", ["text", "json", "github"])

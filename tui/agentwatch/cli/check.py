@@ -153,10 +153,7 @@ def _check_file(file: _File) -> _Checked | None:
         stem = f"{file.root}/{file.relative[: -len('.report.json')]}"
         if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
             return None
-    findings = reading.findings
-    # That it is not UTF-8 is said once.
-    if not any(finding.rule == "DOC003" for finding in findings):
-        findings = (*text.findings, *findings)
+    findings = (*text.findings, *reading.findings)
     missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
     lines: list[str] = []
     if findings or missing:

@@ -8,11 +8,11 @@ from functools import cache, reduce
 from operator import getitem
 from typing import Annotated, Any, Final, TypeVar
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
-from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rows, read_rules, shown
+from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rules, shown
 from agentwatch.contracts.shapes import Contract
 from agentwatch.text import folded
 
@@ -23,7 +23,6 @@ _KIND_OF: Final = {
     "empty": "empty",
 }
 """Kinds of rules by pydantic's type of error; any other is `type`, or `entry` where it is one in an array."""
-_FIRST: Final = ("missing", "empty")
 
 
 class Model(BaseModel):
@@ -57,6 +56,8 @@ Whole = Annotated[
 ]
 """`1.0` is an integer, too: JSON has one kind of number."""
 Count = Annotated[Whole, Ge(0)]
+Million = Annotated[Whole, Ge(0), Le(1_000_000)]
+Attempt = Annotated[Million, Ge(1)]
 Amount = Annotated[float, Ge(0)]
 
 
@@ -78,9 +79,11 @@ def read_fields(
 @cache
 def _rules_of_fields(contract: Contract) -> dict[str, dict[str, str]]:
     """By the path of a field its rules by kind; `entry` and `blank` are the type and emptiness of one in an array."""
-    rows = (row.split(": ") for row in read_rows(contract))
-    groups = {path: map(str.split, rules.split(", ")) for path, rules in rows}
-    return {path: {kind: rule for *kinds, rule in group for kind in kinds} for path, group in groups.items()}
+    known: dict[str, dict[str, str]] = {}
+    for rule in read_rules().values():
+        for kind, path in rule.fields if rule.contract is contract else ():
+            known.setdefault(path, {})[kind] = rule.id
+    return known
 
 
 def _judge_errors(
@@ -88,34 +91,29 @@ def _judge_errors(
 ) -> dict[Location, Any]:
     """Note the rule of each error. By each place that was refused the word that was meant, None to drop it."""
     edits: dict[Location, Any] = {}
-    known, found = _rules_of_fields(contract), []
+    known = _rules_of_fields(contract)
     for item in error.errors():
-        place, value, kind, meant = item["loc"], item["input"], _KIND_OF.get(item["type"], "type"), None
-        steps = ("[]" if isinstance(step, int) else f".{step}" for step in place)
-        path = "".join((at, *steps)).removeprefix(".")
-        rules, where = known.get(path.removesuffix("[]"), {}), place
-        # First what is not there, and of that first what is not there at the top.
-        order = (_FIRST.index(kind), len(place) > 1) if kind in _FIRST else (len(_FIRST), False)
-        if kind not in _FIRST:
-            if kind == "value" and "case" in rules and isinstance(value, str):
-                meant = next(
-                    (word for word in re.findall(r"'(\w+)'", item["ctx"]["expected"]) if folded(word) == folded(value)),
-                    None,
-                )
-                kind = "case" if meant else kind
-            elif kind == "value" and not isinstance(value, str):
-                kind = "type"
-            edits[place] = meant
-        elif kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
+        where = place = item["loc"]
+        value, kind, meant = item["input"], _KIND_OF.get(item["type"], "type"), None
+        path = "".join((at, *("[]" if isinstance(step, int) else f".{step}" for step in place))).removeprefix(".")
+        rules = known.get(path.removesuffix("[]"), {})
+        if kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
             where = place[:-1]
         elif kind == "missing" and kind in rules and read_rules()[rules[kind]].severity is ERROR:
             # Somebody requires it, and null is of another type.
             kind = "type"
-        kind = {"type": "entry", "empty": "blank"}.get(kind, kind) if path.endswith("[]") else kind
+        elif kind not in ("missing", "empty"):
+            if kind == "value" and isinstance(value, str):
+                words = re.findall(r"'(\w+)'", item["ctx"]["expected"] if "case" in rules else "")
+                meant = next((word for word in words if folded(word) == folded(value)), None)
+                kind = "case" if meant else kind
+            elif kind == "value":
+                kind = "type"
+            edits[place] = meant
+        if path.endswith("[]"):
+            kind = {"type": "entry", "empty": "blank"}.get(kind, kind)
         if kind in rules:
-            found.append((order, rules[kind], where, {"key": place[-1], "value": value, "meant": meant}))
-    for _, rule, where, facts in sorted(found, key=lambda one: one[0]):
-        findings.add(rule, where, **facts)
+            findings.add(rules[kind], where, key=place[-1], value=value, meant=meant)
     return edits
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from annotated_types import Ge, Le
-
-from agentwatch.contracts.fields import Model, Required, Text, Whole, Word, read_fields
+from agentwatch.contracts.fields import Attempt, Model, Required, Text, Word, read_fields
 from agentwatch.contracts.reading import WRAPPER, unwrapped
 from agentwatch.contracts.rules import Findings, judge_paths, outline, sentences
 from agentwatch.contracts.shapes import Contract, Handoff, Todo
@@ -51,7 +49,7 @@ class HandoffPacket(Model):
     dependencies: list[str] | None = None
     notes: list[str] | None = None
     parent_task_id: str | None = None
-    attempt: Annotated[Whole, Ge(1), Le(1000000)] | None = None
+    attempt: Attempt | None = None
     mode: str | None = None
     session_id: str | None = None
     decision_id: str | None = None
@@ -75,5 +73,5 @@ def judge(_contract: Contract, top: dict[str, Any], findings: Findings, _name: s
         findings.add("HOF041", ("handoff_schema",), value=packet.handoff_schema)
     if packet.objective and (count := sentences(packet.objective)) > 1:
         findings.add("HOF006", ("objective",), count=count)
-    judge_paths("HOF015", "evidence", raw, findings)
+    judge_paths("HOF015", "evidence", packet.evidence, findings)
     return packet, outline(Handoff, packet, task_id=packet.task_id, objective=packet.objective)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
 
-from agentwatch.contracts.fields import Amount, Count, Model, Required, Text, Whole, Word, read_fields
+from agentwatch.contracts.fields import Amount, Attempt, Count, Million, Model, Required, Text, Whole, Word, read_fields
 from agentwatch.contracts.reading import METADATA_KEYS, OUTSIDE_THE_ENUM, STAGE_WORDS
 from agentwatch.contracts.rules import (
     MAX_ENTRIES,
     MAX_TOKENS,
     Findings,
-    Location,
     is_blank,
     judge_paths,
     outline,
@@ -35,8 +34,6 @@ _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
 _POINTER: Final = re.compile(
     r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
 )
-
-Phases = Annotated[Whole, Ge(0), Le(1000000)]
 
 # How returns say how they ended, what blocks them, and when.
 _MEANS: Final[dict[str, Outcome]] = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
@@ -113,6 +110,7 @@ class ReturnMetadata(Model):
     phase_count: Count | None = None
     estimated_hours: Amount | None = None
     findings_count: Count | None = None
+    attempt: Attempt | None = None
 
 
 class ReturnError(Model):
@@ -133,6 +131,7 @@ class SubagentReturn(Model):
     metadata: Required[ReturnMetadata] = None
     errors: list[ReturnError] | None = None
     next_steps: str | None = None
+    attempt: Attempt | None = None
 
 
 class MetaArtifact(Model):
@@ -143,25 +142,21 @@ class MetaArtifact(Model):
     summary: str | None = None
 
 
-class Progress(Model):
-    """Phases of the task, at top level or in the metadata."""
-
-    phases_completed: Phases | None = None
-    phases_total: Phases | None = None
-
-
-class MetaMetadata(Progress):
+class MetaMetadata(Model):
     """The returning agent; each field is taken from `metadata`, else from the top level."""
 
     session_id: str | None = None
     agent_type: str | None = None
     delegation_depth: Whole | None = None
     delegation_path: list[str] | None = None
+    attempt: Attempt | None = None
 
 
-class ReturnMeta(Progress):
+class ReturnMeta(Model):
     """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
 
+    phases_completed: Million | None = None
+    phases_total: Million | None = None
     status: Required[str] = None
     summary: str | None = None
     artifacts: list[MetaArtifact] | None = None
@@ -173,6 +168,7 @@ class ReturnMeta(Progress):
     review_reason: str | None = None
     files_created: list[str] | None = None
     files_modified: list[str] | None = None
+    attempt: Attempt | None = None
     more: dict[str, Any] | None = None
 
 
@@ -187,15 +183,14 @@ class ReportMetadata(Model):
     token_usage: Count | None = None
     execution_time_seconds: Count | None = None
     error_message: str | None = None
+    attempt: Attempt | None = None
 
 
 class ContextEntry(Model):
-    """One row of a context map. `first` and `last` are 1-based lines of `path`; None where the row has no pointer."""
+    """One row of a context map: a statement, and `path:first-last`, or `-` where it has no pointer."""
 
-    description: str
-    path: str | None = None
-    first: int | None = None
-    last: int | None = None
+    statement: str
+    location: str = "-"
 
 
 class Report(Model):
@@ -207,6 +202,7 @@ class Report(Model):
     recommendations: list[str] | None = None
     identified_gaps: list[str] | None = None
     blockers: list[str] | None = None
+    attempt: Attempt | None = None
 
 
 MODELS: Final = {
@@ -228,103 +224,95 @@ def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str
 def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[SubagentReturn, Return]:
     returned = read_fields(Contract.SUBAGENT_RETURN, SubagentReturn, top, findings)
     status, summary = returned.status, returned.summary or ""
-    if not is_blank(summary):
-        count = sentences(summary)
-        if tokens(summary) > MAX_TOKENS:
-            rule = "SUB007" if len(summary) > _FAR_TOO_LONG else "SUB009"
-            findings.add(rule, ("summary",), tokens=tokens(summary), characters=len(summary))
-        elif not 2 <= count <= 5:
-            findings.add("SUB008", ("summary",), count=f"{count} sentence{'' if count == 1 else 's'}")
+    count = sentences(summary)
+    if tokens(summary) > MAX_TOKENS:
+        rule = "SUB007" if len(summary) > _FAR_TOO_LONG else "SUB009"
+        findings.add(rule, ("summary",), tokens=tokens(summary), characters=len(summary))
+    elif summary.strip() and not 2 <= count <= 5:
+        findings.add("SUB008", ("summary",), count=f"{count} sentence{'' if count == 1 else 's'}")
     if top.get("artifacts") == [] and status in ("completed", "partial"):
         findings.add("SUB012", ("artifacts",), status=status)
-    judge_paths("SUB020", "artifacts", top, findings)
+    judge_paths("SUB020", "artifacts", returned.artifacts, findings)
     # Anything else that is empty, such as an object, is of the wrong type: that is said already.
     if status not in (None, "completed") and top.get("errors") in (None, []):
         findings.add("SUB050", ("errors",), status=status)
     if status == "completed" and top.get("errors"):
         findings.add("SUB061", ("errors",))
-    if returned.metadata is not None:
-        path = top["metadata"].get("delegation_path")
-        if path == []:
-            findings.add("SUB047", ("metadata", "delegation_path"))
-        elif returned.metadata.delegation_path:
-            _judge_depth("SUB042", ("metadata", "delegation_depth"), returned.metadata.delegation_depth, path, findings)
+    if returned.metadata is not None and returned.metadata.delegation_path == []:
+        findings.add("SUB047", ("metadata", "delegation_path"))
+    blockers = _blockers(top, Findings()) if status == "blocked" else None
     outcome = Outcome(status) if status else None
-    fields = _fields_of(Contract.SUBAGENT_RETURN, returned, top, outcome, attempt=_attempt_of(top, "SUB062", findings))
-    if outcome is Outcome.BLOCKED:
-        fields = replace(fields, blockers=fields.errors or shorten(_blockers(top, Findings()) or []))
-    return returned, fields
+    return returned, _fields_of(Contract.SUBAGENT_RETURN, returned, top, outcome, findings, blockers=blockers)
 
 
 def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[ReturnMeta, Return]:
     outcome = _judge_status(top.get("status"), findings)
-    raw = {**top, "more": None, "blockers": _blockers(top, findings)}
+    raw = {**top, "more": None, "blockers": _blockers(top, findings), "artifacts": _artifacts(top, findings)}
     raw["errors"] = _objects(top, "errors", "message", "MET030", findings)
-    artifacts = raw["artifacts"] = _objects(top, "artifacts", "path", "MET014", findings) or _single_artifact(top)
-    if (
-        artifacts is None
-        and outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
-        and not any(key.endswith("_path") for key in top)
-    ):
+    metadata = top.get("metadata")
+    inside: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    above = {key: top[key] for key in METADATA_KEYS.split() if key in top}
+    if metadata is None or inside:
+        raw["metadata"] = {**above, **inside}
+    for key in ("phases_completed", "phases_total"):
+        if isinstance(phases := raw.setdefault(key, inside.get(key)), list):
+            findings.add("MET033", (key,), key=key, value=phases)
+            raw[key] = len(phases)
+    if isinstance(steps := top.get("next_steps"), list):
+        findings.add("MET032", ("next_steps",), value=steps)
+        raw["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
+    has_path = raw["artifacts"] is not None or any(key.endswith("_path") for key in top)
+    if not has_path and outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
         how = "is empty" if "artifacts" in top else "is missing"
         findings.add("MET012", (), how=how, status=shorten(str(top["status"])))
     # An orchestrator's handoff never has metadata: its directory says whose it is.
-    if raw.get("metadata") is None and _HANDOFF_LIKE.search(name):
-        raw["metadata"] = {}
+    if metadata is None and not _HANDOFF_LIKE.search(name):
+        findings.add("MET020", ())
     returned = read_fields(Contract.RETURN_META, ReturnMeta, raw, findings)
-    changed: dict[str, Any] = {"metadata": _metadata(top, returned, findings)}
 
     summary = returned.summary or ""
     if tokens(summary) > MAX_TOKENS:
         findings.add("MET011", ("summary",), tokens=tokens(summary), characters=len(summary))
-    judge_paths("MET018", "artifacts", top, findings)
-    listed = top.get("artifacts")
-    for index, artifact in enumerate(listed[:MAX_ENTRIES] if isinstance(listed, list) else ()):
+    judge_paths("MET018", "artifacts", returned.artifacts, findings)
+    for index, artifact in enumerate(_entries(top.get("artifacts"))):
         kind = artifact.get("type") if isinstance(artifact, dict) else None
         if isinstance(kind, str) and kind not in ("plan", "report", "summary", "implementation", "documentation"):
             findings.add("MET017", ("artifacts", index, "type"), value=kind)
+    if isinstance(metadata, dict) and raw["metadata"].get("session_id") is None:
+        findings.add("MET022", ("metadata",))
+    if isinstance(metadata, dict) and not raw["metadata"].keys() & {"agent_type", "delegation_path"}:
+        findings.add("MET023", ("metadata",))
     # What is there and cannot be read is said already.
     if outcome is Outcome.BLOCKED and not any(top.get(key) for key in (*_BLOCKERS, "errors")):
         findings.add("MET035", ("blockers",))
     if returned.requires_user_review and is_blank(returned.review_reason or ""):
         findings.add("MET036", ("review_reason",))
-
-    for key in ("phases_completed", "phases_total"):
-        changed[key] = _phases(top, key, returned)
-    if isinstance(steps := top.get("next_steps"), list):
-        changed["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
-    if not isinstance(artifacts, list | None):
-        changed["artifacts"] = [MetaArtifact(path=path) for path in _paths_in(artifacts)] or None
-    changed["more"] = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None
-    returned = returned.model_copy(update=changed)
+    more = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields}
+    returned = returned.model_copy(update={"more": more or None})
     done, total = returned.phases_completed, returned.phases_total
-    fields = _fields_of(
+    return returned, _fields_of(
         Contract.RETURN_META,
         returned,
-        top,
+        {**top, "metadata": raw["metadata"]},
         outcome,
-        attempt=_attempt_of(top, "MET037", findings),
-        blockers=returned.blockers or (),
+        findings,
+        blockers=returned.blockers,
         review_reason=(returned.review_reason or _NO_REASON) if returned.requires_user_review else None,
         progress=(min(done, total), total) if done is not None and total else None,
     )
-    if outcome is Outcome.BLOCKED and not fields.blockers:
-        fields = replace(fields, blockers=fields.errors)
-    return returned, fields
 
 
 def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Return]:
     raw = {key: value for key, value in top.items() if key != "context_map"}
     report = read_fields(Contract.REPORT_CONTRACT, Report, raw, findings)
     metadata = report.report_metadata or ReportMetadata()
-    confidence, status = metadata.confidence_level, metadata.status
+    confidence, status, message = metadata.confidence_level, metadata.status, metadata.error_message or ""
     if confidence is not None and confidence < LOW_CONFIDENCE:
         place = ("report_metadata", "confidence_level")
         findings.add("REP020", place, value=confidence, threshold=LOW_CONFIDENCE)
-    message = top["report_metadata"].get("error_message") if status else None
-    if status == "failed" and (message is None or is_blank(message)):
+    if status == "failed" and is_blank(top["report_metadata"].get("error_message") or ""):
         findings.add("REP024", ("report_metadata", "error_message"))
-    elif status == "completed" and not is_blank(metadata.error_message or ""):
+    elif status == "completed" and not is_blank(message):
         findings.add("REP026", ("report_metadata", "error_message"))
     blocking = top.get("blockers")
     blank = blocking is None or (isinstance(blocking, list) and all(map(is_blank, blocking)))
@@ -339,31 +327,43 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
     if status in ("blocked", "failed") and not all(map(is_blank, report.identified_gaps or ())):
         findings.add("REP050", ("identified_gaps",), status=status)
     context_map = _context_map((report.findings or {}).get("context_map"), findings)
-    report = report.model_copy(update={"context_map": context_map})
-    raw_metadata = top.get("report_metadata")
-    fields = outline(
+    outcome = Outcome(status) if status else None
+    inner = top.get("report_metadata")
+    return report.model_copy(update={"context_map": context_map}), outline(
         Return,
         metadata,
+        report,
         contract=Contract.REPORT_CONTRACT,
-        reported_state=_reported(raw_metadata if isinstance(raw_metadata, dict) else {}),
-        outcome=(outcome := Outcome(status) if status else None),
-        attempt=_attempt_of(top, "REP051", findings),
+        reported_state=_reported(inner if isinstance(inner, dict) else {}),
+        outcome=outcome,
         agent=metadata.agent_name,
         blockers=report.blockers or _blockers(top, Findings()) or (),
         next_steps="\n".join(report.recommendations or ()),
         confidence=confidence,
         stated_at=_stated_at(top, outcome),
     )
-    return report, fields
 
 
 def _fields_of(
-    contract: Contract, returned: SubagentReturn | ReturnMeta, top: dict[str, Any], outcome: Outcome | None, **more: Any
+    contract: Contract,
+    returned: SubagentReturn | ReturnMeta,
+    top: dict[str, Any],
+    outcome: Outcome | None,
+    findings: Findings,
+    **more: Any,
 ) -> Return:
     """The fields that the delegation tree needs; `more` are others."""
     metadata, errors = returned.metadata or ReturnMetadata(), returned.errors or [ReturnError()]
-    path = tuple(metadata.delegation_path or ())
+    path, depth = tuple(metadata.delegation_path or ()), metadata.delegation_depth
+    if returned.metadata is not None and depth is not None and path:
+        # The orchestrator and its command are no level of delegation; an entry of another type is one all the same.
+        length = len(top["metadata"]["delegation_path"])
+        if depth != (expected := max(length - 2, 0)):
+            rule = "MET024" if contract is Contract.RETURN_META else "SUB042"
+            findings.add(rule, ("metadata", "delegation_depth"), depth=shown(depth), length=length, expected=expected)
     recoverable = [error.recoverable for error in errors if error.recoverable is not None]
+    messages = [error.message for error in errors]
+    more["blockers"] = more["blockers"] or (messages if outcome is Outcome.BLOCKED else ())
     facts: dict[str, Any] = {
         "contract": contract,
         "reported_state": _reported(top),
@@ -373,7 +373,7 @@ def _fields_of(
         "delegation_path": path,
         "error_code": errors[0].type,
         "error_message": errors[0].message,
-        "errors": [error.message for error in errors],
+        "errors": messages,
         # All that say so must be recoverable.
         "retry_recommended": all(recoverable) if recoverable else None,
         "retry_hint": errors[0].recommendation,
@@ -388,13 +388,9 @@ def _reported(holder: dict[str, Any]) -> str | None:
     return status if isinstance(status, str) else None
 
 
-def _judge_depth(rule: str, place: Location, depth: int | None, path: object, findings: Findings) -> None:
-    """Compare the depth with the path as it was written: an entry of another type is a level all the same."""
-    if depth is not None and isinstance(path, list) and path:
-        # The orchestrator and its command are no level of delegation.
-        expected = max(len(path) - 2, 0)
-        if depth != expected:
-            findings.add(rule, place, depth=shown(depth), length=len(path), expected=expected)
+def _entries(value: object) -> list[Any]:
+    """The entries of a list that are looked at, nothing of anything else."""
+    return value[:MAX_ENTRIES] if isinstance(value, list) else []
 
 
 def _objects(top: dict[str, Any], key: str, name: str, rule: str, findings: Findings) -> Any:
@@ -402,84 +398,57 @@ def _objects(top: dict[str, Any], key: str, name: str, rule: str, findings: Find
     raw = top.get(key)
     if not isinstance(raw, list):
         return raw
-    entries = raw[: MAX_ENTRIES + 1]
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(raw[:MAX_ENTRIES]):
         if isinstance(entry, str):
             findings.add(rule, (key, index), value=entry)
-            entries[index] = {name: entry}
-    return entries
+    return [{name: entry} if isinstance(entry, str) else entry for entry in raw]
 
 
-def _single_artifact(top: dict[str, Any]) -> list[dict[str, Any]] | None:
-    single = top.get("artifact_path", top.get("artifact"))
-    if isinstance(single, dict) and single.get("path"):
-        return [single]
-    return [{"path": single}] if isinstance(single, str) and single else None
-
-
-def _metadata(top: dict[str, Any], returned: ReturnMeta, findings: Findings) -> MetaMetadata:
-    """The metadata with what stands at the top level instead."""
-    told = isinstance(top.get("metadata"), dict)
-    inside: dict[str, Any] = top["metadata"] if told else {}
-    above: dict[str, Any] = {key: top[key] for key in METADATA_KEYS if key in top and key not in inside}
-    metadata = returned.metadata or MetaMetadata()
-    if above:
-        at_top = read_fields(Contract.RETURN_META, MetaMetadata, above, findings, "metadata")
-        metadata = at_top.model_copy(update=metadata.model_dump(exclude_none=True))
-    if told and inside.get("session_id") is None and top.get("session_id") is None:
-        findings.add("MET022", ("metadata",))
-    if told and not any(key in place for key in ("agent_type", "delegation_path") for place in (inside, top)):
-        findings.add("MET023", ("metadata",))
-    written = (inside if "delegation_path" in inside else top).get("delegation_path")
-    place = ("metadata", "delegation_depth") if "delegation_depth" in inside else ("delegation_depth",)
-    _judge_depth("MET024", place, metadata.delegation_depth, written, findings)
-    return metadata
-
-
-def _phases(top: dict[str, Any], key: str, returned: ReturnMeta) -> int | None:
-    """A number of phases, at top level or in the metadata; a list counts by its length."""
-    for place, fields in ((top, returned), (top.get("metadata"), returned.metadata)):
-        raw = place.get(key) if isinstance(place, dict) else None
-        if raw is not None:
-            return len(raw) if isinstance(raw, list) else getattr(fields, key, None)
-    return None
+def _artifacts(top: dict[str, Any], findings: Findings) -> Any:
+    """The list of artifacts, also where they are one path, or an object of paths by kind; None where are none."""
+    raw = _objects(top, "artifacts", "path", "MET014", findings)
+    if not raw:
+        single = top.get("artifact_path", top.get("artifact"))
+        is_object = isinstance(single, dict) and single.get("path")
+        return [single] if is_object else [{"path": single}] if isinstance(single, str) and single else None
+    if isinstance(raw, list):
+        return raw
+    findings.add("MET013", ("artifacts",), value=raw)
+    values = list(raw.values())[:MAX_ENTRIES] if isinstance(raw, dict) else [raw]
+    paths = [path for value in values for path in (_entries(value) or [value]) if isinstance(path, str)]
+    return [{"path": path} for path in paths[:MAX_ENTRIES]] or None
 
 
 def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
     place = ("findings", "context_map")
-    if not isinstance(rows, list):
-        if rows is not None:
-            findings.add("REP032", place, value=rows)
-        return None
-    entries: list[ContextEntry] = []
-    for index, pair in enumerate(rows[:MAX_ENTRIES]):
+    if rows is not None and not isinstance(rows, list):
+        findings.add("REP032", place, value=rows)
+    found: list[ContextEntry] = []
+    for index, pair in enumerate(_entries(rows)):
         if not isinstance(pair, list) or len(pair) != 2:
-            exact = f"an array of {len(pair)}" if isinstance(pair, list) else None
-            findings.add("REP033", (*place, index), value=pair, exact=exact)
-            continue
-        description, pointer = pair
-        if not isinstance(description, str):
-            findings.add("REP034", (*place, index, 0), value=description)
-            continue
-        match = _POINTER.match(pointer) if isinstance(pointer, str) else None
-        path = first = last = None
-        if match is not None and why_not_relative(match["path"]) is None:
-            path = match["path"]
-            if match["first"] is not None:
-                first, last = int(match["first"]), int(match["last"] or match["first"])
-                if not 1 <= first <= last:
+            findings.add("REP033", (*place, index), value=pair)
+        elif not isinstance(pair[0], str):
+            findings.add("REP034", (*place, index, 0), value=pair[0])
+        else:
+            statement, pointer = pair
+            match = _POINTER.match(pointer) if isinstance(pointer, str) else None
+            location = "-"
+            if match is not None and not why_not_relative(match["path"]):
+                first, last = match["first"] or 1, match["last"] or match["first"] or 1
+                location = pointer.removeprefix("repo://")
+                if not 1 <= int(first) <= int(last):
                     findings.add("REP036", (*place, index, 1), value=pointer)
-                    first = last = None
-        elif pointer is not None:
-            findings.add("REP035", (*place, index, 1), value=pointer)
-        entries.append(ContextEntry(description=description, path=path, first=first, last=last))
-    return entries
+                    location = match["path"]
+            elif pointer is not None:
+                findings.add("REP035", (*place, index, 1), value=pointer)
+            found.append(ContextEntry(statement=statement, location=location))
+    return found if isinstance(rows, list) else None
 
 
 def judge_two_statuses(top: dict[str, Any], findings: Findings) -> None:
     """Note where the status of one contract says something else than that of another in the same object."""
     said = (top.get("status"), top["report_metadata"].get("status"))
-    if len({_MEANS[word] for word in map(_plain, said) if word in _MEANS}) > 1:
+    if len({_MEANS.get(_plain(word)) for word in said} - {None}) > 1:
         findings.add("DOC015", ("status",), value=said[0], other=shown(said[1]))
 
 
@@ -508,15 +477,7 @@ def _blockers(top: dict[str, Any], findings: Findings) -> list[str] | None:
     found: list[str] = []
     told = {key: top[key] for key in _BLOCKERS if top.get(key) is not None}
     for key, value in told.items():
-        entries = value
-        if isinstance(value, str):
-            entries = [value] if value.strip() else []
-        elif isinstance(value, dict) and key in ("blocker", "blocking_issue"):
-            entries = [value]
-        if not isinstance(entries, list):
-            findings.add("MET034", (key,), key=key, value=value)
-            continue
-        for index, entry in enumerate(entries[:MAX_ENTRIES]):
+        for index, entry in enumerate(_entries(value) or ([value] if value else [])):
             texts: list[Any] = [entry]
             if isinstance(entry, dict):
                 if folded(str(entry.get("status", ""))) in _OVERCOME:
@@ -531,38 +492,12 @@ def _blockers(top: dict[str, Any], findings: Findings) -> list[str] | None:
     return found if told else None
 
 
-def _paths_in(raw: object) -> list[str]:
-    """The paths of artifacts that were written as one string, or as an object of paths by kind."""
-    values = list(raw.values())[:MAX_ENTRIES] if isinstance(raw, dict) else [raw]
-    entries = (entry for value in values for entry in (value[:MAX_ENTRIES] if isinstance(value, list) else [value]))
-    return [entry for entry in entries if isinstance(entry, str)][:MAX_ENTRIES]
-
-
-def _holders(top: dict[str, Any]) -> list[tuple[Location, dict[str, Any]]]:
-    """The object and the metadata in it, each with its place."""
-    inner = [((key,), top.get(key)) for key in ("metadata", "report_metadata")]
-    return [((), top), *((place, value) for place, value in inner if isinstance(value, dict))]
-
-
 def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
     """The latest time that it says it ended, or while it works began, in seconds since the epoch."""
-    keys = _ENDED if outcome is not Outcome.WORKING else (*_ENDED, *_BEGAN)
     moments = []
-    for text in [holder[key] for _, holder in _holders(top) for key in keys if isinstance(holder.get(key), str)]:
-        try:
-            at = datetime.fromisoformat(text.strip())
-            moments.append((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
-        except (ValueError, OverflowError):
-            continue
+    for holder in (top, top.get("metadata"), top.get("report_metadata")):
+        for key in (*_ENDED, *(_BEGAN if outcome is Outcome.WORKING else ())):
+            with suppress(ValueError, OverflowError):
+                at = datetime.fromisoformat(str(holder.get(key)).strip() if isinstance(holder, dict) else "")
+                moments.append((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
     return max(moments, default=None)
-
-
-def _attempt_of(top: dict[str, Any], rule: str, findings: Findings) -> int | None:
-    """The attempt that a return says it answers, at its top or in its metadata; what is no number breaks the rule."""
-    for place, holder in _holders(top):
-        value = holder.get("attempt")
-        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
-            return value
-        if value is not None:
-            findings.add(rule, (*place, "attempt"), value=value)
-    return None

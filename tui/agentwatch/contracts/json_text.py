@@ -6,38 +6,36 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
-from itertools import accumulate
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.rules import Findings, Location
 from agentwatch.text import quoted
 
-REPLACEMENT: Final = "\ufffd"
 MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
 MAX_PARTS: Final = 20_000  # parts of one object or array in which places are looked for, about 30 ms
 
-_REPLACED: Final = re.compile(r"\ufffd|\\ufffd")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 # What stands before a part (white space, the comma of the one before), and its key; behind the last there is none.
 _PART: Final = re.compile(
     r'([ \t\n\r]*+(?:,[ \t\n\r]*+)?)(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+)?(?=[^\]}])', re.DOTALL
 )
-_TOKEN: Final = re.compile(
-    r'("(?:[^"\\\0-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)("?)|[][{}:,]|[-+.0-9A-Za-z_]+', re.DOTALL
-)
-_NO_BRACKETS: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^][{}"]+', re.DOTALL)
-_WORD: Final = re.compile(r"(?:true|false|null|NaN|-?Infinity|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\Z")
+_MARK: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},]', re.DOTALL)
+# The rest of a text that may only be cut off: inside a word, a number or an escape.
 _CUT: Final = re.compile(
-    r"(?:t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?|n(?:u(?:ll?)?)?|N(?:aN?)?|-?(?:0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?)?)\Z"
+    r"(?:t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?|n(?:u(?:ll?)?)?|N(?:aN?)?|-|(?:\.[0-9]*)?(?:[eE][-+]?)?|u[0-9a-fA-F]{0,3})\Z"
 )
-_ESCAPE: Final = 6  # characters of the longest escape: so near to the end a bad one may only be cut
-_MISSING: Final = {
-    "value": "a value is missing",
-    "key": "a key in double quotes is missing",
-    "colon": "a colon is missing behind a key",
-    "comma": "a comma or a closing bracket is missing",
+_REASONS: Final = {
+    "Expecting value": "a value is missing or is no JSON value",
+    "Expecting property name": "a key in double quotes is missing",
+    "Expecting ':'": "a colon is missing behind a key",
+    "Expecting ','": "a comma or a closing bracket is missing",
+    "Illegal trailing comma before end of object": "a key in double quotes is missing",
+    "Illegal trailing comma before end of array": "a value is missing or is no JSON value",
+    "Invalid": "a string holds a line break, a control character or a bad escape",
 }
+"""By the beginning of the standard library's words."""
 _DIGITS: Final = 4_000
 # Half of a surrogate pair: the parser would make a character of it that no encoding can write.
 _LONE_SURROGATE: Final = re.compile(
@@ -45,32 +43,27 @@ _LONE_SURROGATE: Final = re.compile(
 )
 
 
-class _OddError(Exception):
-    """Something stands in a sound text of which parsers make different things."""
+def _parse(text: str) -> tuple[Any, bool]:
+    """(a value, whether parsers make different things of it), numbers that JSON does not have as null."""
+    odd: list[object] = []
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(made := dict(pairs)) != len(pairs):
+            odd.append(made)
+        return made
+
+    def number(text: str) -> float | None:
+        if text.lstrip("-").isdigit() and len(text) < _DIGITS:
+            return int(text)
+        if math.isfinite(value := float(text)):
+            return value
+        odd.append(text)
+        return None
+
+    value = json.loads(text, object_pairs_hook=members, parse_float=number, parse_int=number, parse_constant=number)
+    return value, bool(odd)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise _OddError
-    return made
-
-
-def _float(text: str) -> float:
-    return number if math.isfinite(number := float(text)) else _refuse(text)
-
-
-def _refuse(_text: str) -> NoReturn:
-    raise _OddError
-
-
-# Made once: to make one takes as long as to parse a handoff.
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_refuse)
-_TOLERANT: Final = json.JSONDecoder(
-    parse_int=lambda text: int(text) if len(text) < _DIGITS else None,
-    parse_float=lambda text: number if math.isfinite(number := float(text)) else None,
-    parse_constant=lambda _: None,
-)
 # Python refuses to read integers of thousands of digits.
 _decode: Final = json.JSONDecoder(  # type: ignore[attr-defined]
     strict=False, parse_int=lambda text: int(text) if len(text) < _DIGITS else math.inf
@@ -125,50 +118,35 @@ class Break(NamedTuple):
     reason: str = ""
 
 
-def _close(text: str) -> tuple[str, Break | None]:
-    """The text up to its last whole value before it breaks, its brackets closed; and where it breaks."""
-    closing: list[str] = []
-    broken: Break | None = None
-    # `fresh`: a bracket has just been opened, and may be closed at once.
-    awaited, fresh, at, whole, end = "value", False, behind_space(text), 0, len(text.rstrip(" \t\n\r"))
-    while at < end and broken is None:
-        match = _TOKEN.match(text, at)
-        part = match[0] if match else text[at]
-        behind, is_string, is_fresh, fresh = at + len(part), part[0] == '"', fresh, False
-        if awaited == "nothing":
-            broken = Break("DOC007", at)
-        elif match and match[1] and not match[2] and awaited in ("value", "key"):
-            if behind == len(text) or (text[behind] == "\\" and end - behind <= _ESCAPE):
-                break
-            broken = Break("DOC001", behind, "a string holds a line break, a control character or a bad escape")
-        elif (is_fresh or awaited == "comma") and part == closing[-1]:
-            closing.pop()
-            awaited, whole = "comma" if closing else "nothing", behind
-        elif awaited == "value" and part in "{[":
-            if len(closing) == MAX_DEPTH:
-                broken = Break("DOC006", at)
-            else:
-                closing.append("}" if part == "{" else "]")
-                awaited, fresh, whole = "key" if part == "{" else "value", True, behind
-        elif awaited == "value" and (is_string or _WORD.match(part)):
-            awaited, whole = "comma" if closing else "nothing", behind
-        elif awaited == "key" and is_string:
-            awaited = "colon"
-        elif awaited == "colon" and part == ":":
-            awaited = "value"
-        elif awaited == "comma" and part == ",":
-            awaited = "key" if closing[-1] == "}" else "value"
-        elif awaited == "value" and (part[0].isalnum() or part[0] in "-+._"):
-            if behind >= end and _CUT.match(part):
-                break
-            broken = Break("DOC001", at, "a value is missing or is no JSON value")
-        else:
-            broken = Break("DOC001", at, _MISSING[awaited])
-        at = behind_space(text, behind)
-    is_whole = broken is None and awaited == "nothing" and at >= end
-    return text[:whole] + "".join(reversed(closing)), None if is_whole else broken or Break(
-        "DOC002", end, "the text ends"
+def _break_of(text: str, error: json.JSONDecodeError) -> Break:
+    """The kind of a break: only cut off is a text that ends there, or inside of what began there."""
+    if error.msg == "Extra data":
+        return Break("DOC007", error.pos)
+    end = len(text.rstrip(" \t\n\r"))
+    if error.msg.startswith("Unterminated") or _CUT.match(text[error.pos : end]):
+        return Break("DOC002", end)
+    # Newer versions of Python name the comma, older ones the bracket behind it.
+    at = behind_space(text, error.pos + 1) if error.msg.startswith("Illegal") else error.pos
+    return Break(
+        "DOC001", at, next((ours for words, ours in _REASONS.items() if error.msg.startswith(words)), error.msg)
     )
+
+
+def _scan(text: str) -> tuple[list[str], int, int | None]:
+    """(the brackets that would close a text, where the last whole part of the innermost ends, where it is too deep)."""
+    closing: list[str] = []
+    whole = 0
+    for match in _MARK.finditer(text):
+        mark = match[0]
+        if mark in "{[":
+            if len(closing) == MAX_DEPTH:
+                return closing, whole, match.start()
+            closing.append("}" if mark == "{" else "]")
+        elif mark in "}]":
+            del closing[-1:]
+        if mark in "{[}],":
+            whole = match.start() if mark == "," else match.end()
+    return closing, whole, None
 
 
 class JsonSource:
@@ -180,51 +158,52 @@ class JsonSource:
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
         self._text = self._sound = text
         self._first_line = first_line
-        self._odd = False
         self.value: Any = None
-        broken = text.count("{") + text.count("[") > MAX_DEPTH and (
-            max(accumulate(1 if each in "{[" else -1 for each in _NO_BRACKETS.sub("", text)), default=0) > MAX_DEPTH
-        )
-        if not broken:
-            try:
-                self.value = self._parsed(text)
-            except json.JSONDecodeError:
-                broken = True
+        self._odd = False
         self._broken: Break | None = None
-        if broken:
-            self._sound, self._broken = _close(text)
-            self.value = self._parsed(self._sound) if self._sound.strip() else None
+        deep = _scan(text)[2] if text.count("{") + text.count("[") > MAX_DEPTH else None
+        try:
+            if deep is None:
+                self.value, self._odd = _parse(text)
+            else:
+                self._broken = Break("DOC006", deep)
+        except json.JSONDecodeError as error:
+            self._broken = _break_of(text, error)
+            deep = error.pos
+        if deep is not None:
+            self._parse_part(text[:deep])
         self.whole = self._broken is None
         self.complete = self._broken is None or self._broken.rule == "DOC006"
 
-    def _parsed(self, text: str) -> Any:
-        """The value of a sound text. Raises JSONDecodeError."""
-        try:
-            return _DECODER.decode(text)
-        except json.JSONDecodeError:
-            raise
-        except (_OddError, ValueError):
-            self._odd = True
-            return _TOLERANT.decode(text)
+    def _parse_part(self, text: str) -> None:
+        """Read a text that breaks off, with its brackets closed."""
+        closing, whole, _ = _scan(text)
+        for part in (text, text[:whole]):
+            self._sound = part + "".join(reversed(closing))
+            with suppress(ValueError):
+                self.value, self._odd = _parse(self._sound)
+                return
+        self._sound = ""
 
     def line_of(self, location: Location) -> int | None:
-        """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it."""
-        if not self._sound.strip():
+        """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it.
+
+        What is not where it should be may stand at the top.
+        """
+        if not self._sound:
             return None
         node = self._node
         for step in location:
-            if (part := node.part(step)) is None:
+            if (part := node.part(step) or self._node.part(location[-1])) is None:
                 break
             node = part
         return self._line(node.begins)
 
     def judge(self, findings: Findings) -> None:
         """Note what is wrong with the text itself, whatever contract it follows."""
-        if (bad := _REPLACED.search(self._text)) is not None:
-            findings.add("DOC003", self._line(bad.start()))
         if (broken := self._broken) is not None:
             findings.add(broken.rule, self._line(broken.offset), reason=broken.reason, limit=MAX_DEPTH)
-        if not self._odd or not self._sound.strip():
+        if not self._odd:
             return
         for location, node in self._node.walk():
             if isinstance(node.value, float) and not math.isfinite(node.value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from itertools import accumulate, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
@@ -25,6 +25,7 @@ _COMMENT: Final = "<!--"
 _CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
 _LONGEST: Final = 2_000  # characters of a line in which comments are looked for
 _LOOK_AHEAD: Final = 50  # lines that a comment behind words may run on
+_TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 
 Spans = list[tuple[int, int]]
 """Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
@@ -58,6 +59,19 @@ class Bullet(NamedTuple):
     indent: int
 
 
+class Section(NamedTuple):
+    """A heading outside of fences, which of the headers it means, and the index behind the last line below it."""
+
+    header: str | None
+    line: int
+    level: int
+    text: str
+    end: int
+
+    def body(self, lines: list[str]) -> list[str]:
+        return lines[self.line + 1 : self.end]
+
+
 def lines_of(text: str) -> list[str]:
     """The lines as an editor numbers them: only line feeds and carriage returns end one."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -78,18 +92,14 @@ def blocks(lines: list[str], start: int = 0) -> tuple[list[Section], list[Fence]
     """The headings outside of fences, each with what stands below it up to the next, and the fenced blocks."""
     headings: list[tuple[int, int, str]] = []
     fences: list[Fence] = []
-    fence, opening, language = "", 0, ""
-    for index in range(start, len(lines)):
-        line = lines[index]
-        before, fence = fence, after_fence(line, fence)
+    for index, (before, fence) in enumerate(pairwise(accumulate(lines[start:], after_fence, initial="")), start):
         if fence and not before:
-            opening, language = index + 1, re.sub(r"[`~\s]*([^`\s]*).*", r"\1", line).lower()
+            opened = _FENCE.match(lines[index])
+            fences.append(Fence(index + 1, len(lines), opened[2].lower() if opened else "", closed=False))
         elif before and not fence:
-            fences.append(Fence(opening, index, language, closed=True))
-        elif not fence and (made := heading(line)):
+            fences[-1] = fences[-1]._replace(end=index, closed=True)
+        elif not fence and (made := heading(lines[index])):
             headings.append((index, *made))
-    if fence:
-        fences.append(Fence(opening, len(lines), language, closed=False))
     ends = (*(line for line, _, _ in headings[1:]), len(lines))
     return [Section(header_of(one[2]), *one, end) for one, end in zip(headings, ends, strict=False)], fences
 
@@ -105,8 +115,8 @@ def heading(line: str) -> tuple[int, str] | None:
     return len(match[1]), opened.rstrip() if not opened or opened[-1] in " \t" else text
 
 
-def after_fence(line: str, fence: str) -> str:
-    """The fence that is open behind this line: its marker, or "" where none is."""
+def after_fence(fence: str, line: str) -> str:
+    """The fence that is open behind a line, its marker, or "" where none is; `fence` is the one before."""
     match = _FENCE.match(line)
     if match is None:
         return fence
@@ -132,7 +142,7 @@ def entry(line: str) -> KeyLine | None:
 def bullet(line: str) -> Bullet | None:
     """The bullet that a line is, or None."""
     match = _BULLET.match(line)
-    return Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4))) if match else None
+    return None if match is None or is_rule(line) else Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4)))
 
 
 def is_rule(line: str) -> bool:
@@ -145,36 +155,30 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
     outside: list[int] = []
     both: list[int] = []
     for first, end in spans:
-        fence = ""
-        for index in range(first, end):
-            before, fence = fence, after_fence(lines[index].lstrip(), fence)
+        states = accumulate((line.lstrip() for line in lines[first:end]), after_fence, initial="")
+        for index, (before, fence) in enumerate(pairwise(states), first):
             if before == fence:
                 both.append(index)
                 outside += [] if fence else [index]
     return outside, both
 
 
-def uncommented(lines: list[str]) -> list[str]:
-    """The lines without the HTML comments outside of fences, which no reader of Markdown sees. Their number stays."""
-    if _COMMENT not in "".join(lines):
-        return lines
+def visible(lines: list[str]) -> list[str]:
+    """The lines without tags before a header, and without HTML comments outside of fences. Their number stays."""
     seen: list[str] = []
-    fence = ""
-    in_comment = False
-    for index, written in enumerate(lines):
+    fence, in_comment = "", False
+    for number, written in enumerate(lines, 1):
         line = written
         if in_comment:
-            _, end, line = written.partition("-->")
+            _, end, line = line.partition("-->")
             in_comment = not end
-        if not in_comment:
-            fence = after_fence(line, fence)
-            if not fence and _COMMENT in line and len(line) < _LONGEST:
-                line = _CLOSED.sub(lambda match: match[0] if match[1] else "", line)
-                at = _CLOSED.sub(lambda match: " " * len(match[0]), line).find(_COMMENT)
-                # One that begins behind words ends in its paragraph, or is none.
-                below = "\n".join(takewhile(str.strip, lines[index + 1 : index + _LOOK_AHEAD]))
-                in_comment = at >= 0 and (not line[:at].strip() or "-->" in below)
-                line = line[:at] if in_comment else line
+        elif not (fence := after_fence(fence, line)) and "<" in line and len(line) < _LONGEST:
+            line = _CLOSED.sub(lambda match: match[0] if match[1] else "", _TAGS_BEFORE_HEADER.sub("", line))
+            before, mark, _ = line.partition(_COMMENT)
+            # One that begins behind words ends in its paragraph, or is none.
+            paragraph = takewhile(str.strip, lines[number : number + _LOOK_AHEAD])
+            in_comment = bool(mark) and (not before.strip() or any("-->" in one for one in paragraph))
+            line = before if in_comment else line
         seen.append(line)
     return seen
 
@@ -200,8 +204,6 @@ _MEANT: Final = {
     **dict.fromkeys(("attestation", "attestations", "runtimeattestations", "runtimeattestion"), ATTESTATION),
 }
 _MAX_HEADING: Final = 60
-_TAG: Final = re.compile(r"\s*</?[A-Za-z][\w-]*(?:\s[^<>]*)?>")
-_TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 _ANY_STATE: Final = re.compile(
     r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
     r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z",
@@ -209,37 +211,8 @@ _ANY_STATE: Final = re.compile(
 )
 _MAX_STATE: Final = 200
 
-
-class Section(NamedTuple):
-    """A heading outside of fences, which of the headers it means, and the index behind the last line below it."""
-
-    header: str | None
-    line: int
-    level: int
-    text: str
-    end: int
-
-    def body(self, lines: list[str]) -> list[str]:
-        return lines[self.line + 1 : self.end]
-
-
-class Sections(NamedTuple):
-    """The sections of a text from line `start` on; `preamble`: other text or headings stand before the first."""
-
-    start: int
-    by_header: dict[str, Section]
-    repeated: list[Section]
-    preamble: bool
-
-    def spans(self, header: str) -> Spans:
-        """The lines of a section that is there, and of its repetitions."""
-        sections = (*self.by_header.values(), *self.repeated)
-        return [(each.line + 1, each.end) for each in sections if each.header == header]
-
-    @property
-    def first(self) -> int:
-        """Index of the first header; there must be one."""
-        return next(iter(self.by_header.values())).line
+Sections = dict[str, list[Section]]
+"""The sections of a return by their headers, in the order of the first of each; further ones repeat it."""
 
 
 def header_of(text: str) -> str | None:
@@ -250,10 +223,8 @@ def header_of(text: str) -> str | None:
 def open_returns(lines: list[str]) -> list[int]:
     """Lines where the returns of a text begin: each `## Status` with a `state`; the first may begin with the text."""
     headed = [each for each in blocks(lines, after_front_matter(lines))[0] if each.header]
-    if not headed:
-        return []
     starts = [each.line for each in headed if each.header == STATUS and _state(each.body(lines)) is not None]
-    return starts if starts and headed[0].header == STATUS else [0, *starts[1:]]
+    return starts if starts and headed[0].header == STATUS else [0, *starts[1:]] if headed else []
 
 
 def tail_of(lines: list[str], first: int, end: int) -> int:
@@ -262,129 +233,55 @@ def tail_of(lines: list[str], first: int, end: int) -> int:
     return first + last.line if last and last.header in (STATUS, ATTESTATION) else end
 
 
-def find_sections(
-    lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False
-) -> Sections | None:
+def find_sections(lines: list[str], *, loose: bool = False, by_name: bool = False) -> Sections | None:
     """The sections of a return, None where the text is none: a file must begin with them, and not be about the format.
 
-    In the text of a subagent (`embedded`), or a file `named` as a return, anything may stand before. `by_name`: one
-    section is enough.
+    `loose`, in the text of a subagent or a file called a return, anything may stand before. `by_name`: one section is
+    enough.
     """
-    start = after_front_matter(lines)
-    headed, _ = blocks(lines, start)
+    headed, _ = blocks(lines, after_front_matter(lines))
     known = {each.header for each in headed if each.level == LEVEL}
     for index, each in enumerate(headed):
-        # What is called so inside a section is a part of it, unless it has the keys of the other.
-        if each.level > LEVEL and each.header in known:
-            body = each.body(lines)
-            has_keys = each.header == ATTESTATION and _is_attested(body)
-            if not (has_keys or (each.header == STATUS and _state(body) is not None)):
-                headed[index] = each._replace(header=None)
-    by_header: dict[str, Section] = {}
-    repeated: list[Section] = []
+        # What is called so inside a section is a part of it, unless it tells a state.
+        if each.level > LEVEL and each.header in known and (each.header != STATUS or _state(each.body(lines)) is None):
+            headed[index] = each._replace(header=None)
+    found: Sections = {}
     for index, each in enumerate(headed):
         if each.header is not None:
             behind = (other.line for other in headed[index + 1 :] if other.header or other.level <= each.level)
-            section = each._replace(end=next(behind, len(lines)))
-            if by_header.setdefault(each.header, section) is not section:
-                repeated.append(section)
-    if not by_header:
-        return None
-    while start < len(lines) - 1 and not lines[start].strip():
-        start += 1
-    first = next(iter(by_header.values())).line
-    titles = [line.startswith("# ") for line in lines[start:first] if line.strip()]
-    sections = Sections(start, by_header, repeated, preamble=len(titles) > 1 or not all(titles))
-    if by_name:
-        return sections
-    if embedded:
-        last = max(by_header.values(), key=lambda section: section.line)
-        by_header[str(last.header)] = last._replace(end=_end_of_last(lines, last))
-    status = by_header.get(STATUS)
-    state = None if status is None else _state(status.body(lines))
+            found.setdefault(each.header, []).append(each._replace(end=next(behind, len(lines))))
+    if not found or by_name:
+        return found or None
+    first = next(iter(found.values()))[0]
+    state = _state(found[STATUS][0].body(lines)) if STATUS in found else None
     # As `SUCCESS | ERROR | PARTIAL`, or `<state>`, no return has it.
     is_template = state and state not in STATES and _ANY_STATE.search(state[:_MAX_STATE])
-    if is_template and not (embedded or named):
+    if not loose and (
+        is_template or any(not each.header and each.level > 1 and each.line < first.line for each in headed)
+    ):
         return None
-    return sections if _is_return(lines, headed, sections, state, embedded=embedded or named) else None
-
-
-def _end_of_last(lines: list[str], last: Section) -> int:
-    """Where the last section ends before what an agent's program wrote behind it: closing tags, remarks after a gap."""
-    end, first = last.end, last.line + 1
-    if last.header != ATTESTATION:
-        while end > first and (not lines[end - 1].strip() or _TAG.match(lines[end - 1])):
-            end -= 1
-        return end
-    keys = (index for index in range(first, end) if is_attestation_key(lines[index]))
-    after_blank = False
-    for index in range(max(keys, default=first), end):
-        line = lines[index]
-        remark = after_blank and bullet(line) is None and not _is_key(line) and heading(line) is None
-        # A list goes on behind a tag only where no gap is.
-        below = takewhile(str.strip, lines[index + 1 : end])
-        if (_TAG.match(line) and not any(map(bullet, below))) or (line.strip() and remark):
-            return index
-        after_blank = not line.strip()
-    return end
-
-
-def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
-    """The lines without tags before a header and, where it may be `indented`, the indentation of a whole return."""
-    lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" else line for line in lines]
-    for index, line in enumerate(lines if indented else ()):
-        if line[:1] == "#":
-            break
-        found = heading(line) if line[:1] == " " else None
-        if found is not None and header_of(found[1]) is not None:
-            indent = line[: len(line) - len(line.lstrip(" "))]
-            if not next(filter(str.strip, lines[index + 1 :]), indent).startswith(indent):
-                break
-            inside = takewhile(lambda each: each.startswith(indent) or not each.strip(), lines[index:])  # noqa: B023
-            return lines[:index] + [each.removeprefix(indent) for each in inside]
-    return lines
-
-
-def _is_return(
-    lines: list[str], headed: list[Section], sections: Sections, state: str | None, *, embedded: bool
-) -> bool:
-    by_header, first = sections.by_header, sections.first
-    begins = embedded or not any(not each.header and each.level > 1 and each.line < first for each in headed)
-    if begins and state is not None and (embedded or by_header[STATUS].line == first):
-        if len(by_header) > 1:
-            return True
+    if state is not None and (loose or first.header == STATUS or len(found) > 2):
         # With no other section there, `state` must be one of ours, or cut off in one, or have a summary beside it.
-        status, word = by_header[STATUS], folded(state)
-        is_known = any(folded(known).startswith(word) for known in STATES) and (word or status.end == len(lines))
-        if is_known or any(told and told.key.lower() == "summary" for told in map(entry, status.body(lines))):
-            return True
-    attested = ATTESTATION in by_header and _is_attested(by_header[ATTESTATION].body(lines))
-    if begins and len(by_header) >= 3:
-        return state is not None or attested or _is_attested(lines[first:])
-    # Without `## Status`, or with one whose name nobody would recognise, the state stands before the others.
-    return attested and len(by_header) >= 2 and (begins or _state(lines[sections.start : first]) is not None)
+        is_known = any(folded(known).startswith(folded(state)) for known in STATES)
+        if len(found) > 1 or is_known or _value(found[STATUS][0].body(lines), "summary") is not None:
+            return found
+    return found if len(found) > 1 and any(map(is_attestation_key, lines[first.line :])) else None
+
+
+def _value(lines: list[str], key: str) -> str | None:
+    """The value of a key, None where there is none."""
+    told = (entry(line) for line in lines if key in line.lower())
+    return next((each.value for each in told if each is not None and each.name == key), None)
 
 
 def _state(lines: list[str]) -> str | None:
-    """The value of a `state` key, None where there is none."""
-    told = (entry(line) for line in lines if "state" in line.lower())
-    return next((each.value for each in told if each is not None and each.name == "state"), None)
-
-
-def _is_key(line: str) -> bool:
-    """Whether a line holds a key: of the attestation, or any other that is written as one."""
-    found = entry(line)
-    return found is not None and (" " not in found.key or found.key.lower().replace(" ", "_") in TEXT_KEYS + LIST_KEYS)
+    return _value(lines, "state")
 
 
 def is_attestation_key(line: str) -> bool:
     """Whether a line holds one of the attestation's required keys."""
     found = entry(line) if "_" in line else None
     return found is not None and found.key.lower() in TEXT_KEYS + FILE_KEYS
-
-
-def _is_attested(lines: list[str]) -> bool:
-    return any(map(is_attestation_key, lines))
 
 
 # Checklists: `- [ ]` pending, `- [-]` in progress, `- [x]` done, in execution order.
@@ -410,7 +307,7 @@ def first_item(lines: list[str], *, alone: bool = False) -> int | None:
 
 def opened(lines: list[str]) -> list[str]:
     """The lines without comments, rules and the marks of fences; their number stays."""
-    lines = uncommented(lines)
+    lines = visible(lines)
     inside = set(unfenced(lines, [(0, len(lines))])[1])
     return [line if index in inside and not is_rule(line) else "" for index, line in enumerate(lines)]
 

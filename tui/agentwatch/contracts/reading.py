@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from agentwatch.contracts.json_text import REPLACEMENT, JsonSource
+from agentwatch.contracts.json_text import JsonSource
 from agentwatch.contracts.markdown import (
     Fence,
     after_front_matter,
@@ -21,17 +21,16 @@ from agentwatch.contracts.markdown import (
     opened,
     read_checklist,
     tail_of,
-    uncommented,
-    unframed,
+    visible,
 )
 from agentwatch.contracts.rules import Findings, module_of
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Outcome, Reading, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Reading, Return, TodoList
 from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
 _ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and none can be read, that are tried
 _OBJECTS: Final = 5_000  # objects of a text that are looked at
-_FENCES: Final = 200  # fenced blocks of a text that are looked at
+_FENCES: Final = 200  # fenced blocks, and open returns, of a text that are looked at
 _DECODER: Final = json.JSONDecoder()
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
 # Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
@@ -54,7 +53,7 @@ def _count(top: dict[str, Any], keys: str) -> int:
 
 
 WRAPPER: Final = "handoff_packet"
-METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
+METADATA_KEYS: Final = "session_id agent_type delegation_depth delegation_path"
 _EVERYDAY: Final = frozenset(("in_progress", "planned", "implemented", "revised", "assembled"))
 """Stage words that any program may use."""
 _OF_STAGES: Final = "researched tasks_created report_written plan_created plan_written summary_written synthesized"
@@ -91,8 +90,7 @@ _STATE_KEYS: Final = (
 )
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
 _DIALECT_KEYS: Final = "started_at partial_progress completion_data verification"
-_FAMILY_KEYS: Final = f"{_DIALECT_KEYS} {' '.join(METADATA_KEYS)} status metadata artifacts summary errors"
-_LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
+_FAMILY_KEYS: Final = f"{_DIALECT_KEYS} {METADATA_KEYS} status metadata artifacts summary errors"
 _OF_NAMED: Final = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
     Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
@@ -104,11 +102,9 @@ _OF_NAMED: Final = {
 def contract_by_name(name: str) -> Contract | None:
     """The contract that a file must follow by its name, even where its content cannot be read; else None."""
     last = _last_part(name)
-    stem, _, ending = last.rpartition(".")
-    stem, _, kind = stem.rpartition(".")
-    if stem and f"{kind}.{ending}" in _NAMES:
-        return _NAMES[f"{kind}.{ending}"]
-    return Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None
+    stem, *kind = last.rsplit(".", 2)
+    named = _NAMES.get(".".join(kind)) if stem else None
+    return named or (Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None)
 
 
 def _may_follow(text: str, name: str) -> bool:
@@ -150,20 +146,17 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
         # Programs of all kinds call their reports so: without a key of one, what is in it decides.
         if named is not Contract.REPORT_CONTRACT:
             return None
-    schema = top.get("$schema")
     # Where the language of schemas is at home: a return may name the schema that it follows.
-    if (isinstance(schema, str) and "json-schema.org" in schema) or isinstance(top.get("properties"), dict):
+    if "json-schema.org" in str(top.get("$schema")) or isinstance(top.get("properties"), dict):
         return None
-    # A progress file has a status and a session as a return has.
-    if _SCHEMA_FILE.search(last) or (not is_meta and isinstance(top.get("objectives"), list)):
+    # Files of progress and state have a status and a session as a return has.
+    is_state = last == "state.json" or isinstance(top.get("objectives"), list) or _count(top, _STATE_KEYS)
+    if _SCHEMA_FILE.search(last) or (is_state and not is_meta):
         return None
     if "report_metadata" in top and _is_report(top, embedded=embedded):
         return Contract.REPORT_CONTRACT
-    version = packet.get("handoff_schema")
-    if isinstance(version, str) and version.startswith("composability.handoff_packet"):
+    if str(packet.get("handoff_schema")).startswith("composability.handoff_packet"):
         return Contract.HANDOFF_PACKET
-    if not is_meta and (last == "state.json" or _count(top, _STATE_KEYS)):
-        return None
     status = top.get("status")
     word = folded(status) if isinstance(status, str) else ""
     is_return = _is_subagent_return(top, word)
@@ -175,23 +168,20 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
         return Contract.SUBAGENT_RETURN
     # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
     needed = 2 if _HANDOFF_FILE.search(name) else 4 if "task_id" not in packet and last.endswith(".json") else 3
-    if _count(packet, _IDENTIFYING) and _count(packet, _PACKET_KEYS) >= needed:
-        return Contract.HANDOFF_PACKET
-    return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
+    is_packet = _count(packet, _IDENTIFYING) and _count(packet, _PACKET_KEYS) >= needed
+    return Contract.HANDOFF_PACKET if is_packet else None
 
 
 def _is_subagent_return(top: dict[str, Any], word: str) -> bool:
     """Whether an object is a return with metadata, or looks like one that only lost them."""
     metadata = top.get("metadata")
-    known = [key for key in METADATA_KEYS if key in metadata] if isinstance(metadata, dict) else []
+    known = _count(metadata, METADATA_KEYS) if isinstance(metadata, dict) else 0
     # Any log has a session, a status and a summary: with nothing else known, there must be artifacts.
-    if known == ["session_id"]:
+    if known == 1 and "session_id" in top["metadata"]:
         return "artifacts" in top
-    if known and any(key in top for key in ("status", "summary", "artifacts")):
-        return True
     # Builds report artifacts too, but not with these words.
-    has_more = "artifacts" in top and any(key in top for key in ("summary", "errors", "next_steps"))
-    return has_more and word in _RETURN_STATUSES
+    has_more = "artifacts" in top and _count(top, "summary errors next_steps") > 0 and word in _RETURN_STATUSES
+    return has_more or (known > 0 and _count(top, "status summary artifacts") > 0)
 
 
 def _is_return_meta(top: dict[str, Any], word: str, *, is_return: bool) -> bool:
@@ -209,17 +199,8 @@ def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
     if not isinstance(metadata, dict):
         return "findings" in top
     known = _count(metadata, "agent_name task_id status verbosity_level confidence_level execution_time_seconds")
-    if embedded:
-        return known > 0 or "findings" in top
-    return known > 0 and known + sum(key in top for key in ("findings", *_LISTS_OF_REPORT)) >= 2
-
-
-def _is_report_without_metadata(top: dict[str, Any]) -> bool:
-    if "findings" not in top or "status" in top:
-        return False
-    mapped = isinstance(top["findings"], dict) and "context_map" in top["findings"]
-    lists = sum(isinstance(top.get(key), list) for key in _LISTS_OF_REPORT)
-    return lists + mapped >= 2 and (mapped or "identified_gaps" in top)
+    more = _count(top, "findings recommendations identified_gaps blockers")
+    return known + more > 0 if embedded else known > 0 and known + more > 1
 
 
 def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
@@ -229,15 +210,13 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     around it. `handed_over`: a subagent was asked it, and its first packet counts, nothing else.
     """
     found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
-    return None if found is None else found.reading
+    return found and replace(found, model=None)
 
 
-def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Opened | None:
+def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
     """The same with the full typed model, without what broke a rule; a checklist is a packet that has only `todos`."""
     text = text.removeprefix("\ufeff")
-    try:
-        text.isascii() or text.encode()
-    except UnicodeEncodeError:
+    if not text.isascii():
         # Half of a surrogate pair cannot be written by any encoding.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if handed_over:
@@ -245,7 +224,7 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     return _read_inside(text, name) if embedded else _read_file(text, name)
 
 
-def _read_file(text: str, name: str) -> Opened | None:
+def _read_file(text: str, name: str) -> Reading | None:
     is_object, called_json = text.lstrip()[:1] == "{", folded(name).endswith(".json")
     if is_object and _LINES_OF_JSON.search(name):
         return None
@@ -263,7 +242,7 @@ def _read_file(text: str, name: str) -> Opened | None:
 
 def _read_json(
     text: str, name: str, first_line: int = 1, *, embedded: bool = False, named: Contract | None = None
-) -> Opened | None:
+) -> Reading | None:
     """Read a text from line `first_line` of its file as JSON; `named`: the contract that the name of its file says."""
     if not named and not _may_follow(text, name):
         return None
@@ -276,7 +255,7 @@ def _read_json(
     return None if named is None or is_anything else _judge(source, named, name, recognised=False)
 
 
-def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: bool = True) -> Opened:
+def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: bool = True) -> Reading:
     """Judge an object by its contract; where it is not `recognised`, by that which its file's name says."""
     findings = Findings()
     source.judge(findings)
@@ -291,55 +270,54 @@ def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: boo
     model, document = module_of(contract).judge(contract, top, judged, name)
     known = recognised or contract is Contract.RETURN_META
     document = document if known else replace(document, recognised=False)
-    return Opened(document, findings.made(source.line_of), source.complete and known, model)
+    return Reading(document, findings.made(source.line_of), source.complete and known, model)
 
 
 # Markdown
 
 
-def _read_markdown(text: str, name: str) -> Opened | None:
+def _read_markdown(text: str, name: str) -> Reading | None:
     """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
         lines = lines_of(text)
-        fences = [fence for fence in blocks(lines)[1][:1] if _leads(lines, fence)]
-        if fences and (packet := _read_fenced_packet(lines, fences[0], name)) is not None:
+        fence = next(iter(blocks(lines)[1]), None)
+        if fence and _leads(lines, fence) and (packet := _read_fenced_packet(lines, fence, name)) is not None:
             return packet
     named = _RETURN_FILE.search(name) is not None
     found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
     if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
         returns = _returns(lines_of(text), name)
-        if returns and returns[0].tail is not None and returns[-1].tail is None:
+        if returns and returns[0].is_open and not returns[-1].is_open:
             found = _noted(_meant(returns), "DOC014", 1)
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text), alone=_TODOS_OF_A_TASK.search(name) is not None)
     return found
 
 
-def _read_by_name(lines: list[str], name: str, contract: Contract) -> Opened:
+def _read_by_name(lines: list[str], name: str, contract: Contract) -> Reading:
     """What is said of a file that holds nothing, or too little, of the contract that its name says."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
-        return part._replace(document=replace(part.document, recognised=False))
-    findings = Findings()
+        return replace(part, document=replace(part.document, recognised=False))
+    told: str = contract
     document: Document = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
-        is_list = name.lower().endswith("todos.md")
-        document = TodoList((), recognised=False) if is_list else Handoff(None, None, recognised=False)
+        document = Handoff(None, None, recognised=False)
+        if name.lower().endswith("todos.md"):
+            told, document = "checklist", TodoList((), recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
     rule = "DOC012" if isinstance(document, Return) else "DOC013"
-    findings.add(rule, 1, contract="checklist" if isinstance(document, TodoList) else contract)
-    return Opened(document, findings.made(), complete=False, model=module_of(contract).MODELS[contract]())
+    return _noted(Reading(document, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=told)
 
 
 def _read_return(
     lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False, first_line: int = 1
-) -> Opened | None:
+) -> Reading | None:
     """Read lines as return-format: `named`, the file is called a return; `by_name`, it need have but one header."""
     findings = Findings(first_line)
-    lines = unframed(uncommented(_bounded(lines, findings)), indented=embedded or named)
-    sections = find_sections(lines, embedded=embedded, named=named, by_name=by_name)
+    sections = find_sections(lines := visible(_bounded(lines, findings)), loose=embedded or named, by_name=by_name)
     if sections is None:
         return None
     from agentwatch.contracts import return_format
@@ -347,7 +325,7 @@ def _read_return(
     return return_format.judge(lines, sections, findings, embedded=embedded)
 
 
-def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
+def _read_todos(lines: list[str], *, alone: bool) -> Reading | None:
     start = after_front_matter(lines)
     lines = opened(lines[start:])
     if first_item(lines, alone=alone) is None:
@@ -357,14 +335,12 @@ def _read_todos(lines: list[str], *, alone: bool) -> Opened | None:
     findings = Findings(1 + start)
     lines = _bounded(lines, findings)
     items = read_checklist(lines, findings, alone=True)
-    return Opened(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
+    return Reading(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
 
 
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
     if len(lines) > MAX_LINES:
         findings.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
-    if REPLACEMENT in "".join(lines):
-        findings.add_in("DOC003", next(index for index, line in enumerate(lines) if REPLACEMENT in line))
     return lines[:MAX_LINES]
 
 
@@ -379,7 +355,7 @@ def _leads(lines: list[str], fence: Fence) -> bool:
 
 def _read_fenced_packet(
     lines: list[str], fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
-) -> Opened | None:
+) -> Reading | None:
     """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
     source = JsonSource("\n".join(lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
@@ -402,10 +378,10 @@ def _read_fenced_packet(
         findings.first_line += item
         todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
         model, document = model.model_copy(update={"todos": todos}), replace(document, todos=todos)
-    return Opened(document, findings.made(source.line_of), source.complete and fence.closed, model)
+    return Reading(document, findings.made(source.line_of), source.complete and fence.closed, model)
 
 
-def _read_unfenced_packet(text: str, name: str) -> Opened | None:
+def _read_unfenced_packet(text: str, name: str) -> Reading | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
     end, _ = _object_at(text, text.index("{"))
     if end is None or not text[end:].strip():
@@ -415,41 +391,36 @@ def _read_unfenced_packet(text: str, name: str) -> Opened | None:
     return _read_fenced_packet(lines, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
-def _read_packet(lines: list[str], name: str) -> Opened | None:
+def _read_packet(lines: list[str], name: str) -> Reading | None:
     """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
-    text = "\n".join(lines)
-    if text.lstrip()[:1] == "{":
-        start = text.index("{")
-        end, part = _object_at(text, start)
-        if isinstance(part, dict) and leading_contract_of(part, name) is Contract.HANDOFF_PACKET:
-            return _judge(JsonSource(text[start:end], 1 + text.count("\n", 0, start)), Contract.HANDOFF_PACKET, name)
     for index, fence in enumerate(blocks(lines)[1][:_FENCES]):
         found = _read_fenced_packet(lines, fence, name, leading=index == 0 and _leads(lines, fence))
         if found is not None:
             return found
-    return next((made for _, made in _objects(text, name) if isinstance(made.document, Handoff)), None)
+    made = (made for _, made in _objects("\n".join(lines), name, asked=True))
+    return next((each for each in made if isinstance(each.document, Handoff)), None)
 
 
 # What was handed back
 
 
 class _Placed(NamedTuple):
-    """A return in the lines `first` to `end`; an open one has a `tail`, behind which another may stand."""
+    """A return in the lines `first` to `end`; an open one is neither fenced nor JSON."""
 
     first: int
     end: int
-    read: Opened
-    tail: int | None = None
+    read: Reading
+    is_open: bool = False
 
 
-def _read_inside(text: str, name: str) -> Opened | None:
+def _read_inside(text: str, name: str) -> Reading | None:
     """Read what a text hands back: its last return, else its first packet; None where there is neither."""
     lines = lines_of(text)
     found = _returns(lines, name)
     return _meant(found) if found else _read_packet(lines, name)
 
 
-def _meant(found: list[_Placed]) -> Opened:
+def _meant(found: list[_Placed]) -> Reading:
     """The last return: templates and drafts stand before the one that is meant, corrections behind it."""
     last = found[-1]
     if all(each.read.document == last.read.document for each in found):
@@ -457,14 +428,14 @@ def _meant(found: list[_Placed]) -> Opened:
     return _noted(last.read, "DOC011", last.first + 1, count=len(found))
 
 
-def _noted(read: Opened, rule_id: str, line: int, **facts: object) -> Opened:
+def _noted(read: Reading, rule_id: str, line: int, **facts: object) -> Reading:
     """The same with one more finding, in front of the others."""
     findings = Findings()
     findings.add(rule_id, line, **facts)
-    return read._replace(findings=findings.made() + read.findings)
+    return replace(read, findings=findings.made() + read.findings)
 
 
-def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
+def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
     """Read what a Markdown file holds in a fence, a wrapper or behind other words, if it is what it is named."""
     lines = lines_of(text)
     if contract is Contract.RETURN_FORMAT:
@@ -482,53 +453,42 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
     What is quoted inside one is no other; but at the left margin of its tail a whole one that tells another state, and
     no success, corrects it.
     """
-    seen = unframed(uncommented(lines))
-    # Those that are neither fenced nor JSON go on until the next one, or the end.
-    open_ones = [
-        _Placed(first, end, made, tail_of(seen, first, end))
-        for first, end in pairwise((*open_returns(seen), len(seen)))
-        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None
-    ]
-    found, rest = list(open_ones), list(lines)
+    seen, rest = visible(lines), list(lines)
+    found: list[_Placed] = []
 
-    def around(line: int) -> _Placed | None:
-        return next((each for each in open_ones if each.first <= line < each.end), None)
+    def put(first: int, end: int, made: Reading | None, at_margin: bool) -> bool:
+        """Add a return that counts; whether these lines are dealt with."""
+        own = next((each for each in found if each.is_open and each.first <= first < each.end), None)
+        if made is not None and isinstance(made.document, Return):
+            # A success may be what a good return would have been: nothing gets better by it.
+            alike = (None, Outcome.COMPLETED, own and getattr(own.read.document, "outcome", None))
+            if own is None or (at_margin and made.complete and made.document.outcome not in alike):
+                found.append(_Placed(first, end, made))
+                return True
+        return own is not None
 
-    def put(first: int, end: int, made: Opened | None, within: _Placed | None) -> None:
-        if made is None or not isinstance(made.document, Return):
-            return
-        own = within.read.document if within is not None else None
-        # A success may be what a good return would have been: nothing gets better by it.
-        if isinstance(own, Return) and made.document.outcome in (None, Outcome.COMPLETED, own.outcome):
-            return
-        if own is None or made.complete:
-            found.append(_Placed(first, end, made))
-
+    # An open one goes on until the next one, or the end.
+    for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
+        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None:
+            found.append(_Placed(first, end, made, is_open=True))
+            tail = tail_of(seen, first, end)
+            rest[first:tail] = [""] * (tail - first)
     for fence in blocks(lines)[1][:_FENCES]:
-        within = around(fence.first)
-        if within is not None:
-            rest[fence.first : fence.end] = [""] * (fence.end - fence.first)
-            if within.tail is None or fence.first <= within.tail or seen[fence.first - 1][:1] not in ("`", "~"):
-                continue
-        inner = lines[fence.first : fence.end]
+        inner = rest[fence.first : fence.end]
         text = "\n".join(inner)
         if text.lstrip()[:1] == "{":
             made = _read_json(text, name, fence.first + 1, embedded=True)
         else:
             made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
-        put(fence.first, fence.end, made, within)
-    for each in found:
-        end = each.end if each.tail is None else each.tail
-        rest[each.first : end] = [""] * (end - each.first)
-    for line, found_there in _objects("\n".join(rest), name):
-        within = around(line)
-        if within is None or seen[line][:1] == "{":
-            put(line, line + 1, found_there, within)
+        if put(fence.first, fence.end, made, seen[fence.first - 1][:1] in ("`", "~")):
+            rest[fence.first : fence.end] = [""] * len(inner)
+    for line, made in _objects("\n".join(rest), name):
+        put(line, line + 1, made, seen[line][:1] == "{")
     return sorted(found, key=lambda each: each.first)
 
 
-def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
-    """Each object among prose that is one of ours, with the index of its first line."""
+def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, Reading]]:
+    """Each object among prose that is one of ours, with the index of its first line; `asked`, it may begin the text."""
     if not _may_follow(text, name):
         return
     position = failures = 0
@@ -541,6 +501,8 @@ def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
         # Words that go on behind an object on its line quote it.
         quoted = end is not None and _GOES_ON.match(text, end) is not None
         contract = contract_of(part, name, embedded=not quoted)
+        if asked and isinstance(part, dict) and not text[:start].strip():
+            contract = leading_contract_of(part, name)
         if contract is not None:
             line = text.count("\n", 0, start)
             yield line, _judge(JsonSource(text[start:end], 1 + line), contract, name)

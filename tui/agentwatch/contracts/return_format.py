@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator
@@ -25,22 +26,15 @@ from agentwatch.contracts.markdown import (
     KeyLine,
     Sections,
     Spans,
+    after_front_matter,
     bullet,
     entry,
     heading,
-    is_attestation_key,
     is_rule,
     unfenced,
 )
-from agentwatch.contracts.rules import (
-    MAX_ENTRIES,
-    Findings,
-    Location,
-    outline,
-    sentences,
-    why_not_relative,
-)
-from agentwatch.contracts.shapes import Contract, Opened, Outcome, Return
+from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, outline, sentences, why_not_relative
+from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
@@ -58,7 +52,9 @@ _KNOWN: Final = "state|summary|error_code|retry_recommended|retry_hint"
 _KEY_IN_SHORT: Final = re.compile(rf"[\s,;|]({_KNOWN})\s{{0,3}}:")
 _KEY_IN_LONG: Final = re.compile(rf"[,;|]\s{{0,3}}({_KNOWN})\s{{0,3}}:\s")
 _ANY_KEY: Final = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
+_ONE_WORD_KEY: Final = re.compile(r"\s*[\w.-]+:")
 _LABEL: Final = re.compile(r"\s*(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z")
+_TAG: Final = re.compile(r"\s*</?[A-Za-z][\w-]*(?:\s[^<>]*)?>")
 _LIKE_NONE: Final = ("(none)", "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)")
 # A sentence that there are no files; one that names a file, or an exception, is none.
 _NO_FILES: Final = re.compile(
@@ -139,48 +135,44 @@ class Keys:
         return True
 
 
-def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded: bool = False) -> Opened:
+def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded: bool = False) -> Reading:
     """Read the sections; every rule they break is a finding."""
-    found = sections.by_header
-    _judge_headers(sections, findings, embedded=embedded)
+    start = after_front_matter(lines)
+    while start < len(lines) - 1 and not lines[start].strip():
+        start += 1
+    first = next(iter(sections.values()))[0].line
+    spans = {header: [(one.line + 1, one.end) for one in sections.get(header, ())] for header in HEADERS}
+    _judge_headers(sections, start, findings)
+    above = [line.startswith("# ") for line in lines[start:first] if line.strip()]
+    if not embedded and STATUS in sections and (len(above) > 1 or not all(above)):
+        findings.add_in("RET009", start)
 
     def judged(header: str) -> Findings:
         """Read without judging a section whose header is missing: the missing header says it all."""
         findings.at = (header,)
-        return findings if header in found else Findings()
+        return findings if header in sections else Findings()
 
-    spans = sections.spans(STATUS) or [(sections.start, sections.first)]
-    swallowed = STATUS in found and DELIVERABLES not in found
     keys = Keys()
-    _read_status(lines, spans, keys, judged(STATUS), swallowed=swallowed)
-    cited, attestation = sections.spans(EVIDENCE), sections.spans(ATTESTATION)
-    if cited and not attestation:
-        # The keys of an attestation whose header is missing end the evidence.
-        first, end = cited[0]
-        cut = next((index for index in range(first, end) if is_attestation_key(lines[index])), end)
-        cited, attestation = [(first, cut)], [(cut, end)]
-    _read_attestation(lines, attestation, keys, judged(ATTESTATION))
-    deliverables = evidence = None
-    if DELIVERABLES in found:
-        spans = sections.spans(DELIVERABLES)
-        deliverables = _read_deliverables(lines, spans, findings, swallowed=EVIDENCE not in found)
-    if EVIDENCE in found:
-        evidence = _read_evidence(lines, cited, findings)
+    _read_status(lines, spans[STATUS] or [(start, first)], keys, judged(STATUS))
+    _read_attestation(lines, spans[ATTESTATION], keys, judged(ATTESTATION), embedded=embedded)
+    deliverables = _read_deliverables(lines, spans[DELIVERABLES], findings) if DELIVERABLES in sections else None
+    evidence = _read_evidence(lines, spans[EVIDENCE], findings) if EVIDENCE in sections else None
     contract, given = Contract.RETURN_FORMAT, keys.values | keys.lists
     attesting = read_fields(contract, AttestationSection, given, judged(ATTESTATION), "attestation")
     status = read_fields(contract, StatusSection, given, judged(STATUS), "status")
-    if STATUS in found:
+    if STATUS in sections:
         _judge_status(status, keys.values, findings)
-    if status.state == "PARTIAL" and STATUS in found and ATTESTATION in found:
-        limitations = keys.lists.get("limitations")
+    if status.state == "PARTIAL" and STATUS in sections and ATTESTATION in sections:
         findings.at = (ATTESTATION,)
-        if not limitations:
+        if not attesting.limitations:
             findings.add("RET063", ())
-        elif not status.retry_hint and not _NEXT_STEP.search(" ".join((status.summary or "", *limitations))[:1_000]):
-            findings.add("RET064", ("limitations",))
+        elif not status.retry_hint:
+            told = " ".join((status.summary or "", *attesting.limitations))
+            if not _NEXT_STEP.search(told[:1_000]):
+                findings.add("RET064", ("limitations",))
 
     def line_of(place: Location) -> int:
-        return findings.first_line + keys.lines.get(place[-1], found[str(place[0])].line)
+        return findings.first_line + keys.lines.get(place[-1], sections[str(place[0])][0].line)
 
     outcome = _OUTCOMES.get(status.state or "")
     document = outline(
@@ -198,53 +190,47 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    return Opened(document, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
+    return Reading(document, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
 
 
-def _judge_headers(sections: Sections, findings: Findings, *, embedded: bool) -> None:
-    found = sections.by_header
+def _judge_headers(sections: Sections, start: int, findings: Findings) -> None:
     for rule, header in zip(("RET001", "RET002", "RET003", "RET004"), HEADERS, strict=True):
-        if header not in found:
-            findings.add_in(rule, sections.start)
-    for section in sections.repeated:
-        findings.add_in("RET008", section.line, header=f"## {section.header}")
-    for header, section in found.items():
+        if header not in sections:
+            findings.add_in(rule, start)
+    for header, (section, *repeated) in sections.items():
+        for each in repeated:
+            findings.add_in("RET008", each.line, header=f"## {header}")
         if section.level != LEVEL:
             findings.add_in("RET005", section.line, header=header, level=section.level)
         if section.text != header:
             rule = "RET006" if folded(section.text) == folded(header) else "RET007"
             written = "#" * section.level + " " + section.text
             findings.add_in(rule, section.line, value=written, header=f"## {header}")
-    if sections.preamble and not embedded and STATUS in found:
-        findings.add_in("RET009", sections.start)
 
 
 def _judge_status(status: StatusSection, values: dict[str, str], findings: Findings) -> None:
-    code, hint, summary = values.get("error_code"), values.get("retry_hint"), values.get("summary")
-    if summary and (count := sentences(summary)) > 1:
+    code, hint, again = values.get("error_code"), values.get("retry_hint"), status.retry_recommended == "yes"
+    if (count := sentences(values.get("summary", ""))) > 1:
         findings.add("RET015", ("summary",), count=count)
-    if code and any(character.isspace() for character in code):
+    if code and any(map(str.isspace, code)):
         findings.add("ERR006", ("error_code",), value=code)
-    if status.state == "ERROR":
-        if "retry_recommended" not in values:
-            findings.add("ERR001", ())
-        if not code:
-            findings.add("ERR005", ("error_code",))
-    elif status.state == "SUCCESS":
-        speaking = {"error_code": code, "retry_hint": hint, "retry_recommended": status.retry_recommended == "yes"}
-        first = next((key for key in values if speaking.get(key)), None)
-        if first is not None:
+    if status.state == "SUCCESS":
+        speaking = {"error_code": code, "retry_hint": hint, "retry_recommended": again}
+        if (first := next((key for key in values if speaking.get(key)), None)) is not None:
             findings.add("ERR007", (first,), key=first)
-    if status.retry_recommended == "yes" and status.state != "SUCCESS" and not hint:
+    elif again and not hint:
         findings.add("ERR004", ("retry_hint",))
+    if status.state == "ERROR" and "retry_recommended" not in values:
+        findings.add("ERR001", ())
+    if status.state == "ERROR" and not code:
+        findings.add("ERR005", ("error_code",))
 
 
 def _is_cut(sections: Sections, keys: Keys) -> bool:
     """Whether the text ends in the middle: what is missing is exactly what would have come last."""
-    present = [header in sections.by_header for header in HEADERS]
+    present = [header in sections for header in HEADERS]
     if all(present):
-        last = max(sections.by_header.values(), key=lambda section: section.line)
-        present = [key in keys.values or last.header != ATTESTATION for key in (*TEXT_KEYS, *FILE_KEYS)]
+        present = [key in keys.values for key in (*TEXT_KEYS, *FILE_KEYS)]
     return not all(present) and present == sorted(present, reverse=True)
 
 
@@ -256,11 +242,7 @@ def _visible(lines: list[str], spans: Spans, counts: Callable[[str], object] = s
 
 def _is_no_text(line: str) -> bool:
     """Whether a line only structures a section."""
-    return is_rule(line) or heading(line) is not None
-
-
-def _item(line: str) -> Bullet | None:
-    return None if is_rule(line) else bullet(line)
+    return is_rule(line) or heading(line) is not None or _TAG.match(line) is not None
 
 
 def _known(line: str, known: tuple[str, ...]) -> KeyLine | None:
@@ -269,24 +251,24 @@ def _known(line: str, known: tuple[str, ...]) -> KeyLine | None:
     return told if told is not None and told.name in known else None
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings, *, swallowed: bool) -> None:
-    """The keys of `## Status`; what stands behind an empty line is not of it where it has `swallowed` a section."""
-    after_blank = False
+def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings) -> None:
     for index in _visible(lines, spans, lambda line: _known(line, STATUS_KEYS)):
         text = lines[index]
-        if not text.strip():
-            after_blank = bool(keys.values)
-        elif (told := _known(text, STATUS_KEYS)) is not None:
+        if (told := _known(text, STATUS_KEYS)) is not None:
             _judge_dress(told, index, findings)
-            _put_split(keys, told.name, told.value, index, findings)
-        elif not (_ANY_KEY.match(text) or _is_no_text(text) or (swallowed and after_blank)):
+            # Further keys that were written on the same line stand behind it.
+            value, *more = (_KEY_IN_SHORT if told.name in _SHORT_KEYS else _KEY_IN_LONG).split(told.value)
+            for name in more[::2]:
+                findings.add_in("RET018", index, key=name)
+            for name, each in zip((told.name, *more[::2]), (value, *more[1::2]), strict=True):
+                marked = _MARKED_WORD.match(each) if name in _WORD_KEYS else None
+                if marked is not None:
+                    findings.add_in("RET017", index, key=name)
+                keys.put(name, marked[2] if marked else each.strip(" \t,;|") if more else each, index, findings)
+        elif text.strip() and not (_ANY_KEY.match(text) or _is_no_text(text)):
             findings.add_in("RET019", index)
             above = next((key for key in _WORD_KEYS if keys.lines.get(key) == index - 1), None)
-            if above is not None and keys.values[above] and _indent(text) > _indent(lines[index - 1]):
+            if above is not None and text[:1] in " \t":
                 # The value goes on: one word is not what it says.
                 keys.values[above] += f" {text.strip()}"
 
@@ -303,45 +285,29 @@ def _judge_dress(told: KeyLine, index: int, findings: Findings) -> None:
         findings.add_in("RET021" if is_required else "RET023", index, value=value, key=name)
 
 
-def _put_split(keys: Keys, name: str, value: str, index: int, findings: Findings) -> None:
-    """Put a value, and apart from it any further key that was written on the same line."""
-    for _ in STATUS_KEYS:
-        match = (_KEY_IN_SHORT if name in _SHORT_KEYS else _KEY_IN_LONG).search(value)
-        if match is None:
-            marked = _MARKED_WORD.match(value) if name in _WORD_KEYS else None
-            if marked is not None:
-                findings.add_in("RET017", index, key=name)
-            keys.put(name, marked[2] if marked else value, index, findings)
-            return
-        keys.put(name, value[: match.start()].strip(" \t,;|"), index, findings)
-        findings.add_in("RET018", index, key=match[1])
-        name, value = match[1], value[match.end() :].strip()
-
-
-def _read_deliverables(
-    lines: list[str], spans: Spans, findings: Findings, *, swallowed: bool
-) -> list[dict[str, str | None]]:
+def _read_deliverables(lines: list[str], spans: Spans, findings: Findings) -> list[dict[str, str | None]]:
     found: list[dict[str, str | None]] = []
     any_bullet = False
     indent: int | None = None
     for index in _visible(lines, spans):
         text = lines[index]
-        item = _item(text)
-        if not text.strip():
-            if swallowed and any_bullet:
-                break
-        elif indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
+        item = bullet(text)
+        if indent is not None and text[:1] in " \t" and text.strip() and (item is None or item.indent > indent + 1):
             findings.add_in("RET034", index)
         elif item is None:
             if _BARE_PATH.match(text):
                 findings.add_in("RET024", index, value=text.strip())
-            elif not _is_no_text(text):
+            elif text.strip() and not _is_no_text(text):
                 findings.add_in("RET031", index)
         else:
             any_bullet, indent = True, item.indent
+            path, rest = _split(item.text, _SEPARATOR)
+            if not rest and _IS_PATH.match(path.partition(" ")[0]):
+                # The contract names no separator: `src/api.py (the API)` has a path and a description.
+                path, _, rest = path.partition(" ")
+            path, description = path.rstrip(":"), rest.strip(" \t:=>\u2192\u2014\u2013-")
             if _NO_FILES.match(item.text):
                 continue
-            path, description = _split_deliverable(item.text)
             if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
                 # The label of the bullets below it.
                 findings.add_in("RET031", index)
@@ -363,8 +329,7 @@ def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> list[s
     any_bullet = False
     for index in _visible(lines, spans):
         text = lines[index]
-        item = _item(text)
-        if item is not None:
+        if (item := bullet(text)) is not None:
             any_bullet = True
             found += [] if folded(item.text) in _LIKE_NONE else [item.text]
         elif text.strip() and not _is_no_text(text) and not (text[:1] in " \t" and found):
@@ -374,19 +339,22 @@ def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> list[s
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: Findings) -> None:
-    """The keys and lists; below a label, a remark or another bullet (`apart`) only a mere path is an entry."""
+def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: Findings, *, embedded: bool) -> None:
+    """The keys and lists; below a label, a remark or another bullet (`apart`) only a mere path is an entry.
+
+    `embedded`: words behind a gap, where no key of the contract follows, are not of the return.
+    """
     current: str | None = None
     indent: int | None = None
     after_blank = apart = False
-    texts: dict[str, tuple[str, int]] = {}
-    for index in _with_lists(lines, spans):
+    words: dict[str | None, tuple[str, int]] = {}
+    for index in _with_lists(lines, spans, embedded=embedded):
         text = lines[index]
         if not text.strip():
             after_blank = True
             continue
         told = _known(text, _ATTESTED)
-        item = _item(text) if told is None else None
+        item = bullet(text) if told is None else None
         entries = attested.lists.get(current or "", [])
         is_files = current in FILE_KEYS
         if told is not None:
@@ -404,46 +372,49 @@ def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: 
                 entries.append(item.text)
         elif _is_no_text(text) or _LABEL.match(text):
             apart = apart or not is_rule(text)
+        elif is_files and _BARE_PATH.match(text) and not (after_blank and entries):
+            findings.add_in("RET024", index, value=text.strip())
+            entries.append(text.strip().strip("`"))
         elif item is None and _ANY_KEY.match(text):
             # Another key, not of the contract, and with it the list that begins here.
             apart = True
             current = "" if text.rstrip().endswith(":") else current
-        elif is_files and _BARE_PATH.match(text) and not (after_blank and entries):
-            findings.add_in("RET024", index, value=text.strip())
-            entries.append(text.strip().strip("`"))
         else:
-            if current and is_files and not entries:
-                texts.setdefault(current, (text.strip(), index))
+            if is_files and not entries:
+                words.setdefault(current, (text.strip(), index))
             elif not (current and text[:1] in " \t"):
                 findings.add_in("RET061", index)
             apart = apart or after_blank
         after_blank = False
     for key in FILE_KEYS:
         if attested.lists.get(key) == [] and not attested.values.get(key):
-            if key in texts:
-                # Words where the list should be; above a list they would introduce it.
-                findings.add_in("RET024", texts[key][1], value=texts[key][0])
+            if key in words:
+                # Above a list they would introduce it.
+                findings.add_in("RET024", words[key][1], value=words[key][0])
             else:
                 findings.add_in("RET057", attested.lines[key], key=key)
     for entries in attested.lists.values():
         entries[:] = list(filter(None, entries))[:MAX_ENTRIES]
 
 
-def _with_lists(lines: list[str], spans: Spans) -> list[int]:
-    """The lines of the attestation outside of fences; inside, too, where all keys, or a list's bullets, stand there."""
-    _, both = unfenced(lines, spans)
-    chosen = _visible(lines, spans, lambda line: _known(line, _ATTESTED))
+def _with_lists(lines: list[str], spans: Spans, *, embedded: bool) -> list[int]:
+    """The lines of the attestation outside of fences; inside, too, where all keys stand there, or a list's bullets."""
+    chosen = set(_visible(lines, spans, lambda line: _known(line, _ATTESTED)))
+    marks = [*(index for index in sorted(chosen) if _known(lines[index], _ATTESTED)), len(lines)]
     kept = set(chosen)
-    bare: int | None = None
-    for index in [*chosen, len(lines)]:
-        told = _known(lines[index], _ATTESTED) if index < len(lines) else None
-        if told is not None or index == len(lines):
-            if bare is not None:
-                kept |= {each for each in both if bare < each < index}
-            bare = index if told is not None and not told.value and told.name in LIST_KEYS else None
-        elif _item(lines[index]) is not None:
-            bare = None
-    return [index for index in both if index in kept]
+    for first, behind in pairwise(marks):
+        told, below = _known(lines[first], _ATTESTED), range(first + 1, behind)
+        is_bare = told is not None and told.name in LIST_KEYS and not told.value
+        if is_bare and not any(bullet(lines[index]) for index in below if index in chosen):
+            kept.update(below)
+    shown = [index for index in unfenced(lines, spans)[1] if index in kept]
+    last = shown.index(marks[-2]) if len(marks) > 1 else 0
+    for position, index in enumerate(shown[last:] if embedded else (), last):
+        text = lines[index]
+        is_listed = bullet(text) or _is_no_text(text) or _ONE_WORD_KEY.match(text)
+        if text.strip() and not lines[index - 1].strip() and not is_listed:
+            return shown[:position]
+    return shown
 
 
 def _put_attested(attested: Keys, name: str, value: str, index: int, findings: Findings) -> str | None:
@@ -465,43 +436,21 @@ def _put_attested(attested: Keys, name: str, value: str, index: int, findings: F
     return name
 
 
-def _undressed(text: str) -> str:
-    """A bullet's text without a checkbox and the emphasis of its first words."""
-    return _DRESS.sub(lambda match: match[2] or "", text, count=1)
-
-
-def _marked_path(text: str) -> tuple[str, str] | None:
-    """(the path in backticks, a link or quotes with which a text begins, the rest); None where it begins otherwise."""
-    match = _MARKED.match(text)
-    return None if match is None else (next(filter(None, match.groups())).strip(), match[5])
-
-
-def _split_deliverable(text: str) -> tuple[str, str]:
-    """(path, description) of a deliverable; "" where there is none."""
-    text = _undressed(text)
-    marked = _marked_path(text) if text[:1] in ("`", "[") else None
-    if marked is not None:
-        return marked[0], _SEPARATOR.sub("", marked[1], count=1).strip(" \t:\u2014\u2013-")
-    match = _SEPARATOR.search(text)
-    if match is None:
-        # The contract names no separator: `src/api.py (the API)` has a path and a description.
-        path, _, rest = text.partition(" ")
-        return (path.rstrip(":"), rest.strip(" \t:\u2014\u2013-")) if _IS_PATH.match(path) else (text.rstrip(":"), "")
-    return text[: match.start()].strip(" "), text[match.end() :].strip()
+def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
+    """(the path with which a bullet's text begins, the rest), without checkbox, emphasis, backticks, link, quotes."""
+    text = _DRESS.sub(lambda match: match[2] or "", text, count=1)
+    if (marked := _MARKED.match(text)) is not None:
+        return next(filter(None, marked.groups())).strip(), marked[5]
+    match = separator.search(text)
+    return (text, "") if match is None else (text[: match.start()].strip(" "), text[match.start() :])
 
 
 def _is_remark(text: str, below: bool) -> bool:
     """Whether a bullet behind the words of a list, or `below` another bullet, is no entry of that list."""
-    if folded(text) in _LIKE_NONE:
-        return False
-    text = _undressed(text)
-    marked = _marked_path(text)
-    if marked is not None:
-        return bool(marked[1].strip())
-    words = text.split() or [""]
-    if below:
-        return _IS_PATH.match(text) is None
-    return len(words) > 1 and not (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1]))
+    path, rest = _split(text, _MORE_THAN_A_PATH)
+    words = path.split() or [""]
+    is_path = not (below or words[1:]) or (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1]))
+    return folded(text) not in _LIKE_NONE and not (is_path and not rest.strip())
 
 
 def _put_path(entries: list[str], key: str | None, item: Bullet, index: int, findings: Findings) -> None:
@@ -513,17 +462,10 @@ def _put_path(entries: list[str], key: str | None, item: Bullet, index: int, fin
         if folded(text) != "(none)":
             findings.add_in("RET060", index, key=key)
         return
-    path = _undressed(text)
-    marked = _marked_path(path)
-    more = _MORE_THAN_A_PATH.search(path)
-    dressed = path != text or marked is not None or item.marker != "-"
-    if marked is not None:
-        path, more = marked[0], re.search(r"\S", marked[1])
-    elif more is not None:
-        path = path[: more.start()]
-    if more is not None:
+    path, rest = _split(text, _MORE_THAN_A_PATH)
+    if rest.strip():
         findings.add_in("RET058", index, key=key, value=text)
-    elif dressed:
+    elif path != text or item.marker != "-":
         findings.add_in("RET060", index, key=key)
     if (reason := why_not_relative(path)) is not None:
         findings.add_in("RET059", index, key=key, value=path, reason=reason)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
+from itertools import product
 from pkgutil import get_data
 from sys import intern
 from typing import Any, Final, NamedTuple, TypeVar
@@ -16,10 +18,11 @@ from agentwatch.text import quoted
 ERROR: Final = Severity.ERROR
 WARNING: Final = Severity.WARNING
 OTHERWISE: Final = "It is understood here, and may not be elsewhere."
+TYPED: Final = "Readers rely on the type; anything else makes them fail or guess."
 MAX_ENTRIES: Final = 1_000  # entries of one list that are read and judged
-LIMIT_OF_ONE_RULE: Final = 20
-LIMIT: Final = 100  # findings of one document that are kept, the last of them saying how many more there are
+LIMIT_OF_ONE_RULE: Final = 20  # findings of one document that are kept; the last one says how many more there are
 MAX_TOKENS: Final = 100  # tokens that a summary may have
+_LONGEST_NUMBER: Final = 30
 BRIEF: Final = 2_000  # characters of a free text that a document keeps
 
 AnyDocument = TypeVar("AnyDocument", Handoff, Return)
@@ -30,7 +33,8 @@ Location = tuple[str | int, ...]
 class Rule(NamedTuple):
     """A rule; its `section` is the heading of the document that asks for it, its `contract` None if it is for any.
 
-    The `{names}` of the message are filled with the facts of the place. In `warns_in`, `check` only warns.
+    The `{names}` of the message are filled with the facts of the place. In `warns_in`, `check` only warns. `fields` are
+    the kinds of errors that break it, each with the path of a field.
     """
 
     id: str
@@ -43,6 +47,7 @@ class Rule(NamedTuple):
     right: str = ""
     wrong: str = ""
     warns_in: Contract | None = None
+    fields: tuple[tuple[str, ...], ...] = ()
 
     @property
     def level(self) -> str:
@@ -68,27 +73,23 @@ def module_of(contract: Contract) -> Any:
 
 
 @cache
-def read_rows(block: str) -> list[str]:
-    """The rows of a block of `rules.txt`: a row goes on in lines that are indented."""
-    text = (get_data("agentwatch.contracts", "rules.txt") or b"").decode()
-    return re.sub(r"\n (?= )", "", text.partition(f"\n= {block}\n")[2].partition("\n\n= ")[0].strip()).split("\n")
-
-
-@cache
 def read_rules() -> dict[str, Rule]:
     """All rules by id, in the order of the catalogue: those of the contracts, then those of links."""
     section, rules = "", {}
-    for row in read_rows("rules"):
+    text = (get_data("agentwatch.contracts", "rules.txt") or b"").decode().partition("\n\n")[2]
+    for row in re.sub(r"\n (?= )", "", text).splitlines():
         if row.startswith("# "):
             section = row[2:]
             continue
         head, message, *more = row.split(" | ")
         start, _, title = head.partition(": ")
-        rule_id, severity, *warns = start.split()
+        rule_id, severity, *rest = start.split()
         right, _, wrong = (more.pop() if " \u2260 " in row else "").replace("\\n", "\n").partition(" \u2260 ")
-        why, only = more[0] if more else OTHERWISE, Contract(*warns) if warns else None
+        why = more[0] if more else TYPED if "must be a" in message else OTHERWISE
+        only = Contract(rest[0]) if len(rest) == 1 else None
+        fields = tuple(product(*(words.split(",") for words in rest))) if len(rest) == 2 else ()
         level, contract = Severity(severity), PREFIXES.get(rule_id[:3])
-        rules[rule_id] = Rule(rule_id, contract, level, section, title, message, why, right, wrong, only)
+        rules[rule_id] = Rule(rule_id, contract, level, section, title, message, why, right, wrong, only, fields)
     return rules
 
 
@@ -101,12 +102,10 @@ def shown(value: object) -> str:
     """A foreign value inside a message, short and safe."""
     if isinstance(value, str):
         return quoted(value, 60)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
-        # Python refuses to print integers of more than 4,300 digits.
-        return str(value) if value.bit_length() <= 64 else "a huge number"
-    return repr(value) if isinstance(value, float) else "an array" if isinstance(value, list) else "an object"
+    if isinstance(value, (dict, list)):
+        return "an array" if isinstance(value, list) else "an object"
+    text = json.dumps(value)
+    return text if len(text) <= _LONGEST_NUMBER else "a huge number"
 
 
 class Findings:
@@ -120,7 +119,7 @@ class Findings:
         self.first_line = first_line
 
     def add(self, rule: str, where: Location | int, **facts: object) -> None:
-        """Break `rule` at a line from 1 on or at a place; `facts` fill its message, `value` shown or `exact`."""
+        """Break `rule` at a line from 1 on or at a place; `facts` fill its message, `value` as `shown`."""
         self._noted.append((rule, where if isinstance(where, int) else (*self.at, *where), facts))
 
     def add_in(self, rule: str, index: int, **facts: object) -> None:
@@ -128,35 +127,28 @@ class Findings:
         self._noted.append((rule, self.first_line + index, facts))
 
     def made(self, line_of: Callable[[Location], int | None] = lambda _: None) -> tuple[Finding, ...]:
-        """The findings in the order of their lines, at most `LIMIT`: errors stay before warnings."""
+        """The findings in the order of their lines."""
         of_rule: dict[str, int] = {}
         made: list[Finding] = []
         for rule_id, where, facts in self._noted:
             of_rule[rule_id] = of_rule.get(rule_id, 0) + 1
             if of_rule[rule_id] <= LIMIT_OF_ONE_RULE:
                 rule = read_rules()[rule_id]
-                value = {"value": facts.get("exact") or shown(facts.get("value"))} if facts else {}
                 # Many documents have the same one.
-                message = intern(rule.message.format(**facts | value))
+                message = intern(rule.message.format(**facts | {"value": shown(facts.get("value"))}))
                 line = where if isinstance(where, int) else line_of(where)
                 made.append(Finding(rule_id, rule.severity, message, line))
-        left_out = len(self._noted) - len(made)
-        if left_out or len(made) > LIMIT:
-            made.sort(key=lambda finding: finding.severity is not ERROR)
-            left_out += max(len(made) - (LIMIT - 1), 0)
-            del made[LIMIT - 1 :]
         made.sort(key=lambda finding: finding.line or 0)
-        if left_out:
+        if left_out := len(self._noted) - len(made):
             made.append(Finding("DOC010", WARNING, read_rules()["DOC010"].message.format(count=left_out)))
         return tuple(made)
 
 
-_ABBREVIATION: Final = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|dr|mr|ms|st)|\b[A-Za-z]|^\d+)\.\Z", re.IGNORECASE
+# A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5`, `e.g. X`, `J. Doe`.
+_END: Final = re.compile(
+    r"(?<!\b[A-Za-z])(?<!^\d)(?<!(?i:\b(?:vs|cf|no|dr|mr|ms|st)))(?<!(?i:\betc))(?<!(?i:\bincl))(?<!(?i:\bapprox))"
+    r"[.!?\u2026]+[\"'\u201d\u2019)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)"
 )
-# A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5` or `e.g. this`.
-_END: Final = re.compile(r"[.!?…]+[\"'”’)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)")
-_WORD: Final = re.compile(r"\w")
 _MAX_LOOKED_AT: Final = 1_000
 _REASONS: Final = (
     (r"(?s:.{4097})", "it is longer than a path can be"),
@@ -191,8 +183,7 @@ def outline(kind: type[AnyDocument], *models: object, **facts: Any) -> AnyDocume
     fields = [field for model in reversed(models) for field in vars(model).items() if field[1] is not None]
     found = {name: value for name, value in fields if name in kind.__dataclass_fields__} | facts
     # Two ids that differ at their end are two.
-    whole = {name: found[name] for name in _WHOLE & found.keys() if isinstance(found[name], str)}
-    return kind(**{name: shorten(value) for name, value in found.items()} | whole)
+    return kind(**{name: value if name in _WHOLE else shorten(value) for name, value in found.items()})
 
 
 def is_blank(value: object) -> bool:
@@ -207,15 +198,7 @@ def tokens(text: str) -> int:
 
 def sentences(text: str) -> int:
     """Sentences of a text; 0 where there is no word in it. Only the first 1,000 characters are looked at."""
-    text = text[:_MAX_LOOKED_AT].strip()
-    count = start = 0
-    for match in _END.finditer(text):
-        end = match.end()
-        if end < len(text) and _ABBREVIATION.search(text[max(start, match.start() - 8) : match.start() + 1]):
-            continue
-        count += _WORD.search(text, start, end) is not None
-        start = end
-    return count + (_WORD.search(text, start) is not None)
+    return sum(re.search(r"\w", part) is not None for part in _END.split(text[:_MAX_LOOKED_AT].strip()))
 
 
 def why_not_relative(path: str) -> str | None:
@@ -231,10 +214,8 @@ def why_not_relative(path: str) -> str | None:
     return None
 
 
-def judge_paths(rule: str, key: str, top: dict[str, Any], findings: Findings) -> None:
-    """Note each `path` in the list of objects at `key` that is not repo-relative; an empty one breaks another rule."""
-    entries = top.get(key)
-    for index, entry in enumerate(entries[:MAX_ENTRIES] if isinstance(entries, list) else ()):
-        path = entry.get("path") if isinstance(entry, dict) else None
-        if isinstance(path, str) and path.strip() and (reason := why_not_relative(path)):
-            findings.add(rule, (key, index, "path"), value=path, reason=reason)
+def judge_paths(rule: str, key: str, entries: Iterable[Any] | None, findings: Findings) -> None:
+    """Note each path of the entries at `key` that is not repo-relative; an empty one breaks another rule."""
+    for index, entry in enumerate(entries or ()):
+        if entry.path and entry.path.strip() and (reason := why_not_relative(entry.path)):
+            findings.add(rule, (key, index, "path"), value=entry.path, reason=reason)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
@@ -133,11 +133,15 @@ Document = Handoff | Return | TodoList
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A document and its findings by line; not `complete` where it breaks off or lacks what its name says."""
+    """A document and its findings by line; not `complete` where it breaks off or lacks what its name says.
+
+    `model` is the whole document, typed, which stays only while somebody looks at it.
+    """
 
     document: Document
     findings: tuple[Finding, ...] = ()
     complete: bool = True
+    model: Model | None = field(default=None, compare=False)
 
     @property
     def contract(self) -> Contract:
@@ -146,16 +150,3 @@ class Reading:
     @property
     def has_error(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
-
-
-class Opened(NamedTuple):
-    """A reading with the full typed model of the document, which stays only while somebody looks at it."""
-
-    document: Document
-    findings: tuple[Finding, ...]
-    complete: bool
-    model: Model
-
-    @property
-    def reading(self) -> Reading:
-        return Reading(self.document, self.findings, self.complete)

@@ -228,9 +228,7 @@ class Documents:
         file.shown = file.digest = text.digest
         file.incomplete = incomplete
         at = self._date(path, text.digest, written, reading.document, is_again=is_again)
-        findings = reading.findings
-        if all(finding.rule != "DOC003" for finding in findings):  # a contract's rule against the U+FFFD of SRC006
-            findings = (*text.findings, *findings)
+        findings = (*text.findings, *reading.findings)
         seen = Seen(next(self._seq), at, to_path(path), text.digest, reading.document, findings, incomplete)
         self.events.append(seen)
 

@@ -80,7 +80,7 @@ def document(model: Model, reported: str | None = None) -> Iterator[Block]:
         yield from markdown(objective)
     if mapped := values.pop("context_map", None):
         values["findings"] = {key: value for key, value in values["findings"].items() if key != "context_map"}
-        values = {"context_map": [_located(entry) for entry in mapped], **values}
+        values = {"context_map": mapped, **values}
     if (total := values.pop("phases_total", None)) and (done := values.get("phases_completed")) is not None:
         filled = round(_BAR * min(done, total) / total)
         values["phases_completed"] = f"{done} of {total}  {'█' * filled}{'░' * (_BAR - filled)}"
@@ -88,11 +88,6 @@ def document(model: Model, reported: str | None = None) -> Iterator[Block]:
     yield from _values({key: value for key, value in values.items() if key not in parts})
     for key, value in parts.items():
         yield from part(key, value)
-
-
-def _located(entry: Mapping[str, Any]) -> dict[str, str]:
-    lines = f":{entry['first']}-{entry['last']}" if "first" in entry else ""
-    return {"statement": entry["description"], "location": entry.get("path", "-") + lines}
 
 
 def _label(key: str) -> str:
