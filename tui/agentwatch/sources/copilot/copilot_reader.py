@@ -36,9 +36,6 @@ from agentwatch.sources.sessions.tail import Record
 
 NAME: Final = "copilot"
 
-_PROMPTS: Final = b'{"type":"system.message"'
-"""System prompts are most of a file."""
-_BEGINNING: Final = b'{"type":"'
 _SENDER: Final = "agent-"
 _REFUSED: Final = ("denied", "rejected")
 _COPIED: Final = "Forked from "
@@ -59,71 +56,28 @@ class Agent(Account):
         self.begun_by = ""
         """The call that began it."""
         self.sender: str | None = None
-        self.title: str | None = None
+        self.name: str | None = None
         self.kind: str | None = None
         self.background = False
         self.asks: dict[str, str] = {}
         """What a human has not answered yet, by the id of the request or call."""
-        self._last: Answer | None = None
+        self.last: Answer | None = None
         """The last words of the round."""
-        self._calls = True
+        self.calls = True
         """The last message of the turn calls tools, or there is none yet."""
-        self._was_over = False
+        self.was_over = False
 
     @property
     def waiting(self) -> str:
         return next(reversed(self.asks.values()), "") if self.state is RunState.WORKING else ""
 
-    def add(self, kind: str, data: Fields, at: float, offset: int, *, is_agent: bool) -> None:
-        """An event of it."""
-        match kind:
-            case "user.message":
-                self._asked(data, at, offset, is_agent=is_agent)
-            case "assistant.turn_start":
-                self.go_on(at)
-                self._calls = True
-            case "assistant.message" if text(data, "model") is not None:
-                self.go_on(at)
-                self._calls = bool(listed(data, "toolRequests"))
-                if (words := text(data, "content")) is not None and words.strip():
-                    self._last = self.later(words, at, offset)
-            case "assistant.turn_end" if self.state is RunState.WORKING and not self._calls:
-                self.over(RunState.ENDED, at)
-            case "abort" if self.state is RunState.WORKING:
-                self.over(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
-            case "session.error":
-                self.over(RunState.FAILED, at, first_line(text(data, "message") or "error"))
-            case "session.usage_record":
-                used = inner(data, "usage")
-                self.tokens += (whole(used, "inputTokens") or 0) + (whole(used, "outputTokens") or 0)
-                self.tokens -= whole(used, "cacheReadTokens") or 0
-            case "permission.requested":
-                # It comes before the message that calls the tool.
-                self.go_on(at)
-                self._calls = True
-                self.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
-            case "tool.execution_start" if text(data, "toolName") == "ask_user":
-                asked = first_line(text(inner(data, "arguments"), "question") or "")
-                self.asks[text(data, "toolCallId") or ""] = f"an answer: {asked}" if asked else "an answer"
-            case "tool.execution_complete":
-                self.asks.pop(text(data, "toolCallId") or "", None)
-            case "subagent.started" if is_agent:
-                self.go_on(at)
-                self.begun_by = text(data, "toolCallId") or ""
-                self.title = text(data, "agentDescription") or text(data, "agentDisplayName")
-                self.kind = text(data, "agentName")
-                self.background = data.get("executionMode") == "background"
-            case "subagent.completed" if is_agent:
-                self._completed(data, at)
-            case "subagent.failed" if is_agent:
-                self.over(RunState.FAILED, at, first_line(text(data, "error") or "error"))
-
     def over(self, state: RunState, at: float, reason: str = "") -> None:
         """It has ended, or was ended."""
         self.end(state, at, reason)
-        self.answer = self._last if state is RunState.ENDED else None
+        self.answer = self.last if state is RunState.ENDED else None
 
-    def _asked(self, data: Fields, at: float, offset: int, *, is_agent: bool) -> None:
+    def ask(self, data: Fields, at: float, offset: int, *, is_agent: bool) -> None:
+        """It is told something."""
         words, was_working = text(data, "content") or "", self.state is RunState.WORKING
         if is_agent and not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun is not None:
@@ -134,17 +88,17 @@ class Agent(Account):
             self.sender = self.sender or (source.removeprefix(_SENDER) if source.startswith(_SENDER) else None)
         if self.prompt is None and words.strip():
             self.prompt = self.keep(words, at, offset)
-        self._last = None
+        self.last = None
         self.asks.clear()
         self.go_on(at)
 
-    def _completed(self, data: Fields, at: float) -> None:
+    def complete(self, data: Fields, at: float) -> None:
         """One that idles, after it was sent on, may be told to be cancelled when Copilot ends."""
         if data.get("cancelled") is not True:
             self.over(RunState.ENDED, at)
-        elif self.reason != LEFT_BEHIND and not (self._was_over and self.state is RunState.ENDED):
+        elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
             self.over(RunState.CANCELED, at, "cancelled")
-        self._was_over = True
+        self.was_over = True
         self.tokens = self.tokens or whole(data, "totalTokens") or 0
 
 
@@ -168,18 +122,12 @@ class Events:
             self.not_understood += 1
             return
         data, whose = inner(fields, "data"), text(fields, "agentId") or SESSION
-        agent = self.agents.get(whose)
-        if agent is None:
-            agent = self.agents[whose] = Agent(self._keep, self._places)
+        agent = self.agents.setdefault(whose, Agent(self._keep, self._places))
         for entry in entries(fields, at):
             agent.activity.add(entry)
         agent.updated_at = max(agent.updated_at, at)
         agent.model = text(data, "model") or text(data, "newModel") or text(data, "selectedModel") or agent.model
-        agent.add(kind, data, at, offset, is_agent=whose != SESSION)
-        self._event(kind, whose, data, at, offset)
-
-    def _event(self, kind: str, whose: str, data: Fields, at: float, offset: int) -> None:
-        """What an event says of others than its agent, and of calls."""
+        call, is_working = text(data, "toolCallId") or "", agent.state is RunState.WORKING
         match kind:
             case "session.start":
                 self.cwd = self.cwd or text(inner(data, "context"), "cwd")
@@ -192,19 +140,57 @@ class Events:
                 self._end_all(at, LEFT_BEHIND)
             case "session.shutdown":
                 self._end_all(at, text(data, "errorReason") or _SHUT)
+            case "session.error":
+                agent.over(RunState.FAILED, at, first_line(text(data, "message") or "error"))
+            case "session.usage_record":
+                used = inner(data, "usage")
+                agent.tokens += (whole(used, "inputTokens") or 0) + (whole(used, "outputTokens") or 0)
+                agent.tokens -= whole(used, "cacheReadTokens") or 0
+            case "user.message":
+                agent.ask(data, at, offset, is_agent=whose != SESSION)
+            case "assistant.turn_start":
+                agent.go_on(at)
+                agent.calls = True
+            case "assistant.message":
+                requests = [mapping(request) for request in listed(data, "toolRequests")]
+                for request in requests:
+                    self._called(whose, request, text(request, "name"), at, offset)
+                if text(data, "model") is not None:
+                    agent.go_on(at)
+                    agent.calls = bool(requests)
+                    if (words := text(data, "content")) is not None and words.strip():
+                        agent.last = agent.later(words, at, offset)
+            case "assistant.turn_end" if is_working and not agent.calls:
+                agent.over(RunState.ENDED, at)
+            case "abort" if is_working:
+                agent.over(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
+            case "permission.requested":
+                # It comes before the message that calls the tool.
+                agent.go_on(at)
+                agent.calls = True
+                agent.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
             case "permission.completed":
                 for one in self.agents.values():
                     one.asks.pop(text(data, "requestId") or "", None)
-            case "assistant.message":
-                for request in map(mapping, listed(data, "toolRequests")):
-                    self._called(whose, request, text(request, "name"), at, offset)
             case "tool.execution_start":
                 self._called(whose, data, text(data, "toolName"), at, offset)
-            case "tool.execution_complete" if data.get("success") is False:
-                _, call = self.calls.get(text(data, "toolCallId") or "", (SESSION, None))
-                if call is not None:
+                if text(data, "toolName") == "ask_user":
+                    asked = first_line(text(inner(data, "arguments"), "question") or "")
+                    agent.asks[call] = f"an answer: {asked}" if asked else "an answer"
+            case "tool.execution_complete":
+                agent.asks.pop(call, None)
+                if call in self.calls and data.get("success") is False:
                     error = text(inner(data, "error"), "message") or "error"
-                    call.answer = AgentAnswer(at, error=first_line(error))
+                    self.calls[call][1].answer = AgentAnswer(at, error=first_line(error))
+            case "subagent.started" if whose != SESSION:
+                agent.go_on(at)
+                agent.begun_by, agent.kind = call, text(data, "agentName")
+                agent.name = text(data, "agentDescription") or text(data, "agentDisplayName")
+                agent.background = data.get("executionMode") == "background"
+            case "subagent.completed" if whose != SESSION:
+                agent.complete(data, at)
+            case "subagent.failed" if whose != SESSION:
+                agent.over(RunState.FAILED, at, first_line(text(data, "error") or "error"))
 
     def _end_all(self, at: float, reason: str) -> None:
         for one in self.agents.values():
@@ -282,9 +268,6 @@ class CopilotReader(FilesReader[Events]):
     def begin(self, keep: Keep, agent: str, path: str) -> Events:  # noqa: ARG002
         return Events(keep, self.places)
 
-    def is_skipped(self, data: bytes) -> bool:
-        return data.startswith(_PROMPTS) and data.find(_BEGINNING, 1) < 0
-
     def entries(self, fields: Fields) -> Iterable[Entry]:
         return entries(fields)
 
@@ -337,7 +320,7 @@ def _run(session: Session[Events], agent_id: str, agent: Agent, asker: str, call
         parent=(asker or session.id) if agent_id else None,
         place=session.places[SESSION],
         link="the tool call that began it" if call.id else "the sender of its first message",
-        title=agent.title,
+        title=agent.name,
         agent=agent.kind,
         background=agent.background,
     )
