@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
+from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, text, whole
 from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Registered
 from agentwatch.sources.sessions.runs import (
@@ -44,6 +44,8 @@ _ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")
 """What Copilot writes behind what a command printed."""
 _SHUT: Final = "not over when Copilot was closed"
 _LOCK: Final = re.compile(r"inuse\.([1-9]\d{0,9})\.lock")
+_OTHER: Final = "0"
+"""When no process of ours began."""
 _SLACK: Final = 2.0
 """Seconds by which a process may seem to have begun after its lock: the clocks of both are no finer than that."""
 
@@ -55,8 +57,6 @@ class Agent(Account):
         super().__init__(keep, places)
         self.begun_by = ""
         """The call that began it."""
-        self.sender: str | None = None
-        self.name: str | None = None
         self.kind: str | None = None
         self.background = False
         self.asks: dict[str, str] = {}
@@ -69,11 +69,10 @@ class Agent(Account):
 
     @property
     def waiting(self) -> str:
-        return next(reversed(self.asks.values()), "") if self.state is RunState.WORKING else ""
+        return next(reversed(self.asks.values()), "")
 
-    def over(self, state: RunState, at: float, reason: str = "") -> None:
-        """It has ended, or was ended."""
-        self.end(state, at, reason)
+    def end(self, state: RunState, at: float, reason: str = "") -> None:
+        super().end(state, at, reason)
         self.answer = self.last if state is RunState.ENDED else None
 
     def ask(self, data: Fields, at: float, offset: int, *, is_agent: bool) -> None:
@@ -84,8 +83,6 @@ class Agent(Account):
                 self.end(RunState.FAILED, at, CUT_OFF)
             asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
             self.begin_round(Turn(at, self.keep(words, at, offset), asker))
-            source = text(data, "source") or ""
-            self.sender = self.sender or (source.removeprefix(_SENDER) if source.startswith(_SENDER) else None)
         if self.prompt is None and words.strip():
             self.prompt = self.keep(words, at, offset)
         self.last = None
@@ -95,9 +92,9 @@ class Agent(Account):
     def complete(self, data: Fields, at: float) -> None:
         """One that idles, after it was sent on, may be told to be cancelled when Copilot ends."""
         if data.get("cancelled") is not True:
-            self.over(RunState.ENDED, at)
+            self.end(RunState.ENDED, at)
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
-            self.over(RunState.CANCELED, at, "cancelled")
+            self.end(RunState.CANCELED, at, "cancelled")
         self.was_over = True
         self.tokens = self.tokens or whole(data, "totalTokens") or 0
 
@@ -116,18 +113,16 @@ class Events:
         self._places = places
         self._rising = Rising()
 
-    def add(self, fields: Record, offset: int) -> None:
+    def add(self, fields: Record, offset: int) -> None:  # noqa: PLR0915  a table of events
         at, kind = moment(fields.get("timestamp")), text(fields, "type")
         if at is None or kind is None or text(fields, "id") is None:
             self.not_understood += 1
             return
         data, whose = inner(fields, "data"), text(fields, "agentId") or SESSION
         agent = self.agents.setdefault(whose, Agent(self._keep, self._places))
-        for entry in entries(fields, at):
-            agent.activity.add(entry)
         agent.updated_at = max(agent.updated_at, at)
-        agent.model = text(data, "model") or text(data, "newModel") or text(data, "selectedModel") or agent.model
-        call, is_working = text(data, "toolCallId") or "", agent.state is RunState.WORKING
+        agent.model = text(data, "model") or text(data, "newModel") or agent.model
+        is_working = agent.state is RunState.WORKING
         match kind:
             case "session.start":
                 self.cwd = self.cwd or text(inner(data, "context"), "cwd")
@@ -141,7 +136,7 @@ class Events:
             case "session.shutdown":
                 self._end_all(at, text(data, "errorReason") or _SHUT)
             case "session.error":
-                agent.over(RunState.FAILED, at, first_line(text(data, "message") or "error"))
+                agent.end(RunState.FAILED, at, first_line(text(data, "message") or "error"))
             case "session.usage_record":
                 used = inner(data, "usage")
                 agent.tokens += (whole(used, "inputTokens") or 0) + (whole(used, "outputTokens") or 0)
@@ -151,19 +146,13 @@ class Events:
             case "assistant.turn_start":
                 agent.go_on(at)
                 agent.calls = True
-            case "assistant.message":
-                requests = [mapping(request) for request in listed(data, "toolRequests")]
-                for request in requests:
-                    self._called(whose, request, text(request, "name"), at, offset)
-                if text(data, "model") is not None:
-                    agent.go_on(at)
-                    agent.calls = bool(requests)
-                    if (words := text(data, "content")) is not None and words.strip():
-                        agent.last = agent.later(words, at, offset)
+            case "assistant.message" if text(data, "model") is not None:
+                agent.go_on(at)
+                agent.calls = bool(listed(data, "toolRequests"))
             case "assistant.turn_end" if is_working and not agent.calls:
-                agent.over(RunState.ENDED, at)
+                agent.end(RunState.ENDED, at)
             case "abort" if is_working:
-                agent.over(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
+                agent.end(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
             case "permission.requested":
                 # It comes before the message that calls the tool.
                 agent.go_on(at)
@@ -172,39 +161,42 @@ class Events:
             case "permission.completed":
                 for one in self.agents.values():
                     one.asks.pop(text(data, "requestId") or "", None)
-            case "tool.execution_start":
-                self._called(whose, data, text(data, "toolName"), at, offset)
-                if text(data, "toolName") == "ask_user":
-                    asked = first_line(text(inner(data, "arguments"), "question") or "")
-                    agent.asks[call] = f"an answer: {asked}" if asked else "an answer"
-            case "tool.execution_complete":
-                agent.asks.pop(call, None)
-                if call in self.calls and data.get("success") is False:
-                    error = text(inner(data, "error"), "message") or "error"
-                    self.calls[call][1].answer = AgentAnswer(at, error=first_line(error))
-            case "subagent.started" if whose != SESSION:
+            case "subagent.started":
                 agent.go_on(at)
-                agent.begun_by, agent.kind = call, text(data, "agentName")
-                agent.name = text(data, "agentDescription") or text(data, "agentDisplayName")
+                agent.begun_by, agent.kind = text(data, "toolCallId") or "", text(data, "agentName")
                 agent.background = data.get("executionMode") == "background"
-            case "subagent.completed" if whose != SESSION:
+            case "subagent.completed":
                 agent.complete(data, at)
-            case "subagent.failed" if whose != SESSION:
-                agent.over(RunState.FAILED, at, first_line(text(data, "error") or "error"))
+            case "subagent.failed":
+                agent.end(RunState.FAILED, at, first_line(text(data, "error") or "error"))
+
+        for entry in entries(fields, at):
+            agent.activity.add(entry)
+            self._entry(entry, whose, agent, offset)
+
+    def _entry(self, entry: Entry, whose: str, agent: Agent, offset: int) -> None:
+        given = entry.given
+        match entry.kind, entry.tool:
+            case EntryKind.WORDS, _ if entry.text.strip():
+                agent.last = agent.later(entry.text, entry.at, offset)
+            case EntryKind.CALL, "ask_user":
+                asked = first_line(text(given, "question") or "")
+                agent.asks[entry.call] = f"an answer: {asked}" if asked else "an answer"
+            case EntryKind.CALL, "task":
+                words, kind = text(given, "prompt"), text(given, "agent_type")
+                prompt = self._keep(words, entry.at, offset) if words is not None else None
+                asked_at, title = self._rising(entry.at), text(given, "description")
+                self.calls[entry.call] = whose, AgentCall(entry.call, entry.at, asked_at, prompt, kind, title)
+            case EntryKind.RESULT, _:
+                agent.asks.pop(entry.call, None)
+                if entry.failed and entry.call in self.calls:
+                    answer = AgentAnswer(entry.at, error=first_line(entry.text or "error"))
+                    self.calls[entry.call][1].answer = answer
 
     def _end_all(self, at: float, reason: str) -> None:
         for one in self.agents.values():
             if one.state is RunState.WORKING:
-                one.over(RunState.FAILED, at, reason)
-
-    def _called(self, whose: str, call: Fields, tool: str | None, at: float, offset: int) -> None:
-        name, given = text(call, "toolCallId"), inner(call, "arguments")
-        if tool == "task" and name is not None and name not in self.calls:
-            words = text(given, "prompt")
-            prompt = self._keep(words, at, offset) if words is not None else None
-            kind, background = text(given, "agent_type"), given.get("mode") == "background"
-            asked = AgentCall(name, at, self._rising(at), prompt, kind, text(given, "description"), background)
-            self.calls[name] = whose, asked
+                one.end(RunState.FAILED, at, reason)
 
 
 def _leave_for(asked: Fields) -> str:
@@ -240,10 +232,9 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             failed = data.get("success") is False or bool(code)
             ended = None if refused else Ended(code, _ENDING.sub("", came))
             yield Entry(at, EntryKind.RESULT, came, call, failed=failed or refused, refused=refused, ended=ended)
-        case "session.error" if (said := text(data, "message")) is not None:
+        case "session.error" | "abort":
+            said = text(data, "message") or f"aborted: {text(data, 'reason') or ''}"
             yield Entry(at, EntryKind.NOTE, said, failed=True)
-        case "abort":
-            yield Entry(at, EntryKind.NOTE, f"aborted: {text(data, 'reason') or ''}", failed=True)
 
 
 _NO_AGENT: Final = Agent(no_message, ())
@@ -262,8 +253,7 @@ class CopilotReader(FilesReader[Events]):
         self.processes = Locks(Path(self.root))
 
     def projects(self) -> list[str]:
-        self.scan(self.root)
-        return [self.root] if self.root in self.refused or os.path.isdir(self.root) else []
+        return [self.root] if os.path.isdir(self.root) else []
 
     def begin(self, keep: Keep, agent: str, path: str) -> Events:  # noqa: ARG002
         return Events(keep, self.places)
@@ -289,27 +279,24 @@ class CopilotReader(FilesReader[Events]):
         return LinesTranscript(path, of_agent, self.mark, own)
 
     def runs_of(self, session: Session[Events], about: object) -> dict[str, Run]:
-        events = session.folds.get(SESSION)
-        if events is None:
-            return {}
-        found: dict[str, Run] = {}
-        for agent_id, agent in events.agents.items():
-            asker, call = events.calls.get(agent.begun_by) or (agent.sender or SESSION, NO_CALL)
-            if agent.started_at is not None:
-                key = f"{session.id}/{call.id or agent_id}" if agent_id else session.id
-                key = key if key not in found else f"{session.id}/{agent_id}"
-                found[key] = _run(session, agent_id, agent, asker, call)
-        for name, (asker, call) in events.calls.items():
-            if f"{session.id}/{name}" not in found:
-                found[f"{session.id}/{name}"] = _run(session, name, _NO_AGENT, asker, call)
-        settle(found, about)
-        return found
+        runs: dict[str, Run] = {}
+        for events in session.folds.values():
+            for agent_id, agent in events.agents.items():
+                asker, call = events.calls.get(agent.begun_by, (SESSION, NO_CALL))
+                if agent.started_at is not None:
+                    name = call.id or agent_id
+                    runs[f"{session.id}/{name}" if name else session.id] = _run(session, agent_id, agent, asker, call)
+            for name, (asker, call) in events.calls.items():
+                if f"{session.id}/{name}" not in runs:
+                    runs[f"{session.id}/{name}"] = _run(session, name, Agent(no_message, ()), asker, call)
+        settle(runs, about)
+        return runs
 
 
 def _run(session: Session[Events], agent_id: str, agent: Agent, asker: str, call: AgentCall) -> Run:
     """The run of an agent, or of a call of which there is none, which has its id."""
     standing: Standing | Agent = agent
-    if agent is _NO_AGENT and call.answer is not None:
+    if agent.started_at is None and call.answer is not None:
         standing = Standing(RunState.FAILED, call.answer.error or "", None, call.answer.at)
     return run_of(
         agent,
@@ -319,8 +306,7 @@ def _run(session: Session[Events], agent_id: str, agent: Agent, asker: str, call
         session_id=agent_id or session.id,
         parent=(asker or session.id) if agent_id else None,
         place=session.places[SESSION],
-        link="the tool call that began it" if call.id else "the sender of its first message",
-        title=agent.name,
+        link="the tool call that began it" if call.id else "",
         agent=agent.kind,
         background=agent.background,
     )
@@ -340,31 +326,22 @@ class Locks(Processes):
 
     def of(self, session_id: str) -> Program:
         found: list[Registered] = []
-        with suppress(OSError), os.scandir(self.directory / session_id) as entries:
-            for entry in entries:
-                if (match := _LOCK.fullmatch(entry.name)) is not None and entry.is_file(follow_symlinks=False):
-                    with suppress(OSError):
-                        made = entry.stat().st_mtime
-                        found.append(Registered(session_id, int(match[1]), None, None, made, None))
+        with suppress(OSError):
+            for path in (self.directory / session_id).glob("inuse.*.lock"):
+                if (match := _LOCK.fullmatch(path.name)) is not None:
+                    pid, made = int(match[1]), path.stat().st_mtime
+                    start = _OTHER if _began(pid) > made + _SLACK else None
+                    found.append(Registered(session_id, pid, start, None, made, None))
         if found:
             self._known.add(session_id)
             return self._program(found)
         return Program(gone=True) if session_id in self._known else UNKNOWN
 
-    def _gone(self, registered: Registered) -> bool | None:
-        began = _began(registered.pid)
-        if began is not None and began > registered.began + _SLACK:
-            return self._not_seen_here()
-        return super()._gone(registered)
 
-
-def _began(pid: int) -> float | None:
-    """When a process began, in seconds since the epoch; None where the system does not say."""
-    if sys.platform != "linux":
-        return None
-    try:
+def _began(pid: int) -> float:
+    """When a process began, in seconds since the epoch; 0 where the system does not say."""
+    with suppress(OSError, ValueError, IndexError):
         ticks = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
-        boot = next(line for line in Path("/proc/stat").read_text("ascii").splitlines() if line.startswith("btime "))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
-    return int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
+        up = float(Path("/proc/uptime").read_bytes().split()[0])
+        return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
+    return 0.0
