@@ -85,7 +85,7 @@ def test_a_bomb_is_read_no_further_than_allowed_and_told(home: Home) -> None:
     path.write_bytes(bomb(1_000_000, b"".join(root.lines)))
     home.read()
     assert home.run(root).state is RunState.ENDED
-    assert home.reader.trouble == "1 session cannot be read: more than 1024 MB when decompressed."
+    assert home.reader.trouble == "1 session cannot be read: more than 512 MB when decompressed."
     assert home.read() == []
 
 
@@ -121,15 +121,9 @@ def test_damaged_files_neither_break_the_reader_nor_hide_the_others(
     assert home.run(sessions[1]).state is RunState.ENDED
 
 
-def test_without_a_library_they_are_counted_and_their_agents_not_called_submitted(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_library_they_are_counted(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "agentwatch.sources.codex.compressed", None)
-    root = home.root().spawned("c1", thread(2))
-    home.write(root)
-    compress(home, home.child(2, root))
+    compress(home, home.root())
     home.read()
-    assert home.runs.keys() == {root.id}
     (found,) = home.reader.found()
-    assert found.sessions == 1
     assert found.skipped.startswith("1 session cannot be read: compressed (.jsonl.zst): ")

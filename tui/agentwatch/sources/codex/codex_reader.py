@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from agentwatch.delegation.run import MOST_PERMITS, Message, Run, RunState
 from agentwatch.sources.codex.beside import Beside
 from agentwatch.sources.codex.entries import entries, kind_of, prompt_in
-from agentwatch.sources.codex.rollout import ENCRYPTED, THREAD_ID, Header, OwnEntries, Rollout, SpawnCall, header_of
+from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, SpawnCall, header_of
 from agentwatch.sources.sessions import tail
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import Fields
@@ -54,19 +54,17 @@ class CodexReader(FilesReader[Rollout]):
         super().__init__(workspace, home)
         self._workspace = Workspace(workspace)
         self._beside = Beside(home)
+        self._known: dict[str, tuple[int, Header | str]] = {}
+        """By the names of the plain files, for archiving moves a file, and compressing replaces it: its header, or why
+        it has none as it is; "" for one that is still being written."""
         self._headers: dict[str, Header] = {}
-        """By the names of the plain files; archiving moves a file, compressing replaces it."""
-        self._others: dict[str, tuple[int, str]] = {}
-        """Rollouts without a header, as they were at a time, and why; "" for one that is still being written."""
         self._unread: dict[str, str] = {}
         """The rollouts that cannot be read, and why: they may be of any workspace."""
         self._parents: dict[str, str | None] = {}
         """By thread."""
 
     def begin(self, keep: Keep, agent: str, path: str) -> Rollout:
-        header = header_of(record(self.line_at(path, 0) or b"") or {}) or self._headers[agent]
-        self._headers[agent] = header
-        return Rollout(path, header, keep, self.places)
+        return Rollout(path, self._headers[agent], keep, self.places)
 
     def entries(self, fields: Fields) -> Iterable[Entry]:
         return entries(fields)
@@ -90,7 +88,7 @@ class CodexReader(FilesReader[Rollout]):
         self._beside.look()
         names = [self._beside.names.get(file.fold.header.thread) for file in session.files.values()]
         is_working = any(run.state is RunState.WORKING and not run.process_gone for run in session.runs.values())
-        return names, self._unread, self._beside.looked_at if is_working else 0
+        return names, self._beside.looked_at if is_working else 0
 
     def read(self, seconds: float) -> Sequence[Change]:
         changes = super().read(seconds)
@@ -101,9 +99,8 @@ class CodexReader(FilesReader[Rollout]):
         """The home, and the databases in it that are left alone."""
         if not is_there(self.home):
             return ()
-        threads = {file.fold.header.thread for one in self.sessions.values() for file in one.files.values()}
-        children = sum(self._parents.get(thread) is not None for thread in threads)
-        told = Found(NAME, str(self.home), len(threads) - children, self._say(self._unread) or "", children)
+        children = sum(run.parent_session is not None for run in self.given.values())
+        told = Found(NAME, str(self.home), len(self.given) - children, self._say(self._unread) or "", children)
         return [told, *(Found(NAME, str(path), 0, reason) for path, reason in self._beside.skipped.items())]
 
     def transcript(self, run: Run) -> RunTranscript | None:
@@ -122,20 +119,15 @@ class CodexReader(FilesReader[Rollout]):
             # Where both are there, Codex is about to remove the compressed one.
             if match is not None and (match[1] == entry.name or match[1] not in present):
                 present[match[1]] = entry
-        headers, others, self._headers, self._others = self._headers, self._others, {}, {}
+        known, self._known = self._known, {}
         for name, entry in present.items():
-            if name in headers:
-                self._headers[name] = headers[name]
-            elif (status := self.status(entry)) is not None:
-                known = others.get(name)
-                if known is None or known[0] != status.st_ctime_ns:
-                    header = _read_header(Path(entry.path), status.st_size)
-                    if isinstance(header, Header):
-                        self._headers[name] = header
-                        continue
-                    known = status.st_ctime_ns, header
-                self._others[name] = known
-        self._unread = {name: why for name, (_, why) in self._others.items() if why}
+            stamp, header = known.get(name, (0, ""))
+            status = None if isinstance(header, Header) else self.status(entry)
+            if status is not None and status.st_ctime_ns != stamp:
+                stamp, header = status.st_ctime_ns, _read_header(Path(entry.path), status.st_size)
+            self._known[name] = stamp, header
+        self._headers = {name: header for name, (_, header) in self._known.items() if isinstance(header, Header)}
+        self._unread = {name: why for name, (_, why) in self._known.items() if why and isinstance(why, str)}
         self._parents = {header.thread: header.parent for header in self._headers.values()}
         threads = self._threads()
         return [
@@ -188,21 +180,22 @@ class CodexReader(FilesReader[Rollout]):
                     lost[child] = max(at, lost.get(child, at))
                 for name, call in part.refused.items():
                     runs[f"{thread}:{name}"] = _asked_run(part, call, name)
-        unread = {thread for name in self._unread for thread in THREAD_ID.findall(name)[:1]}
         for child, (part, call) in asked.items():
             # It has no rollout: not yet, or never.
-            if child not in parts and child not in unread:
+            if child not in parts:
                 runs[child] = _asked_run(part, call, child)
         for thread, rollouts in parts.items():
             runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else None)
         return {key: _left_behind(run, _lost_at(key, runs, lost)) for key, run in runs.items()}
 
     def _run(self, parts: list[Rollout], asked: SpawnCall | None) -> Run:
+        def latest(name: str) -> Any:
+            return next((value for part in reversed(parts) if (value := getattr(part, name))), None)
+
         header = parts[0].header
         last = next((part for part in reversed(parts) if part.state is not RunState.SUBMITTED), parts[-1])
         rounds = [one for part in parts for one in part.all_rounds()]
-        prompt = next((part.prompt for part in parts if part.prompt is not None), None)
-        missing = parts[0].prompt_missing
+        prompt, missing = next((part.prompt for part in parts if part.prompt), None), parts[0].prompt_missing
         if prompt is None and asked is not None:
             prompt, missing = asked.prompt, missing or (ENCRYPTED if asked.encrypted else "")
         updated_at = max(part.updated_at for part in parts)
@@ -220,13 +213,13 @@ class CodexReader(FilesReader[Rollout]):
             reason=last.reason,
             title=self._beside.names.get(header.thread) or _short(header.task_name),
             agent=header.agent,
-            model=next((part.model for part in reversed(parts) if part.model is not None), None),
+            model=latest("model"),
             prompt=prompt,
             prompt_missing=missing if prompt is None else "",
             said=last.said,
             rounds=tuple(rounds) if len(rounds) > 1 else (),
-            todos=next((part.todos for part in reversed(parts) if part.todos is not None), None),
-            tokens=next((part.tokens for part in reversed(parts) if part.tokens), None),
+            todos=latest("todos"),
+            tokens=latest("tokens"),
             doing=last.activity.doing,
             process_gone=self._beside.is_gone(header.thread, header.version, updated_at) if is_working else None,
             waiting=last.waiting if is_working else "",
@@ -238,7 +231,7 @@ class CodexReader(FilesReader[Rollout]):
         super()._take_stock()
         files = [file for one in self.sessions.values() for file in one.files.values()]
         # That older ones are strange is no news: Codex wrote them so once.
-        youngest = max((*self._headers, *self._others), default="")
+        youngest = max(self._known, default="")
         unread = {name: why for name, why in self._unread.items() if why != _STRANGE or name == youngest}
         self.trouble = self._say(unread | {file.agent: file.refusal for file in files if file.refusal})
 

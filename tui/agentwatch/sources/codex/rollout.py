@@ -62,26 +62,26 @@ class Header(NamedTuple):
 def header_of(record: Fields) -> Header | None:
     """The header in a record, None where it is no usable one."""
     meta = mapping(record.get("payload"))
-    thread = text(meta, "id")
+    thread, source = text(meta, "id"), inner(meta, "source")
     if record.get("type") != "session_meta" or thread is None:
         return None
-    subagent = inner(meta, "source").get("subagent")
-    spawn = inner(mapping(subagent), "thread_spawn")
+    subagent = source.get("subagent")
+    spawn = {key: value for key, value in inner(source, "subagent", "thread_spawn").items() if value is not None}
+    told = {**meta, **spawn}
     kind = subagent if isinstance(subagent, str) else text(mapping(subagent), "other")
-    role = text(meta, "agent_role") or text(spawn, "agent_role") or text(spawn, "agent_type") or kind
-    nickname = text(meta, "agent_nickname") or text(spawn, "agent_nickname")
+    role, nickname = text(told, "agent_role") or text(told, "agent_type") or kind, text(told, "agent_nickname")
     version = _VERSION.match(text(meta, "cli_version") or "")
     return Header(
         thread=thread,
-        parent=text(meta, "parent_thread_id") or text(spawn, "parent_thread_id"),
+        parent=text(told, "parent_thread_id"),
         directory=text(meta, "cwd") or "",
         began_at=moment(meta.get("timestamp")) or moment(record.get("timestamp")) or 0.0,
         ordinal=whole(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
-        task_name=text(meta, "agent_path") or text(spawn, "agent_path"),
+        task_name=text(told, "agent_path"),
         version=tuple(map(int, version.groups())) if version is not None else (),
         inherited_below=whole(meta, "subagent_history_start_ordinal"),
-        own_work=kind in _OWN_WORK or "internal" in inner(meta, "source"),
+        own_work=kind in _OWN_WORK or "internal" in source,
     )
 
 
