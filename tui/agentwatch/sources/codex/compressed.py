@@ -46,7 +46,7 @@ class CompressedTail(Tail):
                 while self._offset < end:
                     line = file.readline(LINE_LIMIT)
                     if len(line) == LINE_LIMIT or self._offset > MOST_BYTES:
-                        raise OSError(errno.EFBIG, f"more than {MOST_BYTES >> 20} MB when decompressed")
+                        raise OSError(errno.EFBIG, f"more than {MOST_BYTES >> 20} MB when decompressed")  # noqa: TRY301
                     if not line.endswith(b"\n"):
                         self.position = self.size
                         break
