@@ -246,7 +246,7 @@ def case(
     texts: dict[str, str] = {}
     attempt = Attempt(1, started_at=STARTED)
     task = Task(task_id, "api", parent_id="shop.checkout", parent_basis=Basis.DOTTED_PREFIX, attempts=[attempt])
-    task.started_at = task.updated_at = STARTED
+    task.updated_at = STARTED
     if packet is not None:
         attempt.handoff = version("work/api.handoff.md", packet_text, packet)
         texts[attempt.handoff.digest] = packet_text
@@ -260,10 +260,8 @@ def case(
     result = summary or SUMMARIES[contract]
     attempt.returned = version(path, returned, result, findings, seq=2)._replace(at=NOW - 120)
     texts[attempt.returned.digest] = returned
-    task.contract = contract
     task.agent = result.agent or "code"
     task.state = attempt.state = STATES[contract]
-    task.reported_state = result.reported_state
     task.why = f"the return says {result.reported_state}"
     task.updated_at = NOW - 120
     task.ended_at = None if task.state.is_open else NOW - 120

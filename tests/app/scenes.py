@@ -17,7 +17,7 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.claims import Change, Claim, Deed
+from agentwatch.delegation.claims import Claim, Deed
 from agentwatch.delegation.events import Checked, Event, Gone, Ran, Seen, Unreadable
 from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState
 from agentwatch.history.acknowledgements import Acknowledgements
@@ -96,12 +96,9 @@ class Scene:
         findings = [Finding("RET004", Severity.ERROR, "state is missing: write SUCCESS, PARTIAL or ERROR", 3)]
         self._see(f"returns/{task_id}{attempt or ''}.return.md", document, ago, findings if invalid else ())
 
-    def checked(
-        self, path: str, *claims: Claim, changed: dict[str, float] | None = None, unsaid: tuple[Deed, ...] = ()
-    ) -> None:
-        """What was found about the last content of a return; `changed` are files and how long ago they were written."""
-        changes = None if changed is None else tuple(Change(name, NOW - ago) for name, ago in changed.items())
-        self.events.append(Checked(self._next(), NOW, path, self.digests[path], claims, changes, unsaid))
+    def checked(self, path: str, *claims: Claim, unsaid: tuple[Deed, ...] = ()) -> None:
+        """What was found about the last content of a return."""
+        self.events.append(Checked(self._next(), NOW, path, self.digests[path], claims, unsaid))
 
     def gone(self, path: str) -> None:
         """A file that is no longer there."""

@@ -121,7 +121,7 @@ def poisoned(contract: Contract, payload: str) -> Case:
     findings = (Finding(payload, Severity.ERROR, payload, 1),)
     one = case(contract, summary=summary, packet=packet, findings=findings, text=payload, packet_text=payload)
     task = one.task
-    task.task_id = task.title = task.parent_id = task.agent = task.reported_state = task.ask = task.why = payload
+    task.task_id = task.title = task.parent_id = task.agent = task.ask = task.why = payload
     task.findings.append(PlacedFinding(findings[0], payload))
     return one
 

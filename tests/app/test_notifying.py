@@ -35,7 +35,7 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Alarm, Attempt, State, Task
+from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch
 from agentwatch.state import state_directory
@@ -283,68 +283,40 @@ def test_the_desktop_is_told_where_there_is_one(
     assert (made and made("head", "text")) == command
 
 
-# Alarms
+# Processes that are gone
 
 
-def alarmed(
-    screen: Screen, task_id: str, *alarms: Alarm, tokens: int = 200, ago: float = 0.0, session: str = "s"
-) -> Task:
+def working(screen: Screen, task_id: str, *, gone: bool = False, ago: float = 0.0, session: str = "s") -> Task:
     run = replace(ROOT, session_id=session, parent_session="root", updated_at=NOW - ago)
     attempt = Attempt(1, State.WORKING, run=run)
-    task = Task(task_id, task_id, updated_at=NOW - ago, attempts=[attempt], state=State.WORKING, alarms=alarms)
+    task = Task(task_id, task_id, updated_at=NOW - ago, attempts=[attempt], state=State.WORKING, gone=gone)
     task.own_state = State.WORKING
-    task.question = task.ask = f"used {tokens}k tokens, alarm at 200k" if alarms else None
+    task.question = task.ask = "process gone" if gone else None
     screen.tasks[task_id] = task
     screen.queue.update(task_id, task, screen.at)
     return task
 
 
-def test_an_alarm_is_told_once_however_its_numbers_grow_and_even_if_it_went_and_came_back(screen: Screen) -> None:
-    alarmed(screen, "api", Alarm.TOKENS)
-    assert screen.after(STANDS) == ["api"]
-    alarmed(screen, "api", Alarm.TOKENS, tokens=300)
-    assert screen.after(PAUSE) == []
-    alarmed(screen, "api")
-    screen.after(60)
-    alarmed(screen, "api", Alarm.TOKENS, tokens=400)
-    assert screen.after(60) == []
-    alarmed(screen, "api", Alarm.TOKENS, Alarm.MINUTES, tokens=400)
-    assert screen.after(60) == ["api"], "that is another limit"
-
-
 def test_a_process_that_is_gone_again_after_a_sign_of_life_is_told_again(screen: Screen) -> None:
     screen.after(START)
-    alarmed(screen, "api", Alarm.GONE, ago=50)
+    working(screen, "api", gone=True, ago=50)
     assert screen.after(STANDS) == ["api"]
-    alarmed(screen, "api", ago=50)
+    working(screen, "api", ago=50)
     screen.after(60)
-    alarmed(screen, "api", Alarm.GONE, ago=50)
+    working(screen, "api", gone=True, ago=50)
     assert screen.after(PAUSE) == [], "nobody was sure for a while"
-    alarmed(screen, "api", ago=20)
+    working(screen, "api", ago=20)
     screen.after(60)
-    alarmed(screen, "api", Alarm.GONE, ago=20)
+    working(screen, "api", gone=True, ago=20)
     assert screen.after(PAUSE) == ["api"]
 
 
 def test_what_ends_or_is_due_right_after_the_start_is_new_if_it_was_seen_at_work(screen: Screen) -> None:
-    alarmed(screen, "old", Alarm.GONE, ago=300)
-    alarmed(screen, "new", ago=300)
+    working(screen, "old", gone=True, ago=300)
+    working(screen, "new", ago=300)
     screen.after(1)
-    alarmed(screen, "new", Alarm.GONE, ago=300)
+    working(screen, "new", gone=True, ago=300)
     assert screen.after(STANDS) == ["new"]
-    alarmed(screen, "late", Alarm.MINUTES, ago=300)
-    assert screen.after(PAUSE) == []
-    alarmed(screen, "late", Alarm.GONE, ago=300)
-    assert screen.after(PAUSE) == ["late"], "it was at work, if for long"
-
-
-def test_fifty_alarms_are_one_notification(screen: Screen) -> None:
-    for number in range(50):
-        alarmed(screen, f"task{number}", Alarm.MINUTES)
-    told = screen.after(STANDS)
-    assert len(told) == 50
-    assert words([screen.tasks[name] for name in told], NOW) == "50 tasks need you: task0, task1, task2 and 47 more"
-    assert screen.after(3_600) == []
 
 
 # Carrying it out
@@ -482,17 +454,17 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
         await told("away", "left", "gone")
 
 
-async def test_an_alarm_is_told_once_with_its_program_also_over_restarts(
+async def test_a_process_that_is_gone_is_told_once_with_its_program_also_over_restarts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     state_directory(Path("/home/kim/my;shop")).mkdir(parents=True)
-    told = "api (codex) needs you: used 214k tokens, alarm at 200k, let it go on, or abort?"
+    told = "api (codex) needs you: process gone: retry or abort?"
 
-    async def start(tokens: int, *, focused: bool = False) -> list[str]:
-        operator = Operator(Settings(alarms_tokens=200_000, notify_title=False))
+    async def start(gone: bool = True, *, focused: bool = False) -> list[str]:
+        operator = Operator(Settings(notify_title=False))
         operator.notifier.queue.focus(here=focused)
-        run = replace(ROOT, session_id="api", parent_session="root", title="api", tokens=tokens)
+        run = replace(ROOT, session_id="api", parent_session="root", title="api", process_gone=gone)
         run = replace(run, updated_at=NOW + 1)
         operator.monitor.load(Batch((Ran(1, NOW, "codex:api", run),), operator.monitor.health))
         operator.notifier.update(["api"])
@@ -501,9 +473,9 @@ async def test_an_alarm_is_told_once_with_its_program_also_over_restarts(
         await asyncio.sleep(0.3)
         return [text.removesuffix("\x1b\\").rpartition(";")[2] for text in operator.written]
 
-    assert await start(199_999) == []
-    assert await start(214_000) == [told]
-    assert await start(300_000) == []
+    assert await start(False) == []
+    assert await start() == [told]
+    assert await start() == []
     (state_directory(Path("/home/kim/my;shop")) / "told-alarms").unlink()
-    assert await start(300_000, focused=True) == [], "the screen was enough"
-    assert await start(300_000) == []
+    assert await start(focused=True) == [], "the screen was enough"
+    assert await start() == []

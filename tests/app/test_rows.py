@@ -16,7 +16,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt
 from agentwatch.delegation.decision import Stage as DecisionStage
-from agentwatch.delegation.events import Decided, Ran, Tick
+from agentwatch.delegation.events import Decided, Ran
 from agentwatch.delegation.run import Activity, ActivityKind, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
@@ -203,21 +203,9 @@ async def test_the_header_counts_what_goes_on_now_where_there_is_more() -> None:
         assert "now 7 " in header, "the old one is not among them"
         assert header.count("✓ 1") == 1
         s.app.monitor.tree.tasks["c2"].seen = False
-        s.app.monitor.tree.unseen["c2"] = None
+        s.app.monitor.tree.unseen.append("c2")
         s.main.header.redraw()
         await s.until(lambda: "1 new" in s.text().splitlines()[0])
-
-
-async def test_the_header_says_how_many_tokens_are_used_in_a_minute() -> None:
-    scene = Scene()
-    scene.ran("s1", "lead", doing=call("Read", "a.md", 3), tokens=100, ago=600)
-    async with stage(scene=scene, size=(140, 24)) as s:
-        assert "tok/min" not in s.text()
-        scene.ran("s1", "lead", doing=call("Read", "b.md", 1), tokens=48_200, ago=600, heard=1)
-        await s.see()
-        s.app.monitor.tree.apply(Tick(99, NOW + 1))
-        s.main.header.redraw()
-        await s.until(lambda: "48k tok/min" in s.text())
 
 
 @pytest.mark.parametrize("theme", ["agentwatch-ansi", "agentwatch-dark"])

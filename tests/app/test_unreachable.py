@@ -78,13 +78,13 @@ def test_the_row_of_a_workspace_stays_where_it_is_and_one_that_never_answered_st
         for one in busy().take():
             tree.apply(one)
         tree.apply(Tick(99, NOW + ago))
-    changed = [joined.update(scope, tree.tasks, moved=True) for scope, tree in zip(scopes, trees, strict=True)]
+    changed = [joined.update(scope, tree, tree.tasks) for scope, tree in zip(scopes, trees, strict=True)]
     order.take(set().union(*changed), NOW)
     order.is_settled = True
 
     def lose(number: int, at: float) -> None:
         changed = trees[number].apply(Lost(0, at))
-        order.take(joined.update(scopes[number], changed, moved=False), NOW + 60)
+        order.take(joined.update(scopes[number], trees[number], changed), NOW + 60)
 
     lose(2, NOW)
     rows = list(order.roots())
@@ -97,5 +97,5 @@ def test_the_row_of_a_workspace_stays_where_it_is_and_one_that_never_answered_st
     assert list(order.roots()) == rows
     for number in (1, 0):
         changed = {*trees[number].apply(Reached(0, NOW + 100))}
-        order.take(joined.update(scopes[number], changed, moved=False), NOW + 100)
+        order.take(joined.update(scopes[number], trees[number], changed), NOW + 100)
     assert list(order.roots()) == rows

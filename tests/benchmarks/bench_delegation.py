@@ -1,4 +1,4 @@
-"""One observation costs the same however many tasks there are, and however long the chain that they make."""
+"""One observation costs a plain pass over all tasks, however long the chain that they make."""
 
 from __future__ import annotations
 

@@ -284,10 +284,10 @@ def without(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Repos
     [
         ("no program", "git is not installed"),
         ("bare", "a bare git repository"),
-        ("file that points elsewhere", "points elsewhere"),
-        ("file of noise", "names no git directory"),
-        ("pipe", "neither a directory nor a file"),
-        ("link", "neither a directory nor a file"),
+        ("file that points elsewhere", "it is not followed"),
+        ("file of noise", "it is not followed"),
+        ("pipe", "it is not followed"),
+        ("link", "it is not followed"),
         ("empty directory", "no HEAD"),
         ("broken HEAD", "HEAD of the git repository cannot be understood"),
         ("pipe for HEAD", "no HEAD"),
@@ -306,7 +306,6 @@ def test_without_a_usable_repository_the_disk_still_answers(
     repository.write("y.md", at=BEFORE)
     (result,) = Checker(repository.root).check([request(returned(created=["x.md", "y.md", "z.md"]))])
     assert words in result.git
-    assert result.changed is None
     contradicted = Verdict.CONTRADICTED
     # Without any repository there is nobody to ask; with one, what it would have said is missing.
     new = Verdict.VERIFIED if kind == "none" else Verdict.UNVERIFIABLE

@@ -126,9 +126,9 @@ def test_without_a_terminal_it_says_what_to_do(arguments: list[str], tmp_path: P
         (["--colour"], "unrecognized arguments: --colour"),
         (["tree", "--yaml"], "unrecognized arguments: --yaml"),
         (["check"], "the following arguments are required: PATH"),
-        (["tree", "--since", "infd"], "'infd' is no time; write 90m, 12h or 7d"),
-        (["tree", "--since", "nanh"], "'nanh' is no time"),
-        (["tree", "--since=-5d"], "'-5d' is no time"),
+        (["log", "--since", "infd"], "'infd' is no time; write 90m, 12h or 7d"),
+        (["log", "--since", "nanh"], "'nanh' is no time"),
+        (["log", "--since=-5d"], "'-5d' is no time"),
         (["\x1b]0;x\x07"], "␛]0;x␇: no such directory"),
     ],
 )

@@ -101,7 +101,7 @@ def test_the_bad_lines_of_a_recording_are_told_and_the_rest_is_played(
     [
         ([], "give either a recording or --workspace PATH"),
         (["x.jsonl", "--workspace", "."], "give either a recording or --workspace PATH"),
-        (["x.jsonl", "--since", "1h"], "a recording is played as it is"),
+        (["x.jsonl", "--session", "x"], "a recording is played as it is"),
         (["--speed", "0", "x.jsonl"], "a speed of 0.0 cannot be played"),
         (["--speed", "nan", "x.jsonl"], "a speed of nan cannot be played"),
         (["x.jsonl"], "x.jsonl: cannot be read (No such file or directory)"),

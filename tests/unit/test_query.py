@@ -13,7 +13,7 @@ from agentwatch.cli.tree import print_tree
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Alarm, Attempt, State, Task, Version
+from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.text import LINE_LIMIT, indented, say
@@ -113,7 +113,6 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
         ("is:deleted", task(deleted=True), task()),
         ("is:past", task(past=True), task()),
         ("is:gone", working(process_gone=True), working(process_gone=False)),
-        ("is:alarmed", task(alarms=(Alarm.LOOP,)), task()),
         ("is:history", task(past=True), task()),
         ("is:session", in_session(), in_session(parent_session="b")),
         ("since:2h", task(updated_at=NOW - 7_200), task(updated_at=NOW - 7_201)),
@@ -254,7 +253,7 @@ def printed(
         monitor.tree.apply(event)
     code = print_tree(
         monitor,
-        Namespace(json=as_json, fail=fail, where=query, since=None, session=None),
+        Namespace(json=as_json, fail=fail, where=query, session=None),
         lambda document: say(indented(document)),
     )
     return capsys.readouterr().out, code

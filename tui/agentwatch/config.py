@@ -6,7 +6,7 @@ The workspace has no say in them: agents write there, and one that could switch 
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -15,7 +15,7 @@ from agentwatch.state import xdg_directory
 
 _PORT: Final = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 _DAY: Final = 86_400
-_TABLES: Final = ("remote", "retry", "mcp", "hook", "opencode", "alarms", "notify")
+_TABLES: Final = ("remote", "retry", "mcp", "hook", "opencode", "notify")
 """The tables of the file that hold settings; a table of another name is itself the value of one."""
 
 
@@ -58,21 +58,19 @@ def _one_or_more(value: Fields, *others: Fields) -> Fields:
     return {"anyOf": [value, _list(value, 1), *others]}
 
 
-def _flatten(table: Fields, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a table and of the tables in it, by their names with dots between."""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
-
-
-def _pairs(table: Fields) -> tuple[tuple[str, Any], ...]:
+def _pairs(table: Fields) -> Pairs:
     return tuple(table.items())
 
 
-def _lists(table: Mapping[str, str | list[str]]) -> Lists:
-    return tuple((name, (one,) if isinstance(one, str) else tuple(one)) for name, one in table.items())
+def _lists(table: Fields, prefix: str = "") -> Lists:
+    """The values of a table and of the tables in it, by their names with dots between, each as a list."""
+    lists: Lists = ()
+    for name, value in table.items():
+        if isinstance(value, dict):
+            lists += _lists(value, f"{prefix}{name}.")
+        else:
+            lists += ((prefix + name, (value,) if isinstance(value, str) else tuple(value)),)
+    return lists
 
 
 _STRING: Final = {"type": "string"}
@@ -173,7 +171,7 @@ class Settings(NamedTuple):
             "a table of commands, each with a key or a list of keys",
             # Behind a dot, a name is a table to TOML: `filter.state.back` is one in one in one.
             _table(_one_or_more(_WORD, _table(_one_or_more(_WORD, _table(_one_or_more(_WORD)))))),
-            lambda value: _lists(dict(_flatten(value))),
+            _lists,
         ),
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ] = ()
@@ -220,14 +218,6 @@ class Settings(NamedTuple):
     ] = ""
     """The server in which your sessions run (`opencode serve`, `opencode --port`). agentwatch tells it that you have
     decided. It must be on this computer."""
-    alarms_minutes: Annotated[float, _number(0)] = 0.0
-    """A task asks you once it has been at work for so many minutes. 0: never."""
-    alarms_tokens: Annotated[int, _whole(0)] = 0
-    """A task asks you once it has used so many tokens. 0: never."""
-    alarms_subtree_tokens: Annotated[int, _whole(0)] = 0
-    """A task asks you once it has used so many tokens together with all tasks below it. 0: never."""
-    alarms_repeats: Annotated[int, _whole(0)] = 10
-    """A task asks you once it has made the same call so often in a row. Calls that only wait do not count. 0: never."""
     notify_bell: bool = True
     """Ring the bell when a task begins to need you while you look elsewhere."""
     notify_title: bool = True
@@ -285,11 +275,10 @@ def load(path: Path | None = None) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     values: dict[str, Any] = {}
+    table.pop("alarms", None)  # older versions had it
     for name, value in table.items():
         is_table = isinstance(value, dict) and name not in SETTINGS
-        for key, one in (
-            {f"{name}.{inner}": one for inner, one in value.items()}.items() if is_table else [(name, value)]
-        ):
+        for key, one in ({f"{name}.{key}": one for key, one in value.items()} if is_table else {name: value}).items():
             if key not in SETTINGS:
                 raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(SETTINGS))}")
             kind = SETTINGS[key]
@@ -299,28 +288,6 @@ def load(path: Path | None = None) -> Settings:
     return Settings(**values)
 
 
-_HEADER: Final = re.compile(r"\s*\[([^\[\]]+)\]")
-_ASSIGNED: Final = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w.-]|\s*\.\s*)+?)\s*=""")
-
-
 def where(key: str) -> str:
-    """The place of what stands in the file, such as `views.mine`: file and line, the file alone if no line shows it."""
-    path = config_directory() / "config.toml"
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return str(path)
-    table = ""
-    for number, line in enumerate(lines, start=1):
-        if header := _HEADER.match(line):
-            table = _plain(header[1]) + "."
-        elif assigned := _ASSIGNED.match(line):
-            name = table + _plain(assigned[1])
-            if key == name or (key.startswith(f"{name}.") and "{" in line):
-                return f"{path}:{number}"
-    return str(path)
-
-
-def _plain(name: str) -> str:
-    """A name of the file without quotes, and without blanks around its dots."""
-    return re.sub(r"\s*\.\s*", ".", name.replace('"', "").replace("'", "")).strip()
+    """The place of what stands in the file, such as `views.mine`."""
+    return f"{config_directory() / 'config.toml'}: {key}"

@@ -7,14 +7,13 @@ import fcntl
 import hashlib
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.disk import TEMPORARY, UNSYNCED, Directory
+from agentwatch.disk import UNSYNCED, Directory
 from agentwatch.errors import UsageError
 
 _NAME_LENGTH: Final = 40
@@ -29,11 +28,11 @@ _NEW_SECONDS: Final = 60.0
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
 """A line of ISO 8601, written once. Like the next it is a file of its own, and so outlives a damaged history."""
-_ALARMS: Final = "told-alarms"
-"""A line for each alarm that the operator was told of, the last last."""
-_MAX_ALARMS: Final = 2_000
-"""Lines that are kept: work that raises an alarm ends before so many others do."""
-_MAX_BYTES: Final = 100 * _MAX_ALARMS
+_TOLD: Final = "told-alarms"
+"""A line for each process that is gone and of which the operator was told, the last last."""
+_MAX_TOLD: Final = 2_000
+"""Lines that are kept."""
+_MAX_BYTES: Final = 100 * _MAX_TOLD
 _PAUSE_SECONDS: Final = 0.01
 """A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
 
@@ -72,23 +71,16 @@ def is_there(path: Path | str) -> bool:
 
 def leads_through(path: Path, directory: Path) -> bool:
     """Whether a path leads into a directory, or passes it on its way, by links, too: who writes there can turn it."""
-    root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
-    rest = [*(Path.cwd() / path).parts][::-1]
-    while rest and not here.is_relative_to(root):
+    root, here = Path(os.path.realpath(directory)), Path(os.sep)
+    rest, links = [*(Path.cwd() / path).parts][::-1], 0
+    while rest and links <= _MAX_LINKS and not here.is_relative_to(root):
         name = rest.pop()
-        if name == os.pardir:
-            here = here.parent
-            continue
         try:
-            link = (here / name).readlink()
+            rest += (here / name).readlink().parts[::-1]
+            links += 1
         except OSError:
-            here /= name
-            continue
-        links += 1
-        if links > _MAX_LINKS:
-            return True
-        rest += link.parts[::-1]
-    return here.is_relative_to(root)
+            here = here.parent if name == os.pardir else here / name
+    return links > _MAX_LINKS or here.is_relative_to(root)
 
 
 def workspace_id(workspace: Path) -> str:
@@ -126,7 +118,7 @@ def scratch_directory() -> Iterator[Path]:
     It is locked meanwhile: one that nobody holds was left by a process that was killed, and is removed by the next.
     """
     import shutil
-    import tempfile
+    from tempfile import mkdtemp
 
     top = state_directories() / _SCRATCH
     with Directory.make(top, UNSYNCED) as parent:
@@ -135,7 +127,7 @@ def scratch_directory() -> Iterator[Path]:
                 fcntl.flock(left.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if time.time() - os.fstat(left.descriptor).st_mtime > _NEW_SECONDS:
                     shutil.rmtree(top / name, ignore_errors=True)
-    path = Path(tempfile.mkdtemp(prefix="", dir=top)).resolve()
+    path = Path(mkdtemp(dir=top)).resolve()
     try:
         with Directory.open(path) as directory:
             # Nobody is waited for: an agent that may read here can hold a lock, too.
@@ -144,18 +136,6 @@ def scratch_directory() -> Iterator[Path]:
             yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def remove_old_cache() -> None:
-    """Remove the cache of command output that earlier versions left: its files by their names, and no others."""
-    with suppress(OSError), Directory.open(state_directories()) as top:
-        with suppress(OSError), top.child("answers") as cache:
-            for name in cache.names():
-                is_ours = re.fullmatch(rf"[0-9a-f]{{8}}\+?|{re.escape(TEMPORARY)}[0-9a-f]{{16}}", name)
-                if is_ours and stat.S_ISREG(os.lstat(name, dir_fd=cache.descriptor).st_mode):
-                    cache.remove(name)
-            os.rmdir("answers", dir_fd=top.descriptor)
-        top.remove("answers.key")
 
 
 # Screens
@@ -219,12 +199,8 @@ def first_watched(state: Path) -> float | None:
     """When a screen first showed the workspace, in epoch seconds; None where that is not known."""
     from datetime import datetime
 
-    with suppress(OSError), Directory.open(state) as directory:
-        try:
-            return datetime.fromisoformat(directory.read(_FIRST, _MAX_BYTES).decode("ascii").strip()).timestamp()
-        except (ValueError, OverflowError):
-            # Damaged: nobody has written it since, so its own time is good enough.
-            return directory.status(_FIRST).st_mtime
+    with suppress(OSError, ValueError, OverflowError), Directory.open(state) as directory:
+        return datetime.fromisoformat(directory.read(_FIRST, _MAX_BYTES).decode("ascii").strip()).timestamp()
     return None
 
 
@@ -239,8 +215,8 @@ def record_first_watch(state: Path, at: float) -> None:
         directory.publish(_FIRST, f"{datetime.fromtimestamp(at, UTC).isoformat()}\n".encode())
 
 
-def claim_alarms(state: Path, keys: Set[str]) -> Set[str]:
-    """Record that the operator is told of these alarms now; those that nobody has told before, on no screen. Blocks.
+def claim_notices(state: Path, keys: Set[str]) -> Set[str]:
+    """Record that the operator is told of these processes now; those that nobody has told before, on no screen. Blocks.
 
     Where nothing can be recorded, or nothing is kept of the workspace, all of them are new.
     """
@@ -248,8 +224,8 @@ def claim_alarms(state: Path, keys: Set[str]) -> Set[str]:
     with suppress(OSError), Directory.open(state) as directory, directory.locked():
         known: list[str] = []
         with suppress(FileNotFoundError):
-            known = directory.read(_ALARMS, _MAX_BYTES).decode("ascii", "replace").split()
+            known = directory.read(_TOLD, _MAX_BYTES).decode("ascii", "replace").split()
         new = keys - set(known)
         if new:
-            directory.replace(_ALARMS, "".join(f"{line}\n" for line in [*known, *sorted(new)][-_MAX_ALARMS:]).encode())
+            directory.replace(_TOLD, "".join(f"{line}\n" for line in [*known, *sorted(new)][-_MAX_TOLD:]).encode())
     return new

@@ -90,7 +90,7 @@ def plain(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-_OWN: Final = ("seen", "unseen", "tokens_per_minute", "host")
+_OWN: Final = ("seen", "unseen", "host")
 
 
 @needs_sshd

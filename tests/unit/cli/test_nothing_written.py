@@ -31,11 +31,11 @@ WRONG = (
     *(
         ("log", "--since", "never"),
         ("nothing",),
-        ("pending", "--since", "never"),
+        ("pending", "--since", "1h"),
         ("relay",),
         ("relay", "--stdio", "--creds", "x"),
     ),
-    *(("rules", "--explain", "nothing"), ("schema", "nothing"), ("tree", "--since", "never"), ("wait",)),
+    *(("rules", "--explain", "nothing"), ("schema", "nothing"), ("tree", "--since", "1h"), ("wait",)),
     ("tree", "--where", "since:x"),
 )
 ABSENT = "absent/directory"

@@ -282,21 +282,6 @@ def test_a_mark_is_short_text_whatever_the_task_says(outcome: Outcome) -> None:
     assert len(mark_of(tree.tasks["a"])) < 40
 
 
-@pytest.mark.parametrize("remembers", [False, True])
-def test_what_fails_in_the_same_words_after_another_state_asks_again(*, remembers: bool) -> None:
-    record = Recorder()
-    seen = failure(record)
-    tree = tree_of(seen, remembers=remembers)
-    noted = acknowledged(tree)
-    failed = next(one for one in seen if one.path == "a.return.md")  # type: ignore[union-attr]
-    later = [noted, record.seen("a.return.md", returned("completed", task_id="a")), failed._replace(seq=9, at=3_000.0)]
-    for one in later:
-        tree.apply(one)
-    again = tree_of([*seen, later[1], later[2], noted], remembers=True)
-    assert stands(again) == (True, False, False)
-    assert stands(tree) == (True, False, False)
-
-
 def test_what_comes_back_after_it_was_put_aside_asks_again_and_after_a_restart_it_does_not() -> None:
     record, tree = failing()
     done = record.seen("a.return.md", returned("completed", task_id="a"))
@@ -323,7 +308,7 @@ def test_what_comes_back_after_it_was_put_aside_asks_again_and_after_a_restart_i
     assert stands(mended) == (True, False, False), "it was mended while nobody watched"
 
 
-def test_an_alarm_that_comes_back_asks_again() -> None:
+def test_a_process_that_is_gone_again_asks_again() -> None:
     run = Run(
         source="agents", session_id="s", parent_session="lead", state=RunState.WORKING, place="/store",
         started_at=1_000.0, updated_at=1_500.0, process_gone=True,

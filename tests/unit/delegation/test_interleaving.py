@@ -313,7 +313,9 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, tick
         below = [other for other in rows if task.task_id in tree.ancestors(other.task_id)]
         assert (task.below.tasks if task.below else 0) == len(below)
         assert (task.below.states if task.below else {}) == Counter(other.state for other in below)
-        waiting = Counter(other.waits_as for other in below if other.needs_operator)
+        waiting = Counter(
+            ("contradicted" if other.contradicted else other.state) for other in below if other.needs_operator
+        )
         assert (task.below.waiting if task.below else {}) == waiting
         assert (task.below.stale if task.below else 0) == sum(other.stale and not other.past for other in below)
         alive_at = max((other.updated_at for other in below), default=0.0)

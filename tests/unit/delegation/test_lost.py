@@ -10,7 +10,7 @@ from tests.unit.delegation.events import Recorder, handoff, meta, outline, retur
 from tests.unit.delegation.test_interleaving import Step, histories, record
 from tests.unit.delegation.test_runs import ROOT, child, ran
 
-from agentwatch.delegation.events import Event, Limits, Lost, Reached, Ruled, Rules, Tick
+from agentwatch.delegation.events import Event, Lost, Reached, Ruled, Rules, Tick
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.run import Activity, ActivityKind, RunState
 from agentwatch.delegation.task import State
@@ -55,24 +55,22 @@ def test_it_says_since_when_and_what_it_was() -> None:
     assert why_at(a, 1_210.0) == f"{words}{a.known_state} then"
     took = took_last(a, 1_210.0)
     assert took is not None
-    assert took.seconds == 1_030.0 - (a.started_at or 0.0)
+    assert took.seconds == 1_030.0 - (a.attempts[-1].started_at or 0.0)
     work, unknown = spans_of(a)
     assert (work.end, unknown.start, unknown.end, unknown.kind) == (1_030.0, 1_030.0, None, Kind.SILENT)
     assert unknown.look.word == "unknown"
 
 
 def test_nothing_turns_silent_and_nothing_new_rings_while_it_is_lost() -> None:
-    limits = Limits(minutes=5.0)
     doing = Activity(120.0, ActivityKind.TOOL, "Bash", "npm test")
-    tree = tree_of([*ran(ROOT, child("one", doing=doing)), Tick(9, 130.0)], limits=limits, stale_after=60.0)
+    tree = tree_of([*ran(ROOT, child("one", doing=doing)), Tick(9, 130.0)], stale_after=60.0)
     tree.apply(Lost(10, 131.0))
     tree.apply(Tick(11, 9_999.0))
     one = tree.tasks["one"]
-    assert (one.stale, one.ask, one.alarms, one.doing, one.did) == (False, None, (), None, doing)
+    assert (one.stale, one.ask, one.doing, one.did) == (False, None, None, doing)
     assert (tree.totals.stale, tree.asking()) == (0, [])
     tree.apply(Reached(12, 9_999.0))
     assert one.stale
-    assert one.alarms
 
 
 def test_what_asks_goes_on_asking_behind_those_that_can_be_reached() -> None:
@@ -86,7 +84,7 @@ def test_what_asks_goes_on_asking_behind_those_that_can_be_reached() -> None:
     assert next(iter(joined.queue)) != "a.e"
 
 
-def test_an_alarm_of_before_goes_on_asking_and_does_not_come_anew() -> None:
+def test_a_process_that_was_gone_before_goes_on_asking_and_does_not_come_anew() -> None:
     tree = tree_of([*ran(ROOT, child("one", process_gone=True)), Tick(9, 130.0)])
     asked = tree.tasks["one"].ask
     tree.apply(Lost(10, 131.0))
@@ -131,7 +129,6 @@ def test_rules_that_come_later_judge_all_that_came_before(steps: list[Step], dat
         stale_after=data.draw(st.sampled_from([1.0, 600.0])),
         max_retries=data.draw(st.integers(0, 2)),
         history_before=data.draw(st.sampled_from([float("-inf"), 1_004.0])),
-        limits=Limits(minutes=data.draw(st.sampled_from([0.0, 0.01]))),
     )
     at = data.draw(st.integers(0, len(events)))
     end = Tick(len(events) + 1, 1_100.0)

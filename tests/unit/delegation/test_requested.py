@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.delegation.asking import decided, forgotten, permit, question, ran, request, requested, session
+from tests.unit.delegation.asking import decided, permit, ran, request, requested, session
 from tests.unit.delegation.events import handoff, tree_of
 from tests.unit.delegation.test_runs import message
 
@@ -11,7 +11,7 @@ from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event, Noted, Tick
 from agentwatch.delegation.request import Given, RequestStage
-from agentwatch.delegation.run import MOST_PERMITS, Permitter, RunState, Turn
+from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import Aside, Put, State, Task
 from agentwatch.view.words import in_line
 
@@ -34,22 +34,6 @@ def test_an_ask_names_what_its_call_is_given_besides_before_a_command_that_may_b
     task = tree_of([ran(session()), requested(request(beside=many))]).tasks["s1"]
     assert (task.ask or "").endswith(" characters>  npm test")
     assert len(task.ask or "") < 200
-
-
-def test_a_question_asks_with_its_words_and_says_how_many_there_are() -> None:
-    one = question()
-    two = question(2, queries=one.queries * 3)
-    assert tree_of([ran(session()), requested(one)]).tasks["s1"].ask == "answer: Which store?"
-    assert tree_of([ran(session()), requested(two)]).tasks["s1"].ask == "answer: Which store? (+2 more questions)"
-
-
-def test_a_long_command_is_visibly_cut_in_the_ask_and_whole_in_the_request() -> None:
-    command = "echo " + "x" * 10_000
-    task = tree_of([ran(session()), requested(request(command=command))]).tasks["s1"]
-    assert task.ask is not None
-    assert len(task.ask) < 400
-    assert task.ask.endswith("<+9,705 characters>")
-    assert task.requests[0].shown == command
 
 
 @pytest.mark.parametrize(
@@ -86,11 +70,6 @@ def test_a_task_of_which_only_a_request_spoke_is_gone_when_that_has_ended() -> N
     assert tree.apply(requested(request(stage=RequestStage.GONE, ended_at=1_130.0), 2)) == {"s1"}
     assert tree.tasks == {}
     assert tree.request(request().request_id) is None
-
-
-def test_a_forgotten_request_leaves_its_task_as_it_is_without_it() -> None:
-    tree = tree_of([ran(session()), requested(request()), forgotten(request())])
-    assert (tree.tasks["s1"].requests, tree.tasks["s1"].state, tree.requests) == ((), State.WORKING, [])
 
 
 def test_a_decision_about_a_request_is_no_attempt_no_retry_and_no_decision_of_the_task() -> None:
@@ -154,16 +133,6 @@ def test_the_records_of_the_program_tell_whether_our_answer_was_carried_out(
     assert stages(task) == [expected]
 
 
-def test_who_answered_stands_in_the_request() -> None:
-    one = request()
-    ours = tree_of([ran(session(permit())), requested(one), decided(one, stage=Stage.DELIVERED)]).tasks["s1"]
-    theirs = tree_of([ran(session(permit(False, Permitter.PERSON))), requested(one)]).tasks["s1"]
-    assert [(each.requests[0].by, each.requests[0].allowed) for each in (ours, theirs)] == [
-        ("dev@laptop", True),
-        ("person", False),
-    ]
-
-
 def test_each_record_is_of_one_request_by_its_call_where_that_is_known_else_in_their_order() -> None:
     first, second = request(1), request(2, asked_at=1_101.0)
     one = tree_of([ran(session(permit())), requested(first), requested(second)]).tasks["s1"]
@@ -193,14 +162,6 @@ def test_of_two_requests_of_one_call_the_record_is_of_the_last() -> None:
         "n1": (RequestStage.DELIVERED, True),
         "n2": (RequestStage.ACTED, False),
     }
-
-
-def test_what_was_recorded_stays_known_when_the_run_has_forgotten_it() -> None:
-    one = request()
-    tree = tree_of([ran(session(permit())), requested(one)])
-    later = [permit(at=1_200.0 + number, input_sha256="0", call_id=f"c{number}") for number in range(MOST_PERMITS)]
-    tree.apply(ran(session(*later, updated_at=1_300.0), 5))
-    assert stages(tree.tasks["s1"]) == [RequestStage.ELSEWHERE]
 
 
 def test_a_request_whose_holder_is_gone_asks_nothing() -> None:
@@ -247,31 +208,6 @@ def test_an_open_request_is_no_history_however_old_its_session_is() -> None:
     old = ran(session())
     assert tree_of([old], history_before=10_000.0).tasks["s1"].past
     assert not tree_of([old, requested(request())], history_before=10_000.0).tasks["s1"].past
-
-
-def test_a_request_that_cannot_be_answered_here_still_asks() -> None:
-    one = request(actions=(), why_not="it shows no patch: answer in its terminal")
-    task = tree_of([ran(session()), requested(one)]).tasks["s1"]
-    assert task.ask == "it waits in its own session: allow? Bash  npm test"
-    assert task.why == "its program asks for a permission, which is answered in its own session"
-
-
-def test_a_round_has_the_records_of_its_own_time() -> None:
-    rounds = (Turn(1_000.0, state=RunState.ENDED, ended_at=1_100.0), Turn(1_200.0))
-    early, late = permit(at=1_050.0), permit(at=1_250.0)
-    run = session(early, late, parent_session="root", rounds=rounds)
-    assert (run.part(0, 1).permits, run.part(1, 2).permits, run.part(0, 2).permits) == (
-        (early,),
-        (late,),
-        (early, late),
-    )
-
-
-def test_a_request_is_found_by_its_id_with_the_task_that_asks_it() -> None:
-    one = request()
-    asked = tree_of([ran(session()), requested(one)]).request(one.request_id)
-    assert asked is not None
-    assert (asked.task_id, asked.request) == ("s1", one)
 
 
 def test_the_ask_of_a_call_leaves_out_no_mark_and_no_line_end() -> None:

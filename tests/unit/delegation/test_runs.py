@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.events import BROKEN, Recorder, handoff, outline, returned, tree_of
+from tests.unit.delegation.events import Recorder, handoff, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import (
     Contract,
@@ -18,8 +18,6 @@ from agentwatch.contracts.shapes import (
     Outcome,
     Reading,
     Return,
-    Todo,
-    TodoStatus,
 )
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.events import Checked, Event, Ran, Tick
@@ -98,35 +96,6 @@ def test_a_packet_beside_an_example_of_a_return_is_what_was_handed_over_and_an_e
     assert tree.tasks["t"].contract is Contract.REPORT_CONTRACT
 
 
-def test_the_document_tells_the_last_sign_of_life() -> None:
-    (root, silent) = tree_document(tree_of(ran(ROOT, child("one", updated_at=1_767_225_600.0))), "/w")["tasks"]
-    assert root["updated_at"] == "1970-01-01T00:01:40Z"
-    assert silent["updated_at"] == "2026-01-01T00:00:00Z"
-    (ageless,) = tree_document(tree_of(ran(replace(ROOT, updated_at=1e300))), "/w")["tasks"]
-    assert ageless["updated_at"] is None
-
-
-def test_the_document_tells_when_a_session_ran_what_it_took_and_the_words_that_follow_no_contract() -> None:
-    handed = Message(110.0, "d" * 64, "```json", Reading(Handoff("t", "Mend it.")))
-    said = Message(150.0, "e" * 64, "Mended.", None)
-    ended = child("one", RunState.ENDED, prompt=handed, said=said, ended_at=150.0, tokens=7, background=True)
-    (root, task) = tree_document(tree_of(ran(ROOT, ended)), "/w")["tasks"]
-    (attempt,) = task["attempts"]
-    assert (attempt["started_at"], attempt["ended_at"]) == ("1970-01-01T00:01:50Z", "1970-01-01T00:02:30Z")
-    assert attempt["run"] == {
-        "source": "agents",
-        "place": "/store",
-        "tokens": 7,
-        "background": True,
-        "prompt": None,
-        "answer": "Mended.",
-    }
-    assert (task["objective"], task["progress"], root["attempts"][0]["ended_at"]) == ("Mend it.", None, None)
-    ticked = tuple(Todo(mark.value, mark, None, 1) for mark in (TodoStatus.DONE, TodoStatus.PENDING))
-    (_, task) = tree_document(tree_of(ran(ROOT, replace(ended, todos=ticked))), "/w")["tasks"]
-    assert task["progress"] == {"done": 1, "total": 2}
-
-
 def test_a_session_whose_children_are_all_silent_is_silent_and_one_that_waits_for_somebody_is_not() -> None:
     for waiting, stale in (("", [True, True]), ("a permission: Bash make", [False, False])):
         tree = tree_of([*ran(ROOT, child("one", waiting=waiting)), Tick(9, 719.0)])
@@ -149,13 +118,6 @@ def test_an_idle_session_works_while_its_work_in_the_background_does() -> None:
     assert (tree.tasks["root"].state, tree.tasks["root"].why) == (State.COMPLETED, "the session is idle")
     tree.apply(ran(idle, works)[1])
     assert (tree.tasks["root"].state, tree.tasks["root"].why) == expected
-
-
-def test_a_session_without_a_title_goes_by_how_it_was_asked() -> None:
-    asked = replace(ROOT, title=None, prompt=message(None))
-    assert tree_of(ran(asked)).tasks["root"].title == "words"
-    assert tree_of(ran(replace(asked, title="the session"))).tasks["root"].title == "the session"
-    assert tree_of(ran(replace(asked, prompt=None))).tasks["root"].title == "root"
 
 
 def test_a_session_whose_process_is_gone_is_stale_and_does_not_wait_for_its_children() -> None:
@@ -194,29 +156,6 @@ def test_the_packet_names_the_task_and_a_retry_in_a_new_session_is_its_next_atte
         assert (task.parent_id, task.state) == ("root", State.COMPLETED)
 
 
-def test_another_session_that_hands_out_a_task_of_the_same_name_does_not_end_the_ask_of_a_failure() -> None:
-    packet, done = message(Handoff("t", "Mend it.")), message(returned("completed"))
-    failed = child("one", RunState.FAILED, "helper", prompt=packet)
-    helper, stranger = child("helper"), replace(ROOT, session_id="other")
-    first = [ROOT, stranger, helper, failed]
-
-    def asks(*more: Run) -> set[str | None]:
-        trees = [tree_of([*ran(*first)[:2], *order]) for order in itertools.permutations(ran(*first, *more)[2:])]
-        return {tree.tasks["t"].ask for tree in trees}
-
-    def again(name: str, parent: str, state: RunState = RunState.ENDED) -> Run:
-        said = done if state is RunState.ENDED else None
-        return child(name, state, parent, prompt=packet, said=said, started_at=120.0 + len(name))
-
-    assert asks(again("two", "helper")) == asks(again("two", "root")) == {None}, "whoever is of the same session may"
-    handed_out = "another session handed out attempt 2, and the one before failed:"
-    assert asks(again("two", "other", RunState.WORKING)) == {f"{handed_out} let it go on, or abort"}
-    assert asks(again("two", "other")) == {f"{handed_out} accept, or retry"}
-    (ask,) = asks(again("two", "other"), again("three", "other"))
-    assert ask is not None
-    assert asks(again("two", "other"), again("three", "root")) == {None}
-
-
 def test_a_task_in_a_file_and_in_a_session_is_one_task() -> None:
     record = Recorder()
     run = child("s1", RunState.ENDED, prompt=message(handoff("a")), said=message(returned("completed")))
@@ -235,11 +174,6 @@ def test_words_without_a_contract_are_no_fault_unless_the_configuration_demands_
     assert (demanded.state, demanded.needs_operator) == (State.INVALID, True)
 
 
-def test_a_child_that_ends_without_a_word_counts_as_failed_and_asks() -> None:
-    task = tree_of(ran(ROOT, child("one", RunState.ENDED))).tasks["one"]
-    assert (task.state, task.needs_operator) == (State.INVALID, True)
-
-
 def test_a_child_that_ends_while_its_return_is_an_early_marker_ended_without_a_result() -> None:
     record = Recorder()
     marker = record.seen("x.return.md", returned("working", task_id="a"))
@@ -253,11 +187,6 @@ def test_a_child_that_ends_while_its_return_is_an_early_marker_ended_without_a_r
     assert tree_of([marker, *ran(ROOT, replace(ended, state=RunState.WORKING))]).tasks["a"].state is State.WORKING
     later = tree_of([marker, *ran(ROOT, replace(ended, updated_at=marker.at - 1))]).tasks["a"]
     assert later.state is State.WORKING, "somebody has written after its end"
-
-
-def test_a_return_that_breaks_its_contract_is_invalid() -> None:
-    run = child("one", RunState.ENDED, said=message(returned("completed"), BROKEN))
-    assert tree_of(ran(ROOT, run)).tasks["one"].state is State.INVALID
 
 
 def test_what_an_aborted_or_failed_child_had_said_is_no_return() -> None:
@@ -338,11 +267,6 @@ def test_a_program_that_is_known_to_run_is_not_past() -> None:
     lost = child("three", waiting="an answer: Which one?")
     tree = tree_of(ran(ROOT, waits, lost), history_before=9e6)
     assert [task.task_id for task in tree.asking()] == ["two"]
-
-
-def test_a_child_that_waits_for_a_human_is_blocked_and_says_where() -> None:
-    task = tree_of(ran(ROOT, child("one", waiting="an answer: Which one?"))).tasks["one"]
-    assert (task.state, task.ask) == (State.BLOCKED, "it waits in its own session: an answer: Which one?")
 
 
 def test_a_run_that_the_store_no_longer_has_leaves_the_tree() -> None:

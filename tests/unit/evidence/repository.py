@@ -93,11 +93,6 @@ def check(root: Path, text: str, handoff: str | None = None, at: float | None = 
     return Checker(root).check([request(text, handoff, at)])[0]
 
 
-def changed(result: Result) -> list[str]:
-    assert result.changed is not None
-    return [change.path for change in result.changed]
-
-
 def only(result: Result) -> Claim:
     (claim,) = result.claims
     return claim

@@ -33,7 +33,7 @@ class Told:
 
         monkeypatch.setattr(module, "_batches", batches)
         source: Any = self
-        return print_log_of_host(source, Settings(), Namespace(json=False, follow=follow, activity=False), None)
+        return print_log_of_host(source, Settings(), Namespace(json=False, follow=follow, activity=False, since=None))
 
 
 def test_a_claim_that_was_false_before_is_no_news_and_one_that_is_found_false_is(

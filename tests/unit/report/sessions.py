@@ -20,7 +20,6 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.events import Checked, Event, Seen, Tick, Unreadable
 from agentwatch.delegation.tree import Tree
@@ -79,7 +78,7 @@ class Session:
         now = START + self.end + later
         for event in [*self.events, Tick(len(self.events), now)]:
             tree.apply(event)
-        history = list(state_changes(self.events)) if remembered else []
+        history = list(state_changes(self.events, Tree())) if remembered else []
         return account_of(tree, history, workspace="/home/ann/shop", now=now, decisions=decisions)
 
 
@@ -207,7 +206,7 @@ def told_everywhere() -> Account:
     ]
     account = session.account(decisions=decisions)
     first, *rest = account.tasks
-    changed = first._replace(task=replace(first.task, deleted=True), unclaimed=Unclaimed((PLACE,), (PLACE,)))
+    changed = first._replace(task=replace(first.task, deleted=True))
     return replace(account, workspace=PLACE, tasks=(changed, *rest))
 
 

@@ -19,7 +19,6 @@ from agentwatch.app.leaving import leave
 from agentwatch.app.messages import Missing
 from agentwatch.app.typeahead import Arming
 from agentwatch.delegation.asks import mark_of
-from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
 from agentwatch.text import clean, quoted
@@ -240,8 +239,8 @@ class Acknowledger:
         return True
 
     def _with_below(self, task_ids: Sequence[str]) -> list[Task]:
-        tasks = self._tree.tasks
-        return [tasks[one] for top in task_ids if top in tasks for one in (top, *below(tasks, top))]
+        tree = self._tree
+        return [task for task, _ in tree.preorder([top for top in task_ids if top in tree.tasks])]
 
     def _can(self) -> bool:
         if not self._monitor.shelves:

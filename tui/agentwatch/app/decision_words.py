@@ -54,7 +54,7 @@ def to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
     task = tree.tasks.get(task_id or "")
     if task is not None and why_not(task, Action.RESPOND, now) is None:
         return task_id
-    first = next(iter(tree.queue.some(1)), None)
+    first = next(iter(tree.queue), None)
     return first if first is not None and can_answer(tree.tasks[first]) else None
 
 

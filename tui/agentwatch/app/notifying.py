@@ -17,9 +17,9 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.config import Settings
-from agentwatch.delegation.task import Alarm, State, Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.shell import find_program, resolve_command
-from agentwatch.state import claim_alarms, state_directory
+from agentwatch.state import claim_notices, state_directory
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, name_of, plural, program_of, question_at
 
@@ -146,7 +146,7 @@ class NotificationQueue:
         """The asks that need no notification any more, and since when nobody asks them."""
         self._since: dict[str, float] = {}
         self._rung: set[str] = set()
-        """The alarms and requests of which the operator was notified: of each once."""
+        """The processes that are gone, and the requests, of which the operator was notified: of each once."""
         self._at_work: set[str] = set()
         """The tasks that were seen at work without an ask."""
         self.on_screen: list[Task] = []
@@ -188,10 +188,10 @@ class NotificationQueue:
             is_old = is_old and max(one.asked_at for one in task.requests if one.is_open) < self._started_at
             if is_known or is_old:
                 self._rung |= asked
-        elif task.alarms:
-            # Nothing is written when a process ends, or time is up.
+        elif task.gone:
+            # Nothing is written when a process ends.
             is_old = is_old and task_id not in self._at_work and known is None
-            is_known = is_known or alarm_keys(task) <= self._rung
+            is_known = is_known or gone_keys(task) <= self._rung
         if is_known or is_old:
             self._known[task_id] = mark, None
             self._since.pop(task_id, None)
@@ -203,7 +203,7 @@ class NotificationQueue:
         if not self.is_due(at):
             return []
         new = [task for task in tasks if task.task_id in self._since]
-        self._rung |= {key for task in new for key in alarm_keys(task) | _asked(task)}
+        self._rung |= {key for task in new for key in gone_keys(task) | _asked(task)}
         self._known |= {task.task_id: (_mark(task), None) for task in new}
         self._since.clear()
         if self._focus:
@@ -230,20 +230,18 @@ def _asked(task: Task) -> set[str]:
 
 
 def _mark(task: Task) -> _Mark:
-    """What makes an ask another one. Which claims are false changes with every file that the agents write, and how much
-    was used with every record."""
-    asked = " ".join(sorted(_asked(task) or alarm_keys(task))) or task.ask
+    """What makes an ask another one. Which claims are false changes with every file that the agents write."""
+    asked = " ".join(sorted(_asked(task) or gone_keys(task))) or task.ask
     return task.attempt, task.own_state, None if task.contradicted else asked
 
 
-def alarm_keys(task: Task, task_id: str | None = None) -> set[str]:
-    """What makes an alarm another one, in a few characters for each; `task_id` is another name for the task. A process
-    that is gone again after a sign of life is another one."""
-    run = task.run
-    whose = task_id or task.task_id, task.attempt, run.session_id if run is not None else None
-    last = run.updated_at if run is not None else None
-    facts = ((*whose, alarm.value, last if alarm is Alarm.GONE else None) for alarm in task.alarms)
-    return {blake2b(repr(one).encode(errors="surrogatepass"), digest_size=8).hexdigest() for one in facts}
+def gone_keys(task: Task, task_id: str | None = None) -> set[str]:
+    """The process of a task that is gone, in a few characters; `task_id` is another name for the task. One that is gone
+    again after a sign of life is another one."""
+    if not task.gone or (run := task.run) is None:
+        return set()
+    process = task_id or task.task_id, task.attempt, run.session_id, "gone", run.updated_at
+    return {blake2b(repr(process).encode(errors="surrogatepass"), digest_size=8).hexdigest()}
 
 
 class Notifier:
@@ -288,10 +286,10 @@ class Notifier:
             return
         tasks = self.queue.pop(at, self._monitor.tree.asking())
         on_screen, self.queue.on_screen = self.queue.on_screen, []
-        if self._settings.read_only or not any(task.alarms for task in (*tasks, *on_screen)):
+        if self._settings.read_only or not any(task.gone for task in (*tasks, *on_screen)):
             self._send(tasks)
             return
-        # Of alarms only where no other screen has notified of them before.
+        # Of processes that are gone only where no other screen has notified of them before.
         loop = asyncio.get_running_loop()
         keys = [(task, *self._keys(task)) for task in (*tasks, *on_screen)]
 
@@ -300,7 +298,7 @@ class Notifier:
             for _, workspace, some in keys:
                 by_workspace.setdefault(workspace, set()).update(some)
             states = {state_directory(workspace): some for workspace, some in by_workspace.items()}
-            new = {key for state, some in states.items() for key in claim_alarms(state, some)}
+            new = {key for state, some in states.items() for key in claim_notices(state, some)}
             claimed = [task for task, _, some in keys[: len(tasks)] if not some or not new.isdisjoint(some)]
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._send, claimed)
@@ -308,9 +306,9 @@ class Notifier:
         Thread(target=claim, name="agentwatch-told", daemon=True).start()
 
     def _keys(self, task: Task) -> tuple[Path, set[str]]:
-        """The workspace that a task belongs to, and its alarms."""
+        """The workspace that a task belongs to, and what makes its process another one that is gone."""
         monitor, task_id = self._monitor.of(task.task_id)
-        return monitor.workspace, alarm_keys(task, task_id)
+        return monitor.workspace, gone_keys(task, task_id)
 
     def _send(self, tasks: list[Task]) -> None:
         """By one route, unless the settings ask for both: the terminal's where the desktop has none."""

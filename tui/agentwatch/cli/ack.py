@@ -16,7 +16,6 @@ from agentwatch.cli.shared import confirmed, is_on_terminal, use_task_as_path
 from agentwatch.composition import known_desk, scanned, shelf_of
 from agentwatch.config import Settings, load
 from agentwatch.delegation.asks import mark_of
-from agentwatch.delegation.links import below
 from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.acknowledgements import Acknowledgements
@@ -118,7 +117,7 @@ def _below(monitor: Monitor, task_id: str) -> list[Task]:
         meant = did_you_mean(task_id, tasks)
         unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
         raise UsageError(f"{unseen}{meant and f'; {clean(meant)}'}; `agentwatch pending` lists those that need you")
-    return [tasks[one] for one in (task_id, *below(tasks, task_id))]
+    return [task for task, _ in monitor.tree.preorder([task_id])]
 
 
 def _list(lines: Iterable[str]) -> None:

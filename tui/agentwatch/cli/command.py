@@ -113,10 +113,7 @@ PLACES: Final = argument(
 )  # fmt: skip
 TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
 YES: Final = flag("--yes", "do not ask")
-SESSIONS: Final = (
-    argument("--since", "TIME", "only what was active in this time: 90m, 12h, 7d", type=seconds),
-    argument("--session", "ID", "of the agents' sessions, only the one whose id begins so"),
-)
+SESSION: Final = argument("--session", "ID", "of the agents' sessions, only the one whose id begins so")
 CREDS: Final = argument(
     "--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)"
 )

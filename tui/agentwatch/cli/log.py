@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import select
 import signal
 import sys
@@ -16,13 +17,13 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from agentwatch.cli.command import PLACE, SESSIONS, argument, flag, one_of
+from agentwatch.cli.command import PLACE, SESSION, argument, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, selection_of, target_of
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings, load
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requested, Ruled, Tick
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import WorkspaceError
+from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
@@ -35,7 +36,7 @@ from agentwatch.view.pulse import activity_document
 from agentwatch.view.requests import document as request_document
 from agentwatch.view.requests import request_words, standing_words
 from agentwatch.view.times import iso
-from agentwatch.view.words import doing_words, older_words, state_words
+from agentwatch.view.words import doing_words, state_words
 
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
@@ -52,7 +53,8 @@ ARGUMENTS: Final = (
         flag("--follow", "go on with each change as it happens, until ctrl+c", short="-f"),
         argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`"),
     ),
-    *SESSIONS,
+    argument("--since", "TIME", "only tasks that were active in this time: 90m, 12h, 7d", type=seconds),
+    SESSION,
 )
 _NOTHING: Final = "no session of an agent, and no history of its files"
 _KEPT: Final = "it is kept while `agentwatch` watches the workspace"
@@ -70,10 +72,12 @@ def run(options: Namespace) -> int:
     settings = load()
     with target_of(options.path, settings) as (workspace, far):
         selection = selection_of(options, is_far=far is not None)
+        if options.export is not None and options.since is not None:
+            raise UsageError("a recording is of all that was observed: --since does not go with --export")
         if far is not None:
             source = far.fleet.source(workspace)
             if options.export is None:
-                return print_log_of_host(source, settings, options, selection)
+                return print_log_of_host(source, settings, options)
             batch = source.scan()
             lines = recording_lines(far.names[workspace], _past_in(batch), source.content)
             return _export(options.export, lines, batch.health.problems)
@@ -100,8 +104,8 @@ def _print_log(workspace: Path, settings: Settings, options: Namespace, selectio
     """
     with past_of(workspace, settings, selection, may_be_none=True) as past:
         news, problems = _news(workspace, past.inbox), past.problems
-        log = _Log(settings, options, selection)
-        log.print_past(list(story([*past.events, *next(news)], time.time())))
+        log = _Log(settings, options)
+        log.print(story([*past.events, *next(news)], time.time()))
         source = source_of(workspace, settings, sessions=past.sessions)
         inspector = Inspector(
             workspace,
@@ -114,23 +118,21 @@ def _print_log(workspace: Path, settings: Settings, options: Namespace, selectio
             _follow(source, news, log, problems, inspector)
             return 0
         checks = inspector.check(log.returned(inspector))
-        log.print_checks(one.observed(0, time.time()) for one in checks)
-    log.complain_of_left_out()
+        log.print(one.observed(0, time.time()) for one in checks)
     if not past.events and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
     return report_problems(problems)
 
 
-def print_log_of_host(source: RemoteSource, settings: Settings, options: Namespace, selection: Selection | None) -> int:
+def print_log_of_host(source: RemoteSource, settings: Settings, options: Namespace) -> int:
     """The same of a workspace on another machine, of what its relay knows."""
     signal.signal(signal.SIGTERM, _end)
-    batch, log = source.scan(), _Log(settings, options, selection)
+    batch, log = source.scan(), _Log(settings, options)
     log.know(one for one in batch.events if isinstance(one, Ruled))
-    log.print_past(list(story(_past_in(batch), time.time())))
+    log.print(story(_past_in(batch), time.time()))
     found = [one for one in batch.events if isinstance(one, Checked | Lost)]
-    (log.know if options.follow else log.print_checks)(found)
+    (log.know if options.follow else log.print)(found)
     if not options.follow:
-        log.complain_of_left_out()
         return report_problems(batch.health.problems)
     complain_of(batch.health.problems)
     for news in _batches(source, batch.health.problems):
@@ -165,7 +167,6 @@ def past_of(
     Raises WorkspaceError if nothing is known, unless it `may_be_none`.
     """
     history = History(state_directory(workspace))
-    history.check()
     sessions = sessions_of(workspace, selection) if settings.sessions else None
 
     def text(digest: str) -> str | None:
@@ -192,32 +193,12 @@ def past_of(
 class _Log:
     """Prints what events change, whether they are of the past or come from a source."""
 
-    def __init__(self, settings: Settings, options: Namespace, selection: Selection | None) -> None:
+    def __init__(self, settings: Settings, options: Namespace) -> None:
         self._rules, self._as_json = rules_of(settings), options.json
-        self._since = None if selection is None else selection.since
+        self._since = -math.inf if options.since is None else time.time() - options.since
         # As the screen does: a task outlives its files.
         self._tree = Tree(self._rules, remembers=True)
         self._changes = StateChanges(self._tree, with_activity=options.activity)
-        self._left_out: set[str] = set()
-
-    def print_past(self, events: Sequence[Event]) -> None:
-        """Print what each of these changed, but for the tasks without a sign of life since the operator's time."""
-        if self._since is not None:
-            tree = Tree(self._rules, remembers=True)
-            tree.apply(*events)
-            tree.leave_out(self._since)
-            self._left_out = set(tree.left_out)
-        self.print_checks(events)
-
-    def print_checks(self, events: Iterable[Event]) -> None:
-        """Print which claims are false now, of the tasks of which something was printed."""
-        changes = self._changes.apply(events)
-        self._print(change for change in changes if change.task_id not in self._left_out)
-
-    def complain_of_left_out(self) -> None:
-        """Say on stderr how many tasks are not printed."""
-        if text := older_words(len(self._left_out)):
-            complain(text)
 
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
@@ -244,11 +225,7 @@ class _Log:
         changed, now = self._tree.apply(*events), time.time()
         for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in changed):
             changes = self._changes.after([task_id], at)
-            if self._since is None or at >= self._since:
-                self._print(changes)
-            elif changes:
-                self._left_out.add(task_id)
-        self.complain_of_left_out()
+            self._print(changes)
 
     def _last_sign(self, task_id: str, now: float) -> float:
         """When the files of a task were written last; now if it is gone."""
@@ -256,7 +233,10 @@ class _Log:
         return now if task is None or task.alive_at is None else task.alive_at
 
     def _print(self, changes: Iterable[Change]) -> None:
-        for change in changes:
+        for change in [*changes]:
+            task = self._tree.tasks.get(change.task_id)
+            if task is not None and (task.alive_at or self._since) < self._since:
+                continue
             say(json.dumps(log_document(change)) if self._as_json else log_line(change))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agentwatch.cli.answer import DIGITS, options_of, ways_of
-from agentwatch.cli.command import PLACES, SESSIONS, flag
+from agentwatch.cli.command import PLACES, SESSION, flag
 from agentwatch.cli.shared import PLACEHOLDER, print_workspaces, report_problems
 from agentwatch.config import load
 from agentwatch.decisions import policy
@@ -36,7 +36,6 @@ from agentwatch.view.words import (
     counted_aside,
     history_words,
     in_line,
-    older_words,
     on_their_way,
     question_at,
     taken_words,
@@ -50,7 +49,7 @@ ARGUMENTS: Final = (
     flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
     flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
     flag("--json", "print JSON (schema_version 1)"),
-    *SESSIONS,
+    SESSION,
 )
 EXIT_CODES: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
 SCHEMA_VERSION: Final[Literal[1]] = 1
@@ -85,7 +84,6 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
             "problems": view.problem_documents(monitor.problems),
             "tasks": [task_document(tree, task, desk, monitor.written) for task in asking],
             "past": len(tree.past_questions()),
-            "older": len(tree.left_out),
             "acknowledged": sum(task.acknowledged for task in aside),
             "snoozed": sum(task.snoozed for task in aside),
             "decisions": [_decision_document(decision, now) for decision in moving],
@@ -107,8 +105,6 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
         say(f"{history}: see `agentwatch pending --past`")
     if not (past or acknowledged) and (counted := counted_aside(tree)):
         say(f"{counted}: see `agentwatch pending --acknowledged`")
-    if older := older_words(len(tree.left_out)):
-        say(older)
     return report_problems(monitor.problems)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import SESSIONS, SPEED, THEME, argument
+from agentwatch.cli.command import SESSION, SPEED, THEME, argument
 from agentwatch.cli.log import past_of
 from agentwatch.cli.shared import selection_of
 from agentwatch.cli.watch import require_terminal, settings_of
@@ -29,7 +29,7 @@ ARGUMENTS: Final = (
         "--workspace", "PATH", "play what is kept of this workspace, and the agents' sessions in it, instead of a file"
     ),
     SPEED,
-    *SESSIONS,
+    SESSION,
     THEME,
 )
 _MOST_PROBLEMS: Final = 20
@@ -42,7 +42,7 @@ def run(options: Namespace) -> int:
         raise UsageError("give either a recording or --workspace PATH\ntry: agentwatch replay --help")
     selection = selection_of(options)
     if options.file is not None and selection is not None:
-        raise UsageError("a recording is played as it is: --since and --session go with --workspace PATH")
+        raise UsageError("a recording is played as it is: --session goes with --workspace PATH")
     if not 0 < options.speed < math.inf:
         raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
     if options.file is None:
@@ -55,7 +55,7 @@ def run(options: Namespace) -> int:
         complain(clean(problem))
     if len(recording.problems) > _MOST_PROBLEMS:
         complain(f"{len(recording.problems) - _MOST_PROBLEMS} more lines were left out")
-    return _play(Path(recording.workspace), options, recording.events, recording.text)
+    return _play(Path(recording.workspace), options, recording.events, recording.texts.get)
 
 
 def _play(workspace: Path, options: Namespace, events: Sequence[Event], text_of: Callable[[str], str | None]) -> int:
@@ -63,5 +63,5 @@ def _play(workspace: Path, options: Namespace, events: Sequence[Event], text_of:
     from agentwatch.app.run import replay
 
     playback = Playback(story(events, time.time()), text_of, options.speed)
-    monitor = Monitor(workspace, settings_of(options), playback, clock=playback.clock, keeps_deleted=True)
+    monitor = Monitor(workspace, settings_of(options), playback, clock=playback.clock)
     return replay(monitor, playback)

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Final
 
-from agentwatch.cli.command import PLACES, SESSIONS, argument, format_of
+from agentwatch.cli.command import PLACES, SESSION, argument, format_of
 from agentwatch.cli.shared import selection_of, targets_of
 from agentwatch.composition import connected, known_desk, scanned, shown_worktrees
 from agentwatch.config import load
@@ -18,7 +18,7 @@ ARGUMENTS: Final = (
     PLACES,
     format_of("md", "json", "html", default="by the ending of FILE, else md"),
     argument("--output", "FILE", "default: standard output"),
-    *SESSIONS,
+    SESSION,
 )
 
 
@@ -36,6 +36,7 @@ def run(options: Namespace) -> int:
         reported = [reported[0]._replace(worktrees=[look(place.workspace) for place in found.places])]
     with connected(addresses) as far:
         for place in far.places:
-            monitor = far.scanned(place, settings, selection_of(options, is_far=True))
+            selection_of(options, is_far=True)
+            monitor = far.scanned(place, settings)
             reported.append(Reported(monitor, far.fleet.source(place).scan().events))
     return write_report(reported, options.format, options.output, now=time.time())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -69,13 +68,13 @@ def target_of(word: str, settings: Settings) -> Iterator[tuple[Path, RemoteWorks
 
 def selection_of(options: Namespace, *, is_far: bool = False) -> Selection | None:
     """The sessions that are asked for, in a workspace here or on a host. Raises UsageError."""
-    if options.since is None and options.session is None:
+    if options.session is None:
         return None
-    if options.session is not None and is_far:
+    if is_far:
         raise UsageError("--session is about sessions of this machine: a host tells of all of its own")
     from agentwatch.sources.sessions.selection import Selection
 
-    return Selection(None if options.since is None else time.time() - options.since, options.session)
+    return Selection(options.session)
 
 
 def print_workspaces(
@@ -106,7 +105,8 @@ def print_workspaces(
             if not options.json and len(workspaces) > 1:
                 say(f"{chr(10) if number else ''}{clean(far.names.get(workspace, str(workspace)))}")
             if workspace in far.places:
-                monitor = far.scanned(workspace, settings, selection_of(options, is_far=True))
+                selection_of(options, is_far=True)
+                monitor = far.scanned(workspace, settings)
             else:
                 desk = open_desk(workspace)
                 monitor = scanned(workspace, settings, selection_of(options), desk=desk, requests=True)

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from agentwatch.cli.command import PLACES, SESSIONS, argument, flag
+from agentwatch.cli.command import PLACES, SESSION, argument, flag
 from agentwatch.cli.shared import print_workspaces
-from agentwatch.composition import known_desk, scanned
+from agentwatch.composition import known_desk
 from agentwatch.config import load
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task, sums_of
@@ -22,7 +22,7 @@ from agentwatch.view.document import tree_document
 from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
-from agentwatch.view.words import history_words, in_line, older_words, plural, question_at, state_words, why_at
+from agentwatch.view.words import history_words, in_line, plural, question_at, state_words, why_at
 
 ARGUMENTS: Final = (
     PLACES,
@@ -31,7 +31,7 @@ ARGUMENTS: Final = (
     argument(
         "--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'", default=""
     ),
-    *SESSIONS,
+    SESSION,
 )
 _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
@@ -89,23 +89,14 @@ def _summary(monitor: Monitor, options: Namespace, found: int | None) -> str:
     totals = monitor.tree.totals
     files = len(monitor.tree.troubled)
     noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
-    older = older_words(len(monitor.tree.left_out))
     if not totals.tasks:
         where = clean(monitor.directory)
         if monitor.tree.lost_since is not None:
             return f"nothing is known of {where} on {clean(monitor.host)}"
-        is_selected = options.since is not None or options.session is not None
-        # Of sessions that were not asked for, nobody has counted the tasks, unless they are all that there is.
-        left_out = 0
-        if is_selected and not monitor.host:
-            left_out = scanned(monitor.workspace, monitor.settings, inspects=False).tree.totals.tasks
-        if left_out:
-            verb = "is" if left_out == 1 else "are"
-            return f"nothing to show in {where}: {plural(left_out, 'task')} {verb} older, or of another session{noted}"
-        return f"no handoffs or returns in {where}{noted}"
+        chosen = ", or of the session that you chose" if options.session is not None else ""
+        return f"no handoffs or returns in {where}{chosen}{noted}"
     history = history_words(monitor.tree)
     old = f"; {history}: see `agentwatch pending --past`" if history else ""
-    old += f"; {older}" if older else ""
     now = sums_of(task for task in monitor.tree.tasks.values() if not task.past)
     past = f"{totals.tasks - now.tasks:,} of history" if now.tasks < totals.tasks else ""
     counted = plural(now.tasks, "task") + (past and f", and {past}")

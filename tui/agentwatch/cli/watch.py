@@ -9,7 +9,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Final
 
 from agentwatch import __version__
-from agentwatch.cli.command import PLACES, POLL, SESSIONS, THEME, flag
+from agentwatch.cli.command import PLACES, POLL, SESSION, THEME, flag
 from agentwatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ _DAY: Final = 86_400.0
 ARGUMENTS: Final = (
     PLACES,
     flag("--version", "print the version", short="-V", action="version", version=f"agentwatch {__version__}"),
-    flag("--all", "watch every workspace in which a session was alive in the last day, or --since"),
+    flag("--all", "watch every workspace in which a session was alive in the last day"),
     flag("--hosts", "watch the workspaces on other machines that your settings name, too"),
     flag("--read-only", "write nothing into the workspace"),
-    *SESSIONS,
+    SESSION,
     THEME,
     POLL,
 )
@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
     if options.hosts or (settings.remote_always and not options.paths):
         addresses = targets_of([name for name, _ in settings.hosts], settings)[1]
     settings = settings._replace(read_only=options.read_only or settings.read_only)
-    everywhere = (options.since or _DAY) if options.all else None
+    everywhere = _DAY if options.all else None
     selection = selection_of(options, is_far=bool(addresses))
     require_terminal()
 

@@ -21,7 +21,7 @@ from agentwatch.delegation.retry import (
     is_retry,
     mitigated,
 )
-from agentwatch.delegation.task import Alarm, State, Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.text import clean, quoted
 
 _MOST_MODES: Final = 8
@@ -84,7 +84,7 @@ def refusal(task: Task, action: Action, params: Params, note: str, decided: Reco
 def suggested(task: Task) -> Action | None:
     """What the contracts point to, None where it is up to the operator alone."""
     state, retry = task.own_state, task.retry
-    if Alarm.GONE in task.alarms and not task.is_session:
+    if task.gone and not task.is_session:
         return Action.RETRY if retry.remaining else Action.ESCALATE
     if task.question is None or state in _AT_WORK:
         return None
@@ -190,7 +190,7 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
         where = "with `a`" if any(request.can_answer for request in task.requests) else "there"
         yield f"it waits in its own session: answer it {where}, or this is heard too late"
     if action in (Action.RETRY, Action.ESCALATE):
-        if Alarm.GONE in task.alarms:
+        if task.gone:
             yield "its process is gone: the agent that handed it out has to begin the next attempt"
         elif task.latest is None or task.latest.returned is None:
             yield "it has not returned, and may still be at work"

@@ -95,8 +95,6 @@ def statement_of(
             "findings": task["findings"],
             "claims": task["claims"],
             "unsaid": task["unsaid"],
-            "unclaimed_changes": task["unclaimed_changes"],
-            "unattributed_changes": task["unattributed_changes"],
             "attempts": [_attempt(one) for one in task["attempts"]],
             "decisions": [_decided(one) for one in decided],
         },

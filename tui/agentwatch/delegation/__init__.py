@@ -15,7 +15,6 @@ the bottom up what follows from others and from the time. Sums and the queue are
   another number, or if its parent asked again after a failure. So the same bytes can be two attempts.
 - When a called fitter has ended, the task asks again, with exactly one retry if the line is restored. A success with a
   false claim restores nothing, unless the operator accepts it. What an aborted child says late undoes no abort.
-- A changed file belongs to the task that ran alone when it was written. If several ran, nobody guesses.
 - Ticking a box in a handoff writes the file again: its time says nothing once its boxes have moved.
 - A missing artifact breaks the contract, but only evidence can tell: the task stays completed, and is contradicted.
 """

@@ -1,6 +1,6 @@
 """What a task asks of the operator, also because of how it works, in which order tasks ask, and what is past.
 
-Mere silence asks nothing: a long test run is silent, too. An alarm ends when what it is about ends.
+Mere silence asks nothing: a long test run is silent, too.
 
 Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
 """
@@ -12,42 +12,36 @@ import re
 from hashlib import blake2b
 from typing import Final
 
-from agentwatch.contracts.shapes import Outcome, Severity
+from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.claims import Verdict, merged
 from agentwatch.delegation.decision import ENDING, Action
-from agentwatch.delegation.events import Limits
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
-from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.states import dispute
-from agentwatch.delegation.task import Alarm, Aside, Put, State, Task
+from agentwatch.delegation.task import Aside, Put, State, Task, Version
 from agentwatch.text import left_out, verbatim
 
 _SLACK: Final = 60.0
 """Seconds after the last sign of its session from which a sign of the task itself says that somebody works on it."""
 
-_WAITING: Final = frozenset(
-    {"agentoutputtool", "bashoutput", "monitor", "sleep", "taskoutput", "wait", "wait_agent", "wait_for_decision"}
-    | {"write_stdin"}
-)
-"""Tools with which an agent waits: to call them over and over is what they are for."""
 _NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
-
-_LONGEST_WORD: Final = 40  # characters that are quoted of what a child calls its state
 
 _LONGEST_SHOWN: Final = 300  # characters of a command or a question that a task asks with
 _LONGEST_NAMES: Final = 60  # characters of the names of what a call is given besides
 
+_DEMANDS: Final = frozenset({"criterion", "constraint", "must_create", "required_evidence"})
+"""Kinds of claims that the handoff makes."""
+
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
-def queue_rank(task: Task, *, is_lost: bool) -> tuple[float, ...]:
+def queue_rank(task: Task) -> tuple[float, ...]:
     """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
     last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
     request, holds = task.request, task.open_below
-    since = task.alarmed_at or task.ended_at or task.alive_at or 0.0
-    if is_lost:
+    since = task.ended_at or task.alive_at or 0.0
+    if task.lost_since is not None:
         return 2, -holds, -since, task.first_seq
     if request is not None and request.waits_for_operator:
         return 0, *request.rank
@@ -67,9 +61,9 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return None
     if result is not None and state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
-        others = len(result.blockers) - 1
-        more = f" (+{others:,} more question{'s' if others > 1 else ''})" if others > 0 else ""
-        return f"answer: {blocker}{more}" if blocker else "blocked, and does not say by what: answer or abort"
+        if not blocker:
+            return "blocked, and does not say by what: answer or abort"
+        return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
     if result is not None and was_accepted and state in _ACCEPTABLE:
         return "the return changed since you accepted it: look at it again, then accept or retry"
@@ -81,15 +75,14 @@ def ask(task: Task, low_confidence: float) -> str | None:
             return f"{words}; look at both, then retry, or accept the first as it is"
         if latest.ended_without_result:
             return f"{child} ended without a result; retry, or accept it as it is"
-        return f"{_broken(task)}: retry, or accept it as it is"
+        return f"{_broken(latest.returned)}: retry, or accept it as it is"
     if state is State.FAILED:
         return _ask_after_failure(task)
     if task.contradicted:
         return _ask_about_lies(task)
     if latest.unasked:
-        whose = "nobody" if latest.run is None else "another session"
         end = "let it go on, or abort" if state.is_open else "accept, or retry"
-        return f"{whose} handed out attempt {task.attempt}, and the one before failed: {end}"
+        return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
     if result is None:
         return None
     if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):
@@ -108,10 +101,12 @@ def request_words(request: Request) -> str:
         lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
         words = f"{lead} {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
     else:
-        others = len(request.queries) - 1
-        words = f"answer: {_cut(query.question)}"
-        words += f" (+{others:,} more question{'s' if others > 1 else ''})" if others else ""
+        words = f"answer: {_cut(query.question)}{_more(len(request.queries) - 1)}"
     return words if request.actions else f"it waits in its own session: {words}"
+
+
+def _more(questions: int) -> str:
+    return f" (+{questions:,} more question{'s' if questions > 1 else ''})" if questions > 0 else ""
 
 
 def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
@@ -143,40 +138,23 @@ def ask_to_mend(path: str) -> str:
     return f"{path} is not read, so what it says is not known: mend it, or remove it"
 
 
-_DEMANDED: Final = {
-    "criterion": "a success criterion is not met",
-    "constraint": "a constraint is broken",
-    "must_create": "a demand of the handoff is not met",
-    "required_evidence": "a demand of the handoff is not met",
-}
-"""What is wrong where something that the handoff demands is not so; by the kind of the claim."""
-
-
 def _ask_about_lies(task: Task) -> str:
     false = [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
     # What the child itself says comes first: of what the handoff demands, it need have said nothing.
-    false.sort(key=lambda claim: claim.kind in _DEMANDED)
-    what = _DEMANDED.get(false[0].kind, "a claim is false")
-    others = len(false) - 1
-    more = f", and {others} more" if others else ""
+    first = min(false, key=lambda claim: claim.kind in _DEMANDS)
+    lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
+    more = f", and {len(false) - 1} more" if len(false) > 1 else ""
     do = "look at it, then accept, retry or answer"
     if missing_artifacts(task):
         do = "so its return breaks the contract: retry, or accept it as it is"
-    return f"{what}: {false[0].path} ({false[0].detail}){more}; {do}"
+    return f"{lead}: {first.path} ({first.detail}){more}; {do}"
 
 
-def _broken(task: Task) -> str:
-    """By what a return breaks its contract, and what the child says in it of a failure."""
-    result, returned = task.result, task.latest.returned if task.latest is not None else None
-    findings = returned.findings if returned is not None else ()
+def _broken(version: Version | None) -> str:
+    findings = version.findings if version is not None else ()
     faults = [one.message.partition("; ")[0] for one in findings if one.severity is Severity.ERROR]
-    words = "its return breaks the contract"
-    if faults:
-        words += f": {faults[0]}{f' (+{len(faults) - 1} more)' if len(faults) > 1 else ''}"
-    if result is None or result.outcome is not Outcome.FAILED:
-        return words
-    advice = {True: " and recommends a retry", False: " and advises against a retry", None: ""}
-    return f"{words}; it says {(result.reported_state or 'failed')[:_LONGEST_WORD]}{advice[task.retry.recommended]}"
+    more = f" (+{len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"its return breaks the contract{f': {faults[0]}{more}' if faults else ''}"
 
 
 def _ask_after_failure(task: Task) -> str:
@@ -199,73 +177,6 @@ def _ask_after_failure(task: Task) -> str:
     return f"{question} {budget_words(retry)}"
 
 
-def alarms_of(task: Task, parent: Task | None, limits: Limits, now: float, *, is_over_below: bool) -> tuple[Alarm, ...]:
-    """The alarms of a task of which the sums hold."""
-    facts = task.facts
-    if task.state is State.UNKNOWN:
-        # Nothing comes, and nothing ends, while nobody knows.
-        return task.alarms
-    if task.state is not State.WORKING or task.inferred or task.past:
-        facts.loop = None
-        return ()
-    if facts.is_gone:
-        # A process may run many: the topmost one asks, once. A human who closes a session knows it, but perhaps not
-        # who was still at work for it.
-        has_open = not task.is_session or task.open_below
-        return (Alarm.GONE,) if has_open and not (parent is not None and parent.facts.is_gone) else ()
-    alarms = []
-    if limits.repeats and _loops(task, limits.repeats):
-        alarms.append(Alarm.LOOP)
-    if limits.tokens and (task.tokens or 0) >= limits.tokens:
-        alarms.append(Alarm.TOKENS)
-    if facts.is_over and not is_over_below:
-        # The lowest one asks: for those above it, that is no news.
-        alarms.append(Alarm.SUBTREE)
-    if limits.minutes and (began := _began(task)) is not None:
-        if now >= (due := began + limits.minutes * 60.0):
-            alarms.append(Alarm.MINUTES)
-        else:
-            facts.due = min(facts.due, due)
-    return tuple(alarms)
-
-
-def _loops(task: Task, repeats: int) -> bool:
-    doing, run, facts = task.doing, task.run, task.facts
-    if doing is None or run is None:
-        facts.loop = None
-    elif doing.kind is ActivityKind.TOOL and doing.repeats >= repeats and not _waits(doing):
-        facts.loop = task.attempt, run.session_id, doing
-    elif doing.kind is ActivityKind.TOOL or (facts.loop or ())[:2] != (task.attempt, run.session_id):
-        facts.loop = None
-    return facts.loop is not None
-
-
-def alarm_words(task: Task, limits: Limits) -> str:
-    """The question that a task asks because of its alarms; there is at least one."""
-    if Alarm.GONE in task.alarms:
-        return gone_words(task)
-    words = []
-    for alarm in task.alarms:
-        if alarm is Alarm.LOOP and task.facts.loop is not None:
-            doing = task.facts.loop[2]
-            words.append(f"the same call {doing.repeats} times: {' '.join(filter(None, (doing.what, doing.about)))}")
-        elif alarm is Alarm.MINUTES:
-            words.append(f"at work for more than {limits.minutes:g} minute{'' if limits.minutes == 1 else 's'}")
-        elif alarm is Alarm.SUBTREE:
-            used, limit = _short(tokens_of_all(task)), _short(limits.subtree_tokens)
-            words.append(f"used {used} tokens with all below it, alarm at {limit}")
-        else:
-            words.append(f"used {_short(task.tokens or 0)} tokens, alarm at {_short(limits.tokens)}")
-    return f"{'; '.join(words)}; let it go on, or abort?"
-
-
-def alarmed_at(task: Task) -> float | None:
-    """Since when a task is past a limit, as far as it was seen; None where it is past none."""
-    if not task.alarms or Alarm.GONE in task.alarms:
-        return None
-    return task.alarmed_at or task.alive_at
-
-
 def gone_words(task: Task, when: str = "") -> str:
     """The question of a task whose process is gone; `when` is in words ("12m ago")."""
     said = f"process gone {when}".rstrip()
@@ -276,37 +187,20 @@ def gone_words(task: Task, when: str = "") -> str:
     return f"{said}: {'retry' if task.retry.remaining else 'escalate'} or abort?"
 
 
+def asks_for_process(task: Task, parent: Task | None) -> bool:
+    """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once. A human who
+    closes a session knows it, but perhaps not who was still at work for it."""
+    if task.inferred or task.past or not is_process_gone(task):
+        return False
+    return bool(not task.is_session or task.open_below) and not (parent is not None and is_process_gone(parent))
+
+
 def is_process_gone(task: Task) -> bool:
     """Whether a task works, and its process is gone."""
     run = task.run
     if run is None or not run.process_gone or task.own_state is not State.WORKING:
         return False
     return task.updated_at <= run.updated_at + _SLACK
-
-
-def _began(task: Task) -> float | None:
-    """When a task began what it works on now: a session that a human began is at work since it was last told to be."""
-    if task.own_state not in (State.WORKING, State.SUBMITTED):
-        return None
-    if task.is_session and task.run is not None and task.run.rounds:
-        return task.run.rounds[-1].began_at
-    return task.started_at
-
-
-def tokens_of_all(task: Task) -> int:
-    """Those of a task and of all below it."""
-    return (task.tokens or 0) + (task.below.tokens if task.below is not None else 0)
-
-
-def _waits(doing: Activity) -> bool:
-    """Whether a call only waits for something."""
-    tool = doing.what.rpartition("__")[2].casefold()
-    return tool in _WAITING or doing.about.startswith("sleep ")
-
-
-def _short(tokens: int) -> str:
-    """`214k`: of the same form however many there are."""
-    return str(tokens) if tokens < 1_000 else f"{tokens // 1_000}k"
 
 
 def mark_of(task: Task) -> str:
@@ -317,11 +211,9 @@ def mark_of(task: Task) -> str:
     facts: list[object] = [question]
     if (latest := task.latest) is not None:
         facts += [one.digest if one is not None else None for one in (latest.handoff, latest.returned, latest.rival)]
-        if latest.returned is not None and latest.returned.times > 1:
-            facts.append(latest.returned.times)
         if (run := latest.run) is not None:
             # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
-            is_at_rest = run.waiting or Alarm.GONE in task.alarms
+            is_at_rest = run.waiting or task.gone
             facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
         if latest.decisions:
             decision = latest.decisions[-1]
@@ -340,15 +232,6 @@ def changed_at(task: Task) -> float:
 def is_aside(task: Task) -> bool:
     """Whether it does not ask because the operator has put it aside."""
     return task.acknowledged or task.snoozed
-
-
-def is_news(task: Task) -> bool:
-    """Whether how a task stands is worth a look: it has ended or asks something, and not because of a decision."""
-    if task.inferred or task.past:
-        return False
-    if (task.binding is not None or task.ended_with is not None) and task.request is None:
-        return False
-    return task.question is not None or not task.state.is_open
 
 
 class Asides:
@@ -392,10 +275,11 @@ class Asides:
                 task.acknowledged = not put.snoozed
                 if put.snoozed:
                     task.snoozed_until = put.ends_at
-                    task.facts.due = min(task.facts.due, put.ends_at)
+                    task.due = min(task.due, put.ends_at)
             elif self.is_watching and (put == held or task.verdict is not None):
                 seen = "" if seen in (None, put.mark) else seen
                 self.known[task.task_id], self.over[task.task_id], put = Aside(seen=seen), put, None
-        is_old = seen is None and changed_at(task) <= self.looked_at
-        marks = {seen, put.mark if put is not None else None} - {None}
-        task.seen = is_old or not is_news(task) or (bool(marks) and mark_of(task) in marks)
+        is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
+        is_decided = (task.binding is not None or task.ended_with is not None) and task.request is None
+        is_old = changed_at(task) <= self.looked_at if seen is None else seen == mark_of(task)
+        task.seen = not is_news or is_decided or is_old or (put is not None and put.mark == mark_of(task))

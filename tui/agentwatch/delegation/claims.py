@@ -63,13 +63,6 @@ class Claim(NamedTuple):
     call: Call | None = None
 
 
-class Change(NamedTuple):
-    """A file that git sees changed: its path in the workspace, and when it was last written (epoch seconds)."""
-
-    path: str
-    at: float
-
-
 def merged(claims: Iterable[Claim]) -> list[Claim]:
     """The claims, those about one thing as one, whose kind names all of theirs: a return may name one file as created,
     as a deliverable and as evidence. A file that is missing is one thing whatever lines of it are claimed."""

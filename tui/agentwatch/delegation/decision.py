@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -102,17 +101,14 @@ class Decision:
         return self.receipts[-1]
 
     @property
+    def read_at(self) -> float | None:
+        """When an agent first knew of it (epoch seconds, whole ones); None where none does."""
+        return next((one.at for one in self.receipts if one.stage.rank >= Stage.READ.rank), None)
+
+    @property
     def is_read(self) -> bool:
         """Whether some agent knows it."""
-        return self.receipt.stage.rank >= Stage.READ.rank
-
-    def sent_on(self, digest: str, since: float, until: float) -> bool:
-        """Whether the child that gave this return was sent on between two moments (epoch seconds)."""
-        if self.action not in SENDS_ON or self.return_sha256 != digest:
-            return False
-        # The ledger's seconds are whole.
-        read_at = next((one.at for one in self.receipts if one.stage.rank >= Stage.READ.rank), math.inf)
-        return math.floor(since) <= read_at <= until
+        return self.read_at is not None
 
     def acted(self, at: float | None) -> Decision:
         """The same, carried out at this time (None: not known), as what came after it shows."""

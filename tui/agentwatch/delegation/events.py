@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding
-from agentwatch.delegation.claims import Change, Claim, Deed
+from agentwatch.delegation.claims import Claim, Deed
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
@@ -18,16 +18,6 @@ DEFAULT_MAX_RETRIES: Final = 1
 """A parent retries a child once. (A child's own retries are 0, so it never appears here.)"""
 
 
-class Limits(NamedTuple):
-    """From when on a task is told: minutes that it works, tokens that it has used, tokens together with all below it,
-    and the same call so many times in a row. 0: never."""
-
-    minutes: float = 0.0
-    tokens: int = 0
-    subtree_tokens: int = 0
-    repeats: int = 0
-
-
 class Rules(NamedTuple):
     """How a tree judges."""
 
@@ -37,7 +27,6 @@ class Rules(NamedTuple):
     low_confidence: float = LOW_CONFIDENCE  # a completed report below it asks for a review
     demands: bool = False  # a child of a session that ends without a contract counts as failed
     history_before: float = float("-inf")  # without a sign of life since then (epoch seconds), a task is past
-    limits: Limits = Limits()  # a working task that has passed one asks
 
 
 class Seen(NamedTuple):
@@ -80,8 +69,7 @@ class Unreadable(NamedTuple):
 class Checked(NamedTuple):
     """The claims of the return with this digest, in this file, were held against the evidence.
 
-    `changed` are the files that changed between the handoff and this return, by whatever hand; None where that is not
-    known. `unsaid` is what the attempt did, by the log of its tools, and the return does not speak of.
+    `unsaid` is what the attempt did, by the log of its tools, and the return does not speak of.
     """
 
     seq: int
@@ -89,7 +77,6 @@ class Checked(NamedTuple):
     path: str
     digest: str
     claims: tuple[Claim, ...]
-    changed: tuple[Change, ...] | None = None
     unsaid: tuple[Deed, ...] = ()
 
 

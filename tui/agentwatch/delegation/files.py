@@ -1,18 +1,17 @@
-"""Which versions of which files speak of which task, and what cannot be read."""
+"""Which versions of which files speak of which task, and which files cannot be read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from posixpath import dirname
 from sys import intern
 from typing import Final
 
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
+from agentwatch.contracts.shapes import Contract, Handoff, Return, TodoList
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Seen, Unreadable
-from agentwatch.delegation.groups import Groups
-from agentwatch.delegation.run import Activity, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
@@ -20,49 +19,57 @@ MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busie
 _REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
 
 _HANDOFF: Final = "handoff"
-_FORMER: Final = "former"  # A handoff that is gone: what is returned after that still belongs to it
-_HANDOFFS: Final = (_HANDOFF, _FORMER)
+
+_Handoffs = Mapping[tuple[object, ...], Sequence[tuple[int, str | None]]]
+"""By whether they are gone and slot or directory: when they were first seen, and their task."""
 
 
 class _File:
     """The contents of one file, oldest first, and the task that each speaks of."""
 
-    __slots__ = ("is_gone", "kind", "owner", "settled", "tasks", "versions")
+    __slots__ = ("directory", "kind", "settled", "slot", "tasks", "versions")
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self.slot, self.directory = identity.slot(path), intern(dirname(path))
         self.versions: tuple[Version, ...] = ()
         self.tasks: tuple[str | None, ...] = ()
-        self.settled = 0
-        """So many versions stay with their task, because the file or the handoff that it belonged to is gone."""
-        self.is_gone = False
-        self.kind: str | None = None
-        """A handoff, or of a file without a task id: a checklist and a return in one directory are no rivals."""
-        self.owner: tuple[int, str] | None = None  # of a handoff: when it was first seen, and its task
+        self.settled: tuple[str | None, ...] = ()
+        """The tasks that the first versions stay with, because the file or its handoff is gone."""
+        self.kind: str | None = None  # None where all versions name their task, and none is a handoff
+
+    def find_kind(self) -> str | None:
+        document = self.versions[-1].document
+        if isinstance(document, Handoff):
+            return _HANDOFF
+        if all(identity.own_id(version.document) for version in self.versions):
+            return None
+        return "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
 
 
 class Files:
     """Every document that is there, and its earlier contents, by file and by task.
 
-    With `remembers`, the contents of a file that is gone stay known, and stay with the tasks that they belonged to.
+    Files are given to tasks by `assign`, once a batch and a directory at a time. With `remembers`, the contents of a
+    file that is gone stay known, and stay with the tasks that they belonged to.
     """
 
     def __init__(self, *, remembers: bool = False) -> None:
         self._remembers = remembers
         self._files: dict[str, _File] = {}
-        self._groups = Groups()
-        """By task, by kind and slot or directory, by last content, and by slot those that cannot be read."""
-        self._moved: dict[str, dict[str, None]] = {}
-        """By file, those that are gone and whose last content it took over: they were renamed to it."""
-        self._named: dict[str, None] = {}  # files that are returns by their names alone
-        self._unread: dict[str, Unreadable] = {}
+        self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
+        self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
+        self._gone: dict[str, None] = {}
+        self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
+        self._unread = defaultdict[identity.Slot, dict[str, Unreadable]](dict)
+        # Since the last assignment
+        self._changed: dict[str, None] = {}  # directories
+        self._concerned: dict[str | None, None] = {}  # tasks
 
     def versions(self, task_id: str) -> tuple[Version, ...]:
         """The versions that speak of a task, in the order they were observed."""
-        files = [self._files[path] for path in self._groups.of("task", task_id)]
-        if len(files) == 1 and {*files[0].tasks} == {task_id}:
-            return files[0].versions
-        each = (zip(file.versions, file.tasks, strict=True) for file in files)
-        return tuple(sorted((one for both in each for one, task in both if task == task_id), key=attrgetter("seq")))
+        files = [self._files[path] for path in self._paths.get(task_id, ())]
+        each = (both for file in files for both in zip(file.versions, file.tasks, strict=True))
+        return tuple(sorted((version for version, task in each if task == task_id), key=attrgetter("seq")))
 
     def tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file speak of."""
@@ -75,277 +82,199 @@ class Files:
 
     def is_gone(self, path: str) -> bool:
         """Whether a file whose contents are remembered is not there any more."""
-        file = self._files.get(path)
-        return file is not None and file.is_gone
+        return path in self._gone
 
     # Files that cannot be read
 
     @property
     def notices(self) -> list[PlacedFinding]:
         """Findings of files that belong to no task, by their names."""
-        unread = [PlacedFinding(one.finding, path) for path, one in self._unread.items() if not self._concerned(path)]
-        return sorted(unread + self._nobodys, key=attrgetter("path"))
+        taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
+        unread = (one for slot, group in self._unread.items() if slot not in taken for one in group.values())
+        placed = [PlacedFinding(one.finding, one.path) for one in unread]
+        placed += (PlacedFinding(finding, one.path) for one in self._nobodys() for finding in one.findings)
+        return sorted(placed, key=attrgetter("path"))
 
     @property
     def troubled(self) -> set[str]:
         """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
-        return {*self._unread, *(placed.path for placed in self._nobodys)}
+        return {*(path for group in self._unread.values() for path in group), *(one.path for one in self._nobodys())}
 
-    @property
-    def _nobodys(self) -> list[PlacedFinding]:
-        placed = []
-        for path in self._named:
-            file = self._files[path]
-            # Other programs write reports, too.
-            is_report = file.versions[-1].document.contract is Contract.REPORT_CONTRACT
-            if file.tasks[-1] is None and not file.is_gone and not is_report:
-                placed += [PlacedFinding(finding, path) for finding in file.versions[-1].findings]
-        return placed
+    def _nobodys(self) -> list[Version]:
+        last = (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None)
+        there = (one for one in last if not one.document.recognised and one.path not in self._gone)
+        # Other programs write reports, too.
+        return [one for one in there if one.document.contract is not Contract.REPORT_CONTRACT]
 
-    def refuse(self, event: Unreadable) -> set[str]:
-        """A file cannot be read. Returns the tasks that this concerns."""
-        self._unread[event.path] = event
-        self._groups.move(event.path, (), [("unread", *identity.slot(event.path))])
-        return self._concerned(event.path)
+    def refuse(self, event: Unreadable) -> None:
+        """A file cannot be read."""
+        slot = identity.slot(event.path)
+        self._unread[slot][event.path] = event
+        self._concern(slot)
 
     def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
         """The handoffs and returns of a task, by their names, that are there and were refused, and when they were
         written (epoch seconds)."""
-        refused = (one.path for one in self.problems(versions) if one.finding.rule.startswith(_REFUSED))
-        return {path: self._unread[path].at for path in refused if identity.is_under_contract(path)}
+        refused = (one for one in self._unread_of(versions) if one.finding.rule.startswith(_REFUSED))
+        return {one.path: one.at for one in refused if identity.is_under_contract(one.path)}
 
     def problems(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
-        """Problems that keep the files of a task that has these versions, and those beside its handoffs, from
-        being read."""
-        if not self._unread:
-            return ()
-        paths = dict.fromkeys(version.path for version in versions)
-        for version in versions:
-            if isinstance(version.document, Handoff) and not self.is_gone(version.path):
-                paths |= dict.fromkeys(sorted(self._groups.of("unread", *identity.slot(version.path))))
-        return tuple(PlacedFinding(self._unread[path].finding, path) for path in paths if path in self._unread)
+        """Problems that keep the files of a task that has these versions, and those beside them, from being read."""
+        return tuple(PlacedFinding(one.finding, one.path) for one in self._unread_of(versions))
 
-    def _concerned(self, path: str) -> set[str]:
-        """The tasks that a file belongs to by its name alone, or whose file it was before."""
-        return set[str]().union(*map(self.tasks_of, (path, *self._groups.of(_HANDOFF, *identity.slot(path)))))
+    def _unread_of(self, versions: Sequence[Version]) -> list[Unreadable]:
+        slots = dict.fromkeys(identity.slot(version.path) for version in versions) if self._unread else ()
+        return [one for slot in slots for _, one in sorted(self._unread.get(slot, {}).items())]
 
-    def _clear(self, path: str) -> set[str]:
-        if self._unread.pop(path, None) is None:
-            return set()
-        self._groups.move(path, [("unread", *identity.slot(path))], ())
-        return self._concerned(path)
+    def _concern(self, slot: identity.Slot) -> None:
+        """A file with this slot can be read now, or cannot any more."""
+        for file in self._directories.get(slot[0], {}).values():
+            if file.slot == slot:
+                self._concerned |= dict.fromkeys(file.tasks)
+
+    def _clear(self, path: str) -> None:
+        slot = identity.slot(path) if self._unread else None
+        if slot is not None and self._unread.get(slot, {}).pop(path, None) is not None:
+            self._concern(slot)
 
     # Files that are there, and files that are gone
 
-    def see(self, seen: Seen) -> set[str]:
-        """A file has this content now. Returns the tasks that this concerns."""
-        path, concerned = seen.path, self._clear(seen.path)
-        file = self._files.setdefault(path, _File())
-        concerned |= self.tasks_of(path) | self._find_again(path)
+    def see(self, seen: Seen) -> None:
+        """A file has this content now."""
+        path = seen.path
+        self._clear(path)
+        if (file := self._files.get(path)) is None:
+            file = self._files[path] = _File(path)
+            self._directories[file.slot[0]][path] = file
+        self._concerned |= dict.fromkeys(file.tasks)
+        self._gone.pop(path, None)
+        if self._heirs.pop(path, None) is not None:
+            # Its contents are its own again, and not of the file that it was renamed to.
+            file.settled = ()
         last = file.versions[-1] if file.versions else None
-        if last is None or not self._is_known(last, seen):
-            versions, tasks = file.versions, file.tasks
-            if last is not None and not _continues(last, seen):
-                versions, tasks, file.settled = (), (), 0
-            elif len(versions) >= MAX_VERSIONS:
+        if last is None or not _is_known(last, seen):
+            if last is not None and (
+                type(last.document) is not type(seen.document) or isinstance(last.document, TodoList)
+            ):
+                # It is something else now, or a checklist.
+                file.versions, file.settled = (), ()
+            elif len(file.versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
-                versions, tasks = versions[:1] + versions[2:], tasks[:1] + tasks[2:]
-                file.settled -= file.settled > 1
-            self._hold(path, (*versions, Version(*seen, moved=_moved(last, seen))), (*tasks, None))
-        if seen.document.recognised:
-            self._named.pop(path, None)
-        else:
-            self._named[path] = None
-        for one in {path, *self._register(path)}:
-            concerned |= self._assign(one)
-        if self._remembers:
-            digest = file.versions[-1].digest
-            self._groups.move(path, (), [("digest", digest)])
-            # Files that are gone and held this last were renamed to it.
-            for other in [*self._groups.of("digest", digest)]:
-                concerned |= self._rename(other, path) if self.is_gone(other) else set()
-        return concerned
+                file.versions = file.versions[:1] + file.versions[2:]
+                file.settled = file.settled[:1] + file.settled[2:]
+            file.versions += (Version(*seen),)
+            file.kind = file.find_kind()
+        if file.kind in (None, _HANDOFF):
+            self._give(path, self._tasks_for(path, file, {}, is_alone=False))
+        self._changed[file.slot[0]] = None
 
-    def forget(self, path: str, *, undone: bool = False) -> set[str]:
-        """The file is gone; `undone`: it never was there. Returns the tasks that this concerns."""
-        concerned = self.tasks_of(path) | self._clear(path)
-        file = self._files.get(path)
-        if file is None or (self._remembers and not undone):
-            return concerned if file is None or file.is_gone else concerned | self._lose(path, file)
-        concerned |= self._find_again(path)
-        self._hold(path, (), ())
-        self._named.pop(path, None)
-        self._moved.pop(path, None)
-        followers = self._turn_into(path, None)
-        del self._files[path]
-        return concerned.union(*map(self._assign, followers - {path}))
-
-    def _is_known(self, last: Version, seen: Seen) -> bool:
-        """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
-        if held(last) != held(seen):
-            return False
-        return seen.at <= last.at if isinstance(seen.document, Return) else self._remembers
-
-    def _lose(self, path: str, file: _File) -> set[str]:
-        """Remember a file that is gone."""
-        concerned, task = self.tasks_of(path), file.tasks[-1]
-        followers = self._around(path) if file.kind == _HANDOFF else set()
-        for one in (file, *(one for one in map(self._files.__getitem__, followers) if one.tasks[-1] in concerned)):
-            one.settled = len(one.versions)
-        file.is_gone, lost = True, {path: None}
-        if isinstance(file.versions[-1].document, Handoff) and task is not None:
-            followers |= self._turn_into(path, _FORMER, (file.versions[0].seq, task))
-            # What was deleted before it may have been renamed together with it.
-            lost = dict.fromkeys(version.path for version in self.versions(task) if self.is_gone(version.path))
-        else:
-            followers |= self._turn_into(path, None)
-        concerned = concerned.union(*map(self._assign, followers))
-        for name in lost:
-            alike = self._groups.of("digest", self._files[name].versions[-1].digest)
-            heir = next((other for other in alike if not self.is_gone(other)), None)
-            concerned |= self._rename(name, heir) if heir is not None else set()
-        return concerned
-
-    def _find_again(self, path: str) -> set[str]:
-        """A file that may have been gone is there. Returns the tasks that this concerns."""
-        file = self._files[path]
-        if self._remembers and file.versions:
-            self._groups.move(path, [("digest", file.versions[-1].digest)], ())
-        if not file.is_gone:
-            return set()
-        file.is_gone = False
-        for moved in self._moved.values():
-            if path in moved:
-                del moved[path]
-                # What it held is its own again, and not of the file that it was renamed to.
-                file.settled = 0
-        followers = self._turn_into(path, None) if file.kind == _FORMER else set()
-        return set[str]().union(*map(self._assign, followers))
-
-    def _rename(self, path: str, heir: str) -> set[str]:
-        """Take a file that is gone for renamed to one with the same content."""
-        task = self._files[path].tasks[-1]
-        for version in self.versions(task) if task is not None else ():
-            is_there = isinstance(version.document, Handoff) and not self.is_gone(version.path)
-            if is_there or identity.own_id(version.document) == task:
-                return set()
-        return self._hand_on(path, heir)
-
-    def _hand_on(self, path: str, heir: str) -> set[str]:
-        """Give the versions of a file that is gone to the task of the one that it was renamed to."""
-        self._moved.setdefault(heir, {})[path] = None
-        given = self._give(path, [self._files[heir].tasks[-1]] * len(self._files[path].versions))
-        return given.union(*(self._hand_on(one, path) for one in self._moved.get(path, ())))
+    def forget(self, path: str, *, undone: bool = False) -> None:
+        """The file is gone; `undone`: it never was there."""
+        self._clear(path)
+        if (file := self._files.get(path)) is None:
+            return
+        self._concerned |= dict.fromkeys(file.tasks)
+        self._changed[file.slot[0]] = None
+        if not self._remembers or undone:
+            self._give(path, ())
+            del self._files[path], self._directories[file.slot[0]][path]
+            self._gone.pop(path, None)
+            self._heirs = {gone: heir for gone, heir in self._heirs.items() if path not in (gone, heir)}
+        elif path not in self._gone:
+            self._assign_changed()
+            self._changed[file.slot[0]] = self._gone[path] = None
+            for one in self._directories[file.slot[0]].values():
+                if one is file or (file.kind == _HANDOFF and one.tasks[-1] in file.tasks):
+                    one.settled = one.tasks
 
     # Whose they are
 
-    def _register(self, path: str) -> set[str]:
-        """Heed what the file is now. Returns the files whose owner may have changed."""
-        file = self._files[path]
-        document = file.versions[-1].document
-        if isinstance(document, Handoff):
-            owner = file.versions[0].seq, identity.own_id(document) or identity.fallback_id(path, document)
-            return self._turn_into(path, _HANDOFF, owner)
-        kind = None
-        if any(identity.own_id(version.document) is None for version in file.versions):
-            kind = "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
-        return self._turn_into(path, kind)
+    def assign(self) -> list[str]:
+        """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
+        lost = [path for path in self._gone if path not in self._heirs] if self._changed else ()
+        self._assign_changed()
+        there = {self._last(path).digest: path for path in self._files if path not in self._gone} if lost else {}
+        for path in lost:
+            if (heir := there.get(self._last(path).digest)) is not None and self._is_renamed(path):
+                self._heirs[path] = heir
+        for path in self._heirs:
+            heir = path
+            while heir in self._heirs:
+                heir = self._heirs[heir]
+            self._give(path, self._files[heir].tasks[-1:] * len(self._files[path].versions))
+        concerned, self._concerned = self._concerned, {}
+        return [task for task in concerned if task is not None]
 
-    def _turn_into(self, path: str, kind: str | None, owner: tuple[int, str] | None = None) -> set[str]:
-        """A file is of this kind from now on."""
-        file, directory, affected = self._files[path], _directory(path), set[str]()
-        if (file.kind, file.owner) == (kind, owner):
-            return affected
-        self._groups.move(path, _keys(path, file.kind), _keys(path, kind))
-        for one in filter(None, (file.kind, kind)):
-            others = self._groups.of(one, directory) - {path}
-            affected |= self._around(path) if one in _HANDOFFS else others if len(others) == 1 else set()
-        file.kind, file.owner = kind, owner
-        return affected
+    def _assign_changed(self) -> None:
+        for directory in self._changed:
+            files = self._directories[directory]
+            handoffs = defaultdict[tuple[object, ...], list[tuple[int, str | None]]](list)
+            others = Counter[tuple[str | None, str]]()
+            for path, file in files.items():
+                if file.kind == _HANDOFF:
+                    handoff, is_gone = (file.versions[0].seq, file.tasks[-1]), path in self._gone
+                    handoffs[is_gone, file.slot].append(handoff)
+                    handoffs[is_gone, file.directory].append(handoff)
+                elif file.kind is not None and path not in self._gone:
+                    # A checklist and a return in one directory are no rivals.
+                    others[file.kind, file.directory] += 1
+            for path, file in files.items():
+                if file.kind not in (None, _HANDOFF) and path not in self._gone:
+                    is_alone = file.slot[1] == "" or others[file.kind, file.directory] == 1
+                    self._give(path, self._tasks_for(path, file, handoffs, is_alone=is_alone))
+        self._changed.clear()
 
-    def _around(self, path: str) -> set[str]:
-        """The files whose owner may change with the handoff in this one."""
-        directory = _directory(path)
-        affected = {*self._groups.of("file", *identity.slot(path)), *self._groups.of("file", directory, "")}
-        for kind in ("return", "todos"):
-            group = self._groups.of(kind, directory)
-            affected |= group if len(group) == 1 else set()
-        return affected
-
-    def _assign(self, path: str) -> set[str]:
-        """Give each version of a file to its task again. Returns the tasks that this concerns."""
-        file = self._files[path]
-        tasks = [*file.tasks[: file.settled]]
-        for version in file.versions[file.settled :]:
+    def _tasks_for(self, path: str, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> tuple[str | None, ...]:
+        tasks = [*file.settled]
+        for version in file.versions[len(tasks) :]:
             document = version.document
-            task, is_named = identity.own_id(document), not document.recognised
-            if not isinstance(document, Handoff):
-                task = task or self._owner(path, file, by_stem=is_named)
-                if task is None and is_named:
-                    # What the file spoke of before it still speaks of; without that it is no task.
-                    task = next((one for one in reversed(tasks) if one is not None), None)
-            # A checklist beside no handoff may be anybody's.
-            if task is None and not isinstance(document, TodoList) and (isinstance(document, Handoff) or not is_named):
+            task = identity.own_id(document)
+            if task is None and not isinstance(document, Handoff):
+                task = _owner(file, handoffs, is_alone=is_alone and document.recognised)
+            if task is None and not document.recognised and not isinstance(document, Handoff):
+                # What the file spoke of before it still speaks of; without that it is no task.
+                task = next((one for one in reversed(tasks) if one is not None), None)
+            elif task is None and not isinstance(document, TodoList):
+                # A checklist beside no handoff may be anybody's.
                 task = identity.fallback_id(path, document)
             tasks.append(task)
-        return self._give(path, tasks).union(*(self._hand_on(one, path) for one in self._moved.get(path, ())))
+        return tuple(tasks)
 
-    def _owner(self, path: str, file: _File, *, by_stem: bool) -> str | None:
-        """The task of the handoff that a file without a task id belongs to: of the same stem, else the only one in its
-        directory, where the file is alone there or has a general name; `by_stem`: of the same stem alone."""
-        directory, slot = _directory(path), identity.slot(path)
-        is_alone = not by_stem and (slot[1] == "" or len(self._groups.of(file.kind or "", directory)) == 1)
-        for kind in _HANDOFFS:
-            around = self._groups.of(kind, *slot)
-            if not around and is_alone and len(only := self._groups.of(kind, directory)) == 1:
-                around = only
-            if around:
-                return min(owner for one in around if (owner := self._files[one].owner) is not None)[1]
-        return None
+    def _last(self, path: str) -> Version:
+        return self._files[path].versions[-1]
 
-    def _give(self, path: str, tasks: Sequence[str | None]) -> set[str]:
-        before = self._files[path].tasks
-        self._hold(path, self._files[path].versions, tuple(tasks))
-        return {
-            one for pair in zip(before, tasks, strict=True) if pair[0] != pair[1] for one in pair if one is not None
-        }
+    def _is_renamed(self, path: str) -> bool:
+        """Whether a file whose last content lies in another was renamed to that: nothing else holds its task."""
+        task = self._files[path].tasks[-1]
+        return not any(
+            (isinstance(version.document, Handoff) and version.path not in self._gone)
+            or identity.own_id(version.document) == task
+            for version in self.versions(task or "")
+        )
 
-    def _hold(self, path: str, versions: tuple[Version, ...], tasks: tuple[str | None, ...]) -> None:
+    def _give(self, path: str, tasks: tuple[str | None, ...]) -> None:
         file = self._files[path]
-        before, after = ([("task", one) for one in {*each} if one is not None] for each in (file.tasks, tasks))
-        self._groups.move(path, before, after)
-        file.versions, file.tasks = versions, tasks
+        if file.tasks == tasks:
+            return
+        self._concerned |= dict.fromkeys((*file.tasks, *tasks))
+        for task in {*file.tasks, *tasks}:
+            others = tuple(one for one in self._paths.get(task, ()) if one != path)
+            self._paths[task] = (*others, path) if task in tasks else others
+        file.tasks = tasks
 
 
-def _keys(path: str, kind: str | None) -> list[tuple[str, ...]]:
-    if kind is None:
-        return []
-    return [(kind if kind in _HANDOFFS else "file", *identity.slot(path)), (kind, _directory(path))]
+def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
+    """The task of the handoff that a file without a task id belongs to: of the same stem, else, where the file is alone
+    in its directory or has a general name, the only one there. What is returned after one is gone belongs to it."""
+    for is_gone in (False, True):
+        around = handoffs.get((is_gone, file.slot), ())
+        only = handoffs.get((is_gone, file.directory), ())
+        if around or (is_alone and len(only) == 1):
+            return min(around or only)[1]
+    return None
 
 
-def held(version: Version | Seen) -> tuple[object, ...]:
-    """The content of a file: the same twice tells nothing new."""
-    return version.digest, version.incomplete, version.document
-
-
-def _directory(path: str) -> str:
-    """The directory that a file lies in; interned, for many lie in one."""
-    return intern(dirname(path))
-
-
-def _continues(before: Version, seen: Seen) -> bool:
-    """Whether a file's earlier contents still count: not if it is something else now, nor if it is a checklist."""
-    return type(before.document) is type(seen.document) and not isinstance(seen.document, TodoList)
-
-
-def _moved(before: Version | None, seen: Seen) -> Activity | None:
-    """The todo that was ticked or begun last in a file that has this content now."""
-    known = _todos_in(before.document) if before is not None else None
-    moved = todo_moved(known, _todos_in(seen.document), seen.at)
-    return before.moved if moved is None and before is not None else moved
-
-
-def _todos_in(document: Document) -> tuple[Todo, ...] | None:
-    if isinstance(document, TodoList):
-        return document.items
-    return document.todos if isinstance(document, Handoff) else None
+def _is_known(last: Version, seen: Seen) -> bool:
+    """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
+    is_same = (last.digest, last.incomplete, last.document) == (seen.digest, seen.incomplete, seen.document)
+    return is_same and (seen.at <= last.at or not isinstance(seen.document, Return))

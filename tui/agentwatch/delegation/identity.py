@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from posixpath import basename, dirname, split
 from sys import intern
 from typing import Final
@@ -24,14 +23,9 @@ _ANSWER: Final = re.compile(r"(?:^|[._-])(?:handoff|return)(?:[._-]|$)", re.IGNO
 _FOLDERS: Final = frozenset({"handoffs", "returns", "todos"})
 
 # `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is that of a teammate in the same one.
-_META: Final = re.compile(
-    r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)"
-    r"(?:[-.](?P<after>.+))?$",
-    re.IGNORECASE,
-)
-_META_OTHER: Final = re.compile(
-    r"^\.?(?P<kind>orchestrator-handoff|phase\d+-handoff)(?:[-.](?P<after>.+))?$",
-    re.IGNORECASE,
+_META: Final = (
+    r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)(?:[-.](?P<after>.+))?$",
+    r"^\.?(?P<before>orchestrator-handoff|phase\d+-handoff)(?:[-.](?P<after>.+))?$",
 )
 _SESSION_SUFFIX: Final = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
 
@@ -39,7 +33,6 @@ Slot = tuple[str, str]
 """(directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`."""
 
 
-@lru_cache(maxsize=64)  # of one file, it is asked for several times in a row
 def slot(path: str) -> Slot:
     """The slot of a file; the stem is empty for general names such as `handoff.json`, `return-2.md`, `todos.md`.
 
@@ -49,33 +42,20 @@ def slot(path: str) -> Slot:
     directory, name = split(path)
     if basename(directory) in _FOLDERS:
         directory = dirname(directory)
-    # Interned, for many files lie in one directory.
-    directory = intern(directory)
-    return directory, _stem(name)
-
-
-@lru_cache(maxsize=64)  # many are called alike: a directory for each task
-def _stem(name: str) -> str:
     name = _EXTENSION.sub("", name)
-    return "" if _variant(name) == "" else _PREFIX.sub("", _SUFFIX.sub("", name))
+    # Interned, for many files lie in one directory.
+    return intern(directory), "" if _variant(name) == "" else _PREFIX.sub("", _SUFFIX.sub("", name))
 
 
-@lru_cache(maxsize=64)  # of one file, it is asked for of each of its versions
 def variant(path: str) -> str | None:
     """What a file of the return-meta family adds to its name: "" for the plain name, None outside the family."""
     return _variant(_EXTENSION.sub("", basename(path)))
 
 
 def _variant(name: str) -> str | None:
-    folded = name.casefold()
-    if "meta" not in folded and "-handoff" not in folded:
-        return None
-    if match := _META.match(name):
-        parts = [match["before"], _SESSION_SUFFIX.sub("", match["after"] or "")]
-        return "-".join(part for part in parts if part)
-    if match := _META_OTHER.match(name):
-        parts = [match["kind"], _SESSION_SUFFIX.sub("", match["after"] or "")]
-        return "-".join(part for part in parts if part)
+    for match in (re.match(pattern, name, re.IGNORECASE) for pattern in _META):
+        if match is not None:
+            return "-".join(filter(None, (match["before"], _SESSION_SUFFIX.sub("", match["after"] or ""))))
     return None
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
-from agentwatch.delegation.asks import changed_at, is_history, is_past, queue_rank
-from agentwatch.delegation.attempts import Unclaimed
-from agentwatch.delegation.request import Asked
-from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sum_up, sums_with_below
-from agentwatch.delegation.tree import Ids, Spent, Tree
+from agentwatch.delegation.asks import is_history, is_past
+from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sums_of
+from agentwatch.delegation.tree import Tree
 
 _LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
@@ -29,13 +26,6 @@ class Branch:
     """The ids of the runs that do not stand below the top row: those that are history, where not all are."""
 
 
-class BranchTask(NamedTuple):
-    """The tree that a task belongs to, and its id there."""
-
-    tree: Tree
-    task_id: str
-
-
 class JoinedTree(Tree):
     """It applies no events: `show` and `update` are told what has changed in the trees.
 
@@ -48,16 +38,17 @@ class JoinedTree(Tree):
         self._branches: dict[str, Branch] = {}  # by scope, in their order
         self._scopes = 0
 
-    def show(self, tree: Tree, *, name: str | None = None, workspace: str = "") -> tuple[str, set[str]]:
+    def show(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
         """Add a tree, below a top row of this name if it has one. Returns its scope, and the keys that came."""
         self._scopes += 1
         scope, top = "", None
         if name is not None:
             scope = f"{self._mark}{self._scopes}/"
-            top = self.tasks[scope] = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
+            top = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
             top.first_seq = _LAST + self._scopes
+            self.tasks[scope] = top
         self._branches[scope] = Branch(tree, scope, top)
-        return scope, {scope, *self.update(scope, tree.tasks, moved=True)} - {""}
+        return scope, self.update(scope, tree, tree.tasks, why)
 
     def drop(self, scope: str) -> set[str]:
         """A tree is not shown any more. Returns the keys that went."""
@@ -65,68 +56,46 @@ class JoinedTree(Tree):
         gone = {scope + task_id for task_id in branch.tree.tasks} | ({scope} if branch.top else set())
         for key in gone:
             self.tasks.pop(key, None)
-        self._sum_up(moved=True)
+        self._join()
         return gone
 
-    def swap(self, scope: str, tree: Tree) -> None:
-        """Another tree of the same workspace takes the place of one; `update` is told which tasks that changes."""
-        self._branches[scope].tree = tree
-
-    def explain(self, scope: str, why: str) -> None:
-        """Why nothing is known of a tree now, or nothing yet: foreign words, "" where all is. `update` comes next."""
-        top = self._branches[scope].top
+    def update(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
+        """These tasks of a workspace, whose tree this is now, have changed, come or gone. `why` says in foreign words
+        why nothing is known of it. Returns their keys."""
+        branch, ids = self._branches[scope], {*changed}
+        branch.tree, top, before = tree, branch.top, branch.apart
         if top is not None:
             top.why = why
-
-    def update(self, scope: str, changed: Collection[str], *, moved: bool) -> set[str]:
-        """These tasks of a tree have changed, come or gone; `moved` where the shape of it has. Returns their keys."""
-        branch, ids = self._branches[scope], {*changed}
-        tree = branch.tree
-        if branch.top is not None:
             history = {one for one in tree.roots if is_history(tree.tasks[one], tree.rules.history_before)}
-            apart = history if len(history) < len(tree.roots) else set()
-            moved = moved or apart != branch.apart
-            ids |= apart ^ branch.apart
-            branch.apart = apart
+            branch.apart = history if len(history) < len(tree.roots) else set()
+            ids |= branch.apart ^ before
+            _update_top(top, branch)
         for task_id in ids:
             if (task := tree.tasks.get(task_id)) is None:
                 self.tasks.pop(scope + task_id, None)
             else:
-                self.tasks[scope + task_id] = task if branch.top is None else _scoped(task, branch, branch.top)
-        if branch.top is not None:
-            _update_top(branch.top, branch)
-        self._sum_up(moved=moved)
-        return {scope + task_id for task_id in ids} | ({scope} if branch.top is not None else set())
+                self.tasks[scope + task_id] = task if top is None else _scoped(task, branch, top)
+        self._join()
+        return {scope + task_id for task_id in ids} | ({scope} if top is not None else set())
 
-    def place(self, key: str) -> BranchTask | None:
-        """Where a task belongs; None for a top row and for what is not there."""
+    def place(self, key: str) -> tuple[Tree, str] | None:
+        """The tree that a task belongs to, and its id there; None for a top row and for what is not there."""
         scope = key[: key.find("/") + 1] if key.startswith(self._mark) else ""
         branch = self._branches.get(scope)
-        return None if branch is None or key == scope else BranchTask(branch.tree, key[len(scope) :])
+        return None if branch is None or key == scope else (branch.tree, key[len(scope) :])
 
-    def _sum_up(self, *, moved: bool) -> None:
+    def _join(self) -> None:
         """Work out what is true of all trees together."""
         branches = self._branches.values()
-        if moved:
-            self.structure += 1
-            bare = chain.from_iterable(branch.tree.roots for branch in branches if branch.top is None)
-            tops = (branch.scope for branch in branches if branch.top is not None)
-            self.roots = [
-                *bare,
-                *tops,
-                *(key for one in branches for key in sorted(one.scope + id_ for id_ in one.apart)),
-            ]
+        bare = (task_id for branch in branches if branch.top is None for task_id in branch.tree.roots)
+        tops = (branch.scope for branch in branches if branch.top is not None)
+        apart = (key for branch in branches for key in sorted(branch.scope + task_id for task_id in branch.apart))
+        self.roots = [*bare, *tops, *apart]
         self.now = max([branch.tree.now for branch in branches], default=self.now)
         lines = (branch.tree.rules.history_before for branch in branches)
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
-        self.totals = sum_up(branch.tree.totals for branch in branches)
-        asking, unseen = [], []
-        for scope, tree in ((branch.scope, branch.tree) for branch in branches):
-            is_lost = tree.lost_since is not None
-            asking += [(queue_rank(tree.tasks[one], is_lost=is_lost), scope + one) for one in tree.queue]
-            unseen += [(-changed_at(tree.tasks[one]), scope + one) for one in tree.unseen]
-        self.queue = Ids(dict.fromkeys(key for _, key in sorted(asking)))
-        self.unseen = Ids(dict.fromkeys(key for _, key in sorted(unseen)))
+        self.totals = sums_of(self.tasks.values())
+        self._line_up()
 
     # What the trees are asked
 
@@ -137,21 +106,6 @@ class JoinedTree(Tree):
             for branch in self._branches.values()
             for placed in branch.tree.notices
         ]
-
-    def spent(self) -> Iterator[Spent]:
-        for scope, branch in self._branches.items():
-            yield from (one._replace(task_id=scope + one.task_id) for one in branch.tree.spent())
-
-    def request(self, request_id: str) -> Asked | None:
-        for scope, branch in self._branches.items():
-            if (asked := branch.tree.request(request_id)) is not None:
-                return asked._replace(task_id=scope + asked.task_id)
-        return None
-
-    def unclaimed(self, task: Task) -> Unclaimed | None:
-        place = self.place(task.task_id)
-        own = place and place.tree.tasks.get(place.task_id)
-        return place.tree.unclaimed(own) if place and own else None
 
 
 def _scoped(task: Task, branch: Branch, top: Task) -> Task:
@@ -170,7 +124,11 @@ def _update_top(top: Task, branch: Branch) -> None:
     tree = branch.tree
     roots = [task_id for task_id in tree.roots if task_id not in branch.apart]
     top.children = [branch.scope + task_id for task_id in roots]
-    top.below = sums_with_below(tree.tasks[task_id] for task_id in roots)
+    below = Below()
+    for task in (tree.tasks[task_id] for task_id in roots):
+        below.add(task)
+        below.merge(task.below or Below())
+    top.below = below if roots else None
     states = {task.state for task in tree.tasks.values() if not task.past} or (top.below or Below()).states
     top.state = top.own_state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     top.lost_since = tree.lost_since

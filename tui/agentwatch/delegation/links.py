@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from posixpath import dirname
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return
 from agentwatch.delegation.identity import dotted_prefixes, in_directory, slot
 from agentwatch.delegation.retry import overrun
 from agentwatch.delegation.run import Session
-from agentwatch.delegation.task import Basis, Link, Place, PlacedFinding, Task, Version
+from agentwatch.delegation.task import Basis, PlacedFinding, Problem, Task, Version
 
 RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"))
 (
@@ -30,6 +29,10 @@ RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswit
 ) = RULES
 
 
+Link = tuple[str | None, Basis, Problem | None]
+"""A task's parent, its basis, and what is wrong with it."""
+
+
 def finding_of(rule: Rule, other: str) -> Finding:
     """The finding of a rule; `other` is the other party: a task id, a path or a session id."""
     return Finding(rule.id, rule.severity, rule.message.format(other=other))
@@ -38,20 +41,18 @@ def finding_of(rule: Rule, other: str) -> Finding:
 def answered_in_prose(task: Task) -> list[PlacedFinding]:
     """That the latest attempt was handed a packet and came back with words that follow no contract."""
     handoff = task.latest.handoff if task.latest is not None else None
-    if not task.answers_in_prose or handoff is None:
-        return []
-    return [PlacedFinding(finding_of(PROSE, task.task_id), handoff.path)]
+    return [PlacedFinding(finding_of(PROSE, task.task_id), handoff.path)] if handoff and task.answers_in_prose else []
 
 
-def overrun_of(task: Task) -> PlacedFinding | None:
+def overrun_of(task: Task) -> list[PlacedFinding]:
     """That a task was retried more often than the policy allows."""
     counted = overrun(task) if len(task.attempts) > 1 else None
     if counted is None:
-        return None
+        return []
     retries, allowed = counted
     latest = next((one for attempt in reversed(task.attempts) if (one := attempt.returned or attempt.handoff)), None)
     words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
-    return PlacedFinding(finding_of(OVERRUN, words), latest.path if latest is not None else "")
+    return [PlacedFinding(finding_of(OVERRUN, words), latest.path if latest is not None else "")]
 
 
 def promises_artifacts(result: Return) -> bool:
@@ -70,27 +71,9 @@ def missing_artifacts(task: Task) -> list[PlacedFinding]:
     return [PlacedFinding(finding_of(ARTIFACT_MISSING, path), latest.returned.path) for path in paths.values()]
 
 
-def ancestors(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
-    """The ids of the tasks above one, nearest first."""
-    while (parent_id := tasks[task_id].parent_id) is not None:
-        yield (task_id := parent_id)
-
-
-def below(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
-    """The ids of the tasks below one, in preorder."""
-    pending = [*reversed(tasks[task_id].children)]
-    while pending:
-        yield (task_id := pending.pop())
-        pending += reversed(tasks[task_id].children)
-
-
-class Named(NamedTuple):
-    """Where a task was named first in somebody's delegation path: the `seq` of the first document of that task, its id,
-    and the task that stands before there."""
-
-    seq: int
-    by: str
-    above: str | None
+Named = tuple[int, str, str | None]
+"""Where a task was named first in somebody's delegation path: the `seq` of the first document of that task, its id, and
+the task that stands before there."""
 
 
 def path_of(versions: Sequence[Version]) -> tuple[str, ...]:
@@ -108,128 +91,65 @@ def path_of(versions: Sequence[Version]) -> tuple[str, ...]:
     return ids or ()
 
 
-class Links:
-    """The parents of tasks, as a function of the set of tasks and of what they say of their place.
+def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
+    """The tasks that stand in delegation paths."""
+    named: dict[str, Named] = {}
+    for task in tasks:
+        above, seq = None, task.place.first_seq or 0
+        for one in task.place.path:
+            known = named.get(one)
+            if known is None or (seq, task.task_id) < known[:2]:
+                named[one] = seq, task.task_id, above
+            above = one
+    return named
 
-    `task_of` gives the task that a session executes. A task that came, went or says something else is linked by itself,
-    unless an id, a session or a directory by which others were linked is another's with it: then all are.
-    """
 
-    def __init__(self, tasks: Mapping[str, Task], task_of: Callable[[Session], str | None]) -> None:
-        self._tasks, self._task_of = tasks, task_of
-        self.named: dict[str, Named] = {}  # the tasks that stand in delegation paths, told apart by their directories
-        self.moved: set[str] = set()
-        self.all_moved = True
-        self._directories = defaultdict[str | None, dict[str, None]](dict)
-        """The tasks by directory: one with several is a collection, and encloses none of them."""
-        self._asked: set[str | Session | None] = set()
-        """The ids, sessions and directories that were asked for when tasks were linked."""
-
-    def move(self, task_id: str, before: Place | None, after: Place | None) -> list[str]:
-        """A task says this of its place; None before it comes, and once it has gone."""
-        self.moved.add(task_id)
-        if before is None or after is None:
-            self.touch(task_id)
-        before, after = before or Place(), after or Place()
-        if before.directory != after.directory:
-            for directory in {before.directory, after.directory} - {None}:
-                group = self._directories[directory]
-                was_alone = len(group) == 1
-                if directory == after.directory:
-                    group[task_id] = None
-                else:
-                    del group[task_id]
-                if was_alone or len(group) == 1:
-                    self.touch(directory)
-        if (before.path, before.seq) == (after.path, after.seq):
-            return []
-        self.all_moved |= any(self.named[one].by == task_id for one in before.path)
-        return self._name(task_id, after)
-
-    def _name(self, task_id: str, place: Place) -> list[str]:
-        new = []
-        for above, one in zip((None, *place.path), place.path, strict=False):
-            name = Named(place.seq, task_id, above)
-            if one not in self.named or name[:2] < self.named[one][:2]:
-                self.named[one] = name
-                new.append(one)
-        self.moved.update(new)
-        return new
-
-    def touch(self, key: str | Session | None) -> None:
-        """A task, the task of a session, or the only task of a directory is another."""
-        self.all_moved |= key in self._asked
-
-    def name_all(self) -> set[str]:
-        """Find all tasks that are named anew. Returns those that came or went."""
-        before, self.named = self.named, {}
-        for task in self._tasks.values():
-            self._name(task.task_id, task.facts.place)
-        return before.keys() ^ self.named.keys()
-
-    def link_all(self) -> dict[str, Link]:
-        """The links of all tasks. Parents of a cycle are not followed: its members are roots."""
-        self._asked.clear()
-        links = {task_id: self.link(task) for task_id, task in self._tasks.items()}
-        for task_id in _in_cycles(links):
-            links[task_id] = None, Basis.NONE, (CYCLE, links[task_id][0] or task_id)
-        self.all_moved = False
-        return links
-
-    def link(self, task: Task) -> Link:
-        """The link of a task."""
-        task_id, stated = task.task_id, task.facts.place.parent_task_id
+def find_links(
+    tasks: Mapping[str, Task], named: Mapping[str, Named], executing: Mapping[Session, str | None]
+) -> Iterator[tuple[Task, Link]]:
+    """The links of all tasks, by what they say of their places, and by the tasks that sessions are `executing`; some
+    may make a cycle."""
+    only: dict[str, str | None] = {}  # by directory, its task; one with several is a collection, and encloses none
+    for task_id, task in tasks.items():
+        if (directory := task.place.directory) is not None:
+            only[directory] = None if directory in only else task_id
+    for task_id, task in tasks.items():
+        stated, asked_by, path, directory, *_ = task.place
         if stated == task_id:
-            return None, Basis.NONE, (SELF_PARENT, task_id)
-        if stated is not None and self._find(stated):
-            return stated, Basis.PACKET, None
-        _, asker, before = self.candidates(task)
-        self._asked.update(task.facts.place.asked_by)
+            yield task, (None, Basis.NONE, (SELF_PARENT, task_id))
+            continue
+        if stated in tasks:
+            yield task, (stated, Basis.PACKET, None)
+            continue
+        asker = next(filter(None, map(executing.get, asked_by)), None) if asked_by else None
+        before = path[-1] if path else named[task_id][2] if task_id in named else None
         parent, basis = None, Basis.NONE
-        if asker is not None and asker != task_id and self._find(asker):
+        if asker in tasks and asker != task_id:
             parent, basis = asker, Basis.SESSION
-        elif before is not None and self._find(before):
+        elif before in tasks:
             parent, basis = before, Basis.DELEGATION_PATH
-        elif prefix := next(filter(self._find, dotted_prefixes(task_id)), None):
+        elif prefix := next((one for one in dotted_prefixes(task_id) if one in tasks), None):
             parent, basis = prefix, Basis.DOTTED_PREFIX
-        elif around := self._around(task.facts.place.directory):
-            parent, basis = around, Basis.DIRECTORY
-        if parent == task_id:
-            return None, Basis.NONE, (CYCLE, task_id)
-        return parent, basis, None if stated is None else (ORPHAN, stated)
-
-    def _find(self, task_id: str) -> bool:
-        self._asked.add(task_id)
-        return task_id in self._tasks
-
-    def _around(self, directory: str | None) -> str | None:
-        """The only task of the nearest directory around one that has an only task."""
-        while directory:
-            directory = dirname(directory)
-            self._asked.add(directory)
-            if len(group := self._directories.get(directory, ())) == 1:
-                return next(iter(group))
-        return None
-
-    def candidates(self, task: Task) -> tuple[str | None, str | None, str | None]:
-        """The parents that a task has by its packet, by the session that asked for it, and by delegation paths."""
-        stated, asked_by, path, *_ = task.facts.place
-        asker = next(filter(None, map(self._task_of, asked_by)), None)
-        named = self.named.get(task.task_id)
-        return stated, asker, path[-1] if path else named.above if named is not None else None
+        else:
+            while directory and parent is None:
+                directory = dirname(directory)
+                parent = only.get(directory)
+                basis = Basis.DIRECTORY if parent is not None else Basis.NONE
+        yield task, (parent, basis, None if stated is None else (ORPHAN, stated))
 
 
-def _in_cycles(links: Mapping[str, Link]) -> list[str]:
+def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
+    """The tasks that stand above themselves."""
     walks: dict[str, str] = {}  # by task, where the walk up began that came by first
     cycles: list[str] = []
-    for start in links:
+    for start in tasks:
         one: str | None = start
         while one is not None and one not in walks:
             walks[one] = start
-            one = links[one][0]
+            one = tasks[one].parent_id
         if one is not None and walks[one] == start:
             first = one
             cycles.append(one)
-            while (one := links[one][0]) != first and one is not None:
+            while (one := tasks[one].parent_id) != first and one is not None:
                 cycles.append(one)
     return cycles

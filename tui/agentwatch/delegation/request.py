@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.decision import Action, Decision, Stage
-from agentwatch.delegation.run import MOST_PERMITS, Permit, Permitter, Runs, Session
+from agentwatch.delegation.run import Permit, Permitter, Runs, Session
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Requested
@@ -201,12 +201,9 @@ class Requests:
         self._runs = runs
         self.offered: dict[str, Requested] = {}  # every request as its holder told it last
         self.decided: dict[str, Decision] = {}
-        self._by_session = defaultdict[Session, dict[str, Request]](dict)
+        self._asked = defaultdict[Session, dict[str, Request]](dict)
         self._askers: dict[Session, str] = {}
         """The tasks that ask. Where nothing is known of a session yet, its task will have its id."""
-        self._sessions = defaultdict[str, dict[Session, None]](dict)  # the same by task
-        self._matched: dict[Session, dict[str, Permit]] = {}
-        """By session, the records that were of a request: a run keeps only the latest."""
 
     def asker(self, request_id: str) -> str | None:
         """The task that asks a request."""
@@ -215,15 +212,15 @@ class Requests:
 
     def see(self, requested: Requested) -> set[str]:
         """A request is like this now. Returns the tasks that this concerns."""
-        before, concerned = self.offered.pop(requested.path, None), set[str]()
+        path, concerned = requested.path, set[str]()
+        before = self.offered.pop(path, None)
         requested = after(before, requested)
-        if before is not None and (known := before.request) is not None:
-            del self._by_session[known.session][requested.path]
-            concerned |= self.follow(known.session)
-        if (request := requested.request) is not None:
-            self.offered[requested.path] = requested
-            self._by_session[request.session][requested.path] = request
-            concerned |= self.follow(request.session)
+        if before is not None and before.request is not None:
+            del self._asked[before.request.session][path]
+            concerned |= self.follow(before.request.session)
+        if requested.request is not None:
+            self.offered[path], self._asked[requested.request.session][path] = requested, requested.request
+            concerned |= self.follow(requested.request.session)
         return concerned
 
     def decide(self, decision: Decision) -> set[str]:
@@ -234,50 +231,40 @@ class Requests:
 
     def follow(self, session: Session) -> set[str]:
         """The runs or the requests of a session have changed. Returns the tasks that asked, or ask, its requests."""
-        asker = None
-        if self._by_session.get(session):
-            asker = self._runs.task_of(session) or session[1]
-        else:
-            self._matched.pop(session, None)
-        if (before := self._askers.pop(session, None)) is not None:
-            self._sessions[before].pop(session)
-        if asker is not None:
-            self._askers[session] = asker
-            self._sessions[asker][session] = None
-        return {one for one in (before, asker) if one is not None}
+        before = self._askers.pop(session, None)
+        if self._asked.get(session):
+            self._askers[session] = self._runs.task_of(session) or session[1]
+        return {one for one in (before, self._askers.get(session)) if one is not None}
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
         """The requests of a task as they stand: those that wait for the operator first, the most pressing first; those
         that have ended last, the latest first."""
-        if task_id not in self._sessions:
-            return ()
         stand: list[Request] = []
-        for session in self._sessions[task_id]:
-            asked = self._by_session[session].values()
+        for session in self._sessions_of(task_id):
+            asked = self._asked[session].values()
             permits = self._permits(session, asked)
-            stand += (_stands(one, self._answer(one, now), permits.get(one.request_id)) for one in asked)
+            for one in asked:
+                decision = self.decided.get(one.request_id)
+                if decision is not None and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
+                    decision = None
+                stand.append(_stands(one, decision, permits.get(one.request_id)))
         is_open = sorted((one for one in stand if one.is_open), key=lambda one: (*one.rank, one.request_id))
         ended = sorted((one for one in stand if not one.is_open), key=lambda one: (-one.asked_at, one.request_id))
         return (*is_open, *ended[:_MOST_ENDED])
 
     def expiring(self, task_id: str) -> Iterator[float]:
         """When answers of a task expire (epoch seconds)."""
-        for session in self._sessions.get(task_id, ()):
-            decided = filter(None, map(self.decided.get, self._by_session[session]))
-            yield from (one.expires_at for one in decided if one.expires_at is not None)
+        for name in (name for session in self._sessions_of(task_id) for name in self._asked[session]):
+            if (decision := self.decided.get(name)) is not None and decision.expires_at is not None:
+                yield decision.expires_at
 
-    def _answer(self, request: Request, now: float) -> Decision | None:
-        decision = self.decided.get(request.request_id)
-        is_waiting = decision is not None and decision.receipt.stage is Stage.RECORDED
-        return None if decision is not None and is_waiting and decision.is_expired(now) else decision
+    def _sessions_of(self, task_id: str) -> list[Session]:
+        return [session for session, asker in self._askers.items() if asker == task_id]
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
         """By request, what the program's records say of it: each of them is of one request, the earlier of the earlier.
         Requests whose call is known come first; of those of one call, the last: what became of it shows after that."""
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
-        if len(left) >= MOST_PERMITS:
-            first = left[0].at
-            left = [*(one for one in self._matched.get(session, {}).values() if one.at < first), *left]
         found = dict[str, Permit]()
         in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))
         last_first = [one for one in reversed(in_turn) if one.call_id is not None]
@@ -286,8 +273,6 @@ class Requests:
             if permit is not None:
                 left.remove(permit)
                 found[request.request_id] = permit
-        if found:
-            self._matched[session] = found
         return found
 
 
@@ -301,38 +286,35 @@ def _is_of(permit: Permit, request: Request) -> bool:
 
 def _stands(request: Request, decision: Decision | None, permit: Permit | None) -> Request:
     """A request with what the ledger and the program's records say of it beside its holder."""
-    allowed = request.allowed if decision is None else decision.action is not Action.DENY
-    by = request.by if decision is None else decision.operator
-    told = decision is not None and decision.receipt.stage.rank >= Stage.DELIVERED.rank
-    if request.stage is RequestStage.ACTED:
-        return replace(request, allowed=allowed, by=request.by or by)
-    if permit is not None and not (request.stage is RequestStage.DELIVERED and decision is None):
-        done = replace(request, ended_at=permit.at if request.ended_at is None else request.ended_at)
-        if decision is not None and _came_of(permit, decision):
-            if told or request.stage is RequestStage.DELIVERED:
-                return replace(done, stage=RequestStage.ACTED, allowed=allowed, by=by)
-            if request.stage is RequestStage.UNKNOWN:
-                # As it was decided here, by whichever answer.
-                return replace(done, allowed=allowed, by=by)
-        return replace(done, stage=RequestStage.ELSEWHERE, allowed=permit.allowed, by=permit.by.value)
-    if request.stage is RequestStage.ELSEWHERE:
+    stage, ended_at, allowed, by = request.stage, request.ended_at, request.allowed, request.by
+    is_told = stage is RequestStage.DELIVERED
+    if decision is not None:
+        allowed, by = decision.action is not Action.DENY, decision.operator
+        is_told |= decision.receipt.stage.rank >= Stage.DELIVERED.rank
+    if stage is RequestStage.ACTED:
+        by = request.by or by
+    elif permit is not None and (decision is not None or not is_told):
+        ended_at = permit.at if ended_at is None else ended_at
+        is_ours = decision is not None and _came_of(permit, decision)
+        if is_ours and is_told:
+            stage = RequestStage.ACTED
+        elif not is_ours or stage is not RequestStage.UNKNOWN:
+            stage, allowed, by = RequestStage.ELSEWHERE, permit.allowed, permit.by.value
+    elif stage is RequestStage.ELSEWHERE:
         return request
-    if told or request.stage is RequestStage.DELIVERED:
-        ended_at = request.ended_at
-        if ended_at is None and decision is not None:
-            ended_at = decision.receipt.at
-        return replace(request, stage=RequestStage.DELIVERED, ended_at=ended_at, allowed=allowed, by=request.by or by)
-    if request.stage is RequestStage.OFFERED and decision is not None:
-        return replace(request, stage=RequestStage.DECIDED, allowed=allowed, by=by)
-    # Nobody answers it any more; what was decided came too late.
-    return replace(request, allowed=allowed, by=by)
+    elif is_told:
+        ended_at = decision.receipt.at if ended_at is None and decision is not None else ended_at
+        stage, by = RequestStage.DELIVERED, request.by or by
+    elif stage is RequestStage.OFFERED and decision is not None:
+        stage = RequestStage.DECIDED
+    # Else nobody answers it any more; what was decided came too late.
+    return replace(request, stage=stage, ended_at=ended_at, allowed=allowed, by=by)
 
 
 def _came_of(permit: Permit, decision: Decision) -> bool:
     """Whether what the program recorded is what was decided, as far as it says so."""
-    if permit.by in (Permitter.PERSON, Permitter.RULE):
+    is_denied = decision.action is Action.DENY
+    if permit.by in (Permitter.PERSON, Permitter.RULE) or permit.allowed is is_denied:
         return False
-    if permit.allowed is not None and permit.allowed is (decision.action is Action.DENY):
-        return False
-    said: Iterable[str] = (decision.note,) if decision.action is Action.DENY else decision.answers
-    return not permit.words or all(words in permit.words for words in said)
+    texts: Iterable[str] = (decision.note,) if is_denied else decision.answers
+    return not permit.words or all(text in permit.words for text in texts)

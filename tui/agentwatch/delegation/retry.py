@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
-from functools import lru_cache
 from typing import Final
 
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import SENDS_ON, Action
 from agentwatch.delegation.task import Attempt, Retry, State, Task
 
 FITTER: Final = "fitter"  # the mode that a line fault is escalated to
@@ -18,14 +17,12 @@ MITIGATED_MAX_RETRIES: Final = 2  # with a material mitigation: changed inputs, 
 _LINE_FAULT: Final = r"(?i)line[\s_-]*fault"
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 
-_shared: Final = lru_cache(maxsize=256)(Retry)  # nearly all tasks have one of very few: so many need not lie in memory
-
 
 def budget(task: Task, *, max_retries: int, restored: Collection[float] = ()) -> Retry:
     """How many retries the policy leaves a task."""
     allowed = 1 + _begun(task, max(restored)) if restored else max_retries
     result = task.result
-    return _shared(
+    return Retry(
         allowed,
         max(allowed - _used(task), 0),
         result.retry_recommended if result else None,
@@ -44,10 +41,11 @@ def budget_words(retry: Retry) -> str:
 def is_retry(action: Action, attempt: Attempt | None) -> bool:
     """Whether an action makes a retry of what follows an attempt: what goes on after an answer to a blocked child is
     none, nor what resumes a part that the child itself recommends to resume, whatever else it is called."""
-    if attempt is not None and _is_to_be_resumed(attempt):
+    if attempt is not None and (
+        _is_to_be_resumed(attempt) or (action is Action.RESPOND and attempt.state is State.BLOCKED)
+    ):
         return False
-    is_answer = action is Action.RESPOND and attempt is not None and attempt.state is State.BLOCKED
-    return action in (Action.RETRY, Action.RESPOND) and not is_answer
+    return action in SENDS_ON
 
 
 def _is_to_be_resumed(attempt: Attempt) -> bool:
@@ -79,13 +77,8 @@ def is_line_fault(task: Task) -> bool:
 def failed_alike(task: Task) -> bool:
     """Whether the last two attempts failed in the same way, so that a retry would most likely as well."""
     failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in _FAILED and attempt.result]
-    if len(failed) < 2:
-        return False
-    before, last = failed
-    if before.error_code or last.error_code:
-        return before.error_code == last.error_code
-    said = last.error_message or last.summary
-    return said is not None and said == (before.error_message or before.summary)
+    reasons = {one.error_code or one.error_message or one.summary for one in failed}
+    return len(failed) == 2 and len(reasons) == 1 and reasons != {None}
 
 
 def overrun(task: Task) -> tuple[int, int] | None:
@@ -112,14 +105,13 @@ def _used(task: Task) -> int:
 def _begun(task: Task, until: float = math.inf) -> int:
     """How many retries were begun until then."""
     attempts = task.attempts
-    begun = attempts if until == math.inf else [attempt for attempt in attempts if _began_at(attempt) <= until]
-    if not begun:
-        # Attempts whose files were rewritten before anybody looked are known by their number only.
-        return max(attempts[0].number - 2, 0) if attempts else 0
-    *before, last = begun
+    # Attempts whose files were rewritten before anybody looked are known by their number only.
+    first = attempts[0].number - 1 if attempts else 0
+    last = max((attempt.number for attempt in attempts if _began_at(attempt) <= until), default=first)
     unseen = task.answered.difference(attempt.number for attempt in attempts)
-    answered = sum(number < last.number for number in unseen)
-    return max(last.number - 1 - sum(map(_was_none, before)) - answered, 0)
+    others = sum(number < last for number in unseen)
+    others += sum(_was_none(attempt) for attempt in attempts if attempt.number < last)
+    return max(last - 1 - others, 0)
 
 
 def _began_at(attempt: Attempt) -> float:
@@ -129,7 +121,5 @@ def _began_at(attempt: Attempt) -> float:
 
 def _was_none(attempt: Attempt) -> bool:
     """Whether what followed an attempt was no retry, as far as can be seen."""
-    decision = attempt.decision
-    return not is_retry(Action.RESPOND if decision is None else decision.action, attempt) and (
-        attempt.state is State.BLOCKED or _is_to_be_resumed(attempt)
-    )
+    is_retry = attempt.decision is not None and attempt.decision.action is Action.RETRY
+    return _is_to_be_resumed(attempt) or (attempt.state is State.BLOCKED and not is_retry)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Handoff, Reading, Todo, TodoStatus
 from agentwatch.delegation.claims import Call
-from agentwatch.delegation.groups import Groups
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -185,15 +184,11 @@ class Run:
         """The rounds from `first` up to, and without, `end`, as a run of their own."""
         if not self.rounds:
             return self
-        begun, last = self.rounds[first], self.rounds[end - 1]
+        begun, last, later = self.rounds[first], self.rounds[end - 1], self.rounds[end:]
         part = replace(self, rounds=self.rounds[first:end])
-        if self.permits:
-            since = begun.began_at if first else float("-inf")
-            until = self.rounds[end].began_at if end < len(self.rounds) else float("inf")
-            part = replace(part, permits=tuple(one for one in self.permits if since <= one.at < until))
         if first:
             part = replace(part, started_at=begun.began_at, prompt=begun.prompt, asked_at=None)
-        if end == len(self.rounds):
+        if not later:
             return part
         return replace(
             part,
@@ -201,7 +196,7 @@ class Run:
             said=last.said,
             ended_at=last.ended_at,
             reason=last.reason,
-            updated_at=self.rounds[end].began_at if last.ended_at is None else last.ended_at,
+            updated_at=later[0].began_at if last.ended_at is None else last.ended_at,
             todos=None,
             tokens=None,
             doing=None,
@@ -227,11 +222,11 @@ def packet_in(message: Message | None) -> Handoff | None:
 
 
 class Runs:
-    """The latest state of every run, by its key, its task and its session."""
+    """All runs that were observed, by the task and the session that they execute, and by the session that asked."""
 
     def __init__(self) -> None:
         self.all: dict[str, Ran] = {}  # those observed first first
-        self._groups = Groups()
+        self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""
@@ -243,7 +238,7 @@ class Runs:
         return self._of("task", task_id)
 
     def _of(self, *key: str) -> list[Ran]:
-        runs = (self.all[one] for one in self._groups.of(*key))
+        runs = (self.all[one] for one in self._paths.get(key, ()))
         return sorted(runs, key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path))
 
     def of_session(self, session: Session) -> list[Run]:
@@ -263,33 +258,26 @@ class Runs:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""
         pending, seen = [session], {session}
         while pending:
-            for key in sorted(self._groups.of("asked by", *pending.pop())):
-                if (run := self.known(key)) is not None and run.session not in seen:
-                    seen.add(run.session)
-                    pending.append(run.session)
-                    yield run
-
-    def began_in(self, run: Run) -> str:
-        """The id of the session in which all began that led to a run, as far as it is known."""
-        session, seen = run.session, set[Session]()
-        while session not in seen and (runs := self.of_session(session)) and (above := runs[-1].parent_session):
-            seen.add(session)
-            session = run.source, above
-        return session[1]
+            for ran in self._of("asked by", *pending.pop()):
+                if ran.run is not None and ran.run.session not in seen:
+                    seen.add(ran.run.session)
+                    pending.append(ran.run.session)
+                    yield ran.run
 
     def see(self, ran: Ran) -> set[str]:
         """A run is like this now. Returns the tasks that this concerns."""
-        before, run = self.known(ran.path), ran.run
-        self._groups.move(ran.path, _keys(before), _keys(run))
+        path, before, run = ran.path, self.known(ran.path), ran.run
         if run is None:
-            self.all.pop(ran.path, None)
+            self.all.pop(path, None)
         else:
-            self.all[ran.path] = ran
-        concerned = {one.task_id for one in (before, run) if one is not None}
+            self.all[path] = ran
+        both = [one for one in (before, run) if one is not None]
+        concerned = {one.task_id for one in both}
         if _keys(before) != _keys(run):
-            # Where those below it began, and who asked for them, may be different.
-            for session in {one.session for one in (before, run) if one is not None}:
-                concerned |= {one.task_id for one in self.below(session)}
+            for key in _keys(before):
+                self._paths[key] = tuple(one for one in self._paths[key] if one != path)
+            for key in _keys(run):
+                self._paths[key] = (*self._paths.get(key, ()), path)
         return concerned
 
 

@@ -12,21 +12,10 @@ from typing import Final
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity
 from agentwatch.delegation import identity
 from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Stage
-from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.request import RequestKind, RequestStage
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task, Version, has_moved
 from agentwatch.text import exact
-
-_ENDED_BADLY: Final = (RunState.FAILED, RunState.CANCELED)
-"""Whatever a run had said by then, it is not what it was asked for."""
-
-_STATES: Final = {
-    Outcome.WORKING: State.WORKING,
-    Outcome.COMPLETED: State.COMPLETED,
-    Outcome.PARTIAL: State.PARTIAL,
-    Outcome.BLOCKED: State.BLOCKED,
-    Outcome.FAILED: State.FAILED,
-}
 
 _DECIDED_STATES: Final = {
     Action.RETRY: State.RETRYING,
@@ -38,6 +27,7 @@ _DECIDED_STATES: Final = {
 _OF_RUNS: Final = {
     RunState.SUBMITTED: "asked for; no sign of life yet",
     RunState.WORKING: "its process runs",
+    RunState.ENDED: "it ended; its answer follows no contract",
     RunState.FAILED: "it failed, and the session store does not say why",
     RunState.CANCELED: "it was aborted",
 }
@@ -57,9 +47,6 @@ _ASKS: Final = {
 }
 
 
-LOST: Final = "its host cannot be reached"
-
-
 def is_early(version: Version) -> bool:
     """Whether a return is an early marker (`in_progress`), which says nothing about the end."""
     document = version.document
@@ -71,31 +58,24 @@ def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
     returned, result, run = attempt.returned, attempt.result, attempt.run
     if strict and (answers_another_session(attempt) or attempt.rival is not None):
         return State.INVALID
-    if run is not None and (result is None or run.state in _ENDED_BADLY):
-        return _state_of_run(run, demands=demands)
+    # Whatever a run that failed had said by then, it is not what it was asked for.
+    if run is not None and (result is None or run.state in (RunState.FAILED, RunState.CANCELED)):
+        if run.state is not RunState.ENDED:
+            return State.BLOCKED if run.waiting else State(run.state.value)
+        is_broken = run.parent_session is not None and (run.said is None or demands)
+        return State.INVALID if is_broken else State.COMPLETED
     if returned is None or result is None:
         return State.SUBMITTED
     is_broken = strict and any(finding.severity is Severity.ERROR for finding in returned.findings)
     if is_broken or result.outcome is None or attempt.ended_without_result:
         return State.INVALID
-    return _STATES[result.outcome]
-
-
-def _state_of_run(run: Run, *, demands: bool) -> State:
-    """The state by the store, of a run that gave back nothing that the contracts know."""
-    if run.state is not RunState.ENDED:
-        return State.BLOCKED if run.waiting else State(run.state.value)
-    if run.parent_session is None:
-        return State.COMPLETED
-    return State.INVALID if run.said is None or demands else State.COMPLETED
+    return State(result.outcome.value)
 
 
 def answers_another_session(attempt: Attempt) -> bool:
     """subagent-return, validation rule 4: the session id must match the one of the delegation."""
-    packet, result = attempt.packet, attempt.result
-    if packet is None or result is None or packet.session_id is None or result.session_id is None:
-        return False
-    return packet.session_id != result.session_id
+    sessions = {one.session_id for one in (attempt.packet, attempt.result) if one is not None}
+    return len(sessions - {None}) > 1
 
 
 def decided_state(attempt: Attempt) -> State:
@@ -117,12 +97,12 @@ def decided_at(task: Task) -> float | None:
 def ended_at(attempt: Attempt) -> float | None:
     """When an attempt ended (epoch seconds): with its return, else its run, else what the operator decided; None while
     it goes on, and where nobody knows."""
+    returned, run, decision = attempt.returned, attempt.run, attempt.binding
     if attempt.state not in (State.SUBMITTED, State.WORKING):
-        if attempt.returned is not None:
-            return attempt.returned.at
-        if attempt.run is not None and attempt.run.ended_at is not None:
-            return attempt.run.ended_at
-    decision = attempt.binding
+        if returned is not None:
+            return returned.at
+        if run is not None and run.ended_at is not None:
+            return run.ended_at
     return decision.at if decision is not None and decision.action in ENDING else None
 
 
@@ -202,9 +182,9 @@ def state_with_below(task: Task) -> State:
 
 def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
-    expired = task.latest is not None and any(one.expired for one in task.latest.decisions[-1:])
-    words = LOST if task.state is State.UNKNOWN else _why(task)
-    words += "; what you decided about it has expired" if expired else ""
+    words = _why(task)
+    if task.latest is not None and any(one.expired for one in task.latest.decisions[-1:]):
+        words += "; what you decided about it has expired"
     # Interned, for a hundred thousand tasks have one of a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted else ""))
 
@@ -214,14 +194,6 @@ def process_words(run: Run | None) -> str:
     if run is None or run.process_gone is None:
         return "whether its process still runs is not known"
     return "its process is gone" if run.process_gone else _OF_RUNS[RunState.WORKING]
-
-
-def tells_process(task: Task) -> bool:
-    """Whether the reason that a working task has its state says already how its process does."""
-    run = task.run
-    if run is None or task.inferred or task.binding is not None or not _is_by_run(task, run):
-        return False
-    return run.state is RunState.WORKING and not run.waiting and (run.process_gone is not False or not run.reason)
 
 
 def dispute(task: Task) -> str | None:
@@ -235,19 +207,25 @@ def dispute(task: Task) -> str | None:
 
 
 def _why(task: Task) -> str:
-    attempt, result = task.latest, task.result
+    attempt, result, run, request = task.latest, task.result, task.run, task.request
+    if task.state is State.UNKNOWN:
+        return "its host cannot be reached"
     if task.inferred:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
     if task.ended_with is not None and task.own_state is State.CANCELED:
         return f"you aborted {task.ended_with}, and with it what was open below"
-    if task.request is not None and task.own_state is State.BLOCKED:
-        return _why_of_request(task.request)
+    if request is not None and task.own_state is State.BLOCKED:
+        if not request.waits_for_operator:
+            return "its program has not got your answer yet"
+        return f"its program {_ASKS[request.kind]}" + (
+            "" if request.actions else ", which is answered in its own session"
+        )
     if (decision := task.binding) is not None:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
         return f"{_DECIDED[decision.action]}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
-    if task.run is not None and _is_by_run(task, task.run):
-        return _why_of_run(task, task.run)
+    if run is not None and (result is None or run.reason or run.waiting):
+        return _why_of_run(task, run)
     if attempt is None or result is None:
         if task.state is State.WORKING:
             return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
@@ -265,27 +243,16 @@ def _why(task: Task) -> str:
     return f"the return says {word}" if word else "the return states no status"
 
 
-def _is_by_run(task: Task, run: Run) -> bool:
-    return bool(task.result is None or run.reason or run.waiting)
-
-
-def _why_of_request(request: Request) -> str:
-    if not request.waits_for_operator:
-        return "its program has not got your answer yet"
-    return f"its program {_ASKS[request.kind]}" + ("" if request.actions else ", which is answered in its own session")
-
-
 def _why_of_run(task: Task, run: Run) -> str:
-    if run.state is RunState.ENDED:
-        if task.waits_for_work:
-            return "the session waits for its background work"
-        if task.is_session:
-            return run.reason or "the session is idle"
-        words = "it ended without a word" if run.said is None else "it ended; its answer follows no contract"
-        return run.reason or words
+    if task.waits_for_work:
+        return "the session waits for its background work"
     if run.waiting and task.own_state is State.BLOCKED:
         return "it waits for an answer in its own session"
     if run.state is RunState.WORKING and run.process_gone is not False:
         heard = f"it worked when it was last heard of; {process_words(run)}"
         return f"{heard}; {run.reason}" if run.reason else heard
-    return run.reason or _OF_RUNS[run.state]
+    if run.reason:
+        return run.reason
+    if run.state is RunState.ENDED and task.is_session:
+        return "the session is idle"
+    return "it ended without a word" if run.state is RunState.ENDED and run.said is None else _OF_RUNS[run.state]

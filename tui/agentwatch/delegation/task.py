@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
-from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
+from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
 
-_What = TypeVar("_What")
+_Key = TypeVar("_Key")
 
 
 class State(StrEnum):
@@ -59,17 +57,6 @@ BETWEEN: Final = " › "  # stands between the name of a workspace and that of i
 def plain_name(name: str) -> str:
     """A foreign name in which nothing looks like what we put between two."""
     return name.replace("›", ">")
-
-
-class Alarm(StrEnum):
-    """What a working task asks the operator to look at: its process is gone, it makes the same call over and over, or
-    it has passed a limit."""
-
-    GONE = "gone"
-    LOOP = "loop"
-    TOKENS = "tokens"
-    SUBTREE = "subtree_tokens"
-    MINUTES = "minutes"
 
 
 class Basis(StrEnum):
@@ -122,8 +109,6 @@ class Version(NamedTuple):
     findings: tuple[Finding, ...]
     incomplete: bool = False
     stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document
-    moved: Activity | None = None  # the todo that was ticked or begun last in the file
-    times: int = 1  # how often the file has returned this
 
 
 class Retry(NamedTuple):
@@ -148,11 +133,26 @@ class Counted(NamedTuple):
 
 @dataclass(slots=True)
 class Below:
-    """Sums over the tasks below one task, itself not included."""
+    """Sums over some tasks: those below one, as a rule."""
 
     counts: dict[Counted, int] = field(default_factory=dict)
-    tokens: int = 0  # used by all attempts below
-    active_at: float = 0.0  # the last sign of life below
+    tokens: int = 0  # used by all attempts
+    active_at: float = 0.0  # the last sign of life
+
+    def add(self, task: Task) -> None:
+        """Count a task itself."""
+        if (kind := task.kind) is not None:
+            self.counts[kind] = self.counts.get(kind, 0) + 1
+        if task.tokens:
+            self.tokens += task.tokens
+        self.active_at = max(self.active_at, task.updated_at)
+
+    def merge(self, other: Below) -> None:
+        """Count what another one does."""
+        for kind, count in other.counts.items():
+            self.counts[kind] = self.counts.get(kind, 0) + count
+        self.tokens += other.tokens
+        self.active_at = max(self.active_at, other.active_at)
 
     @property
     def tasks(self) -> int:
@@ -164,18 +164,18 @@ class Below:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """By state, or `CONTRADICTED`, the tasks below that need the operator."""
+        """By state, or `CONTRADICTED`, the tasks that need the operator."""
         return self._by(lambda one: one.waits_as)
 
     @property
     def verdicts(self) -> dict[Verdict, int]:
-        """How many completed tasks below are verified, and how many tasks below are contradicted."""
+        """How many completed tasks are verified, and how many tasks are contradicted."""
         return self._by(lambda one: one.verdict)
 
-    def _by(self, what: Callable[[Counted], _What | None]) -> dict[_What, int]:
-        counts: dict[_What, int] = {}
+    def _by(self, key_of: Callable[[Counted], _Key | None]) -> dict[_Key, int]:
+        counts: dict[_Key, int] = {}
         for one, count in self.counts.items():
-            if (key := what(one)) is not None:
+            if (key := key_of(one)) is not None:
                 counts[key] = counts.get(key, 0) + count
         return counts
 
@@ -185,25 +185,17 @@ class Below:
         return sum(count for one, count in self.counts.items() if one.state.is_open)
 
     @property
-    def ended(self) -> int:
-        return self.tasks - self.open
-
-    @property
-    def completed(self) -> int:
-        return self.states.get(State.COMPLETED, 0)
-
-    @property
     def stale(self) -> int:
         """Tasks that work and are silent, without those that are past."""
         return sum(count for one, count in self.counts.items() if one.silent is False)
 
     @property
     def needs_operator(self) -> int:
-        return sum(count for one, count in self.counts.items() if one.waits_as is not None)
+        return sum(self.waiting.values())
 
     @property
     def worst_waiting(self) -> str | None:
-        """The most urgent state below that waits for someone, or `CONTRADICTED`."""
+        """The most urgent state that waits for someone, or `CONTRADICTED`."""
         # A lie is more urgent than the results that claim it, and less than what has no result.
         lie = State.PARTIAL.urgency + 0.5
         return max(self.waiting, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
@@ -225,7 +217,7 @@ class Attempt:
     superseded: tuple[Decision, ...] = ()
     """The decision about a return of this attempt that is gone and that nobody saw."""
     unasked: bool = False
-    """Its return alone numbers it, or another session began it, after a failure about which nobody decided."""
+    """Its return alone numbers it, after a failure about which nobody decided."""
     decisions: tuple[Decision, ...] = ()
     """About this attempt, or about an answer that it gave before in the same session, in their order."""
 
@@ -292,41 +284,18 @@ def has_moved(todos: tuple[Todo, ...] | None) -> bool:
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
-Link = tuple[str | None, Basis, tuple[Rule, str] | None]
-"""A task's parent, its basis, and what is wrong with what was claimed: the rule and the other party."""
+Problem = tuple[Rule, str]
+"""A rule that the link of a task breaks, and the other party."""
 
 
 class Place(NamedTuple):
-    """The place of a task in the tree by its documents and runs."""
+    """Where a task says that it stands, by its documents, runs and requests."""
 
     parent_task_id: str | None = None
     asked_by: tuple[Session, ...] = ()  # the sessions, the latest first
     path: tuple[str, ...] = ()  # the ids of the tasks above it by its delegation path, outermost first
     directory: str | None = None  # of its files
-    first_seq: int | None = None  # orders it among its siblings; None where nothing speaks of it
-    seq: int = 0  # of its first document
-    asked_at: float | None = None  # when its first request was asked
-
-
-NOWHERE: Final = Place()  # of a task that has said nothing yet
-
-
-@dataclass(slots=True)
-class Facts:
-    """Intermediate results of a tree for one task."""
-
-    place: Place = NOWHERE
-    findings: Sequence[PlacedFinding] = ()  # what its own documents and attempts break
-    link: Link | None = None  # none before it is linked
-    overrun: PlacedFinding | None = None  # it was retried more often than the policy allows: its parent's fault
-    expires_at: float = math.inf  # when what was decided about it expires, and it has to be folded again
-    due: float = math.inf  # when time alone may change it
-    kind: Counted | None = None  # as what the sums above count it; None where they do not
-    counted: tuple[object, ...] = ()  # all that the task above it needs to know of it
-    loop: tuple[int, str, Activity] | None = None
-    """The same call over and over, and whose (attempt, session): words between two of them end nothing."""
-    is_gone: bool = False  # it works, and its process is gone
-    is_over: bool = False  # it works, and uses too many tokens with all below it
+    first_seq: int | None = None  # orders it among its siblings: of its first document; None where it is only named
 
 
 @dataclass(slots=True)
@@ -346,12 +315,8 @@ class Task:
     deleted: bool = False  # none of its files is there any more
     state: State = State.SUBMITTED
     own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
-    reported_state: str | None = None
-    contract: Contract | None = None
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
-    changed: tuple[Change, ...] | None = None
-    """The files that changed during the latest attempt, by whatever hand; None where that is not known."""
     unsaid: tuple[Deed, ...] = ()
     """What the latest attempt did, by the log of its tools, that its return does not speak of. No verdict."""
     is_checked: bool = False  # what that return claims was held against the evidence
@@ -361,9 +326,7 @@ class Task:
     ask: str | None = None
     """The one question that the operator has to answer; None where there is none, or it is past or put aside."""
     tokens: int | None = None  # used by all attempts together; None where no store tells
-    alarms: tuple[Alarm, ...] = ()  # what is open about it because of how it works, where nothing else is
-    alarmed_at: float | None = field(default=None, compare=False)
-    """The last sign of life when it was seen to be past a limit; it goes on, so later ones say nothing of that."""
+    gone: bool = False  # it asks because it works and its process is gone
     acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
     snoozed_until: float | None = None
     """When it asks again at the latest, infinity where only a change ends it; None where it is not snoozed."""
@@ -379,7 +342,6 @@ class Task:
     todos: tuple[Todo, ...] | None = None
     todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
     first_seq: int = 0
-    started_at: float | None = None
     updated_at: float = 0.0  # the last sign of life of the task itself
     ended_at: float | None = None
     ended_with: str | None = None  # the id of a task above that the operator aborted, and this one with it
@@ -389,8 +351,12 @@ class Task:
     host: str = ""  # what the operator calls the machine that it is on; "" for this one
     lost_since: float | None = None
     """Since when nothing is known of it, though it has not ended, or asks; None where it is."""
-    facts: Facts = field(default_factory=lambda: Facts(), compare=False, repr=False)  # noqa: PLW0108  it stands below
-    """For the tree alone."""
+    # For the tree alone
+    place: Place = Place()  # noqa: RUF009  it is immutable
+    kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it
+    own_findings: Sequence[PlacedFinding] = ()  # what its own documents and attempts break
+    problem: Problem | None = None  # what is wrong with its link
+    due: float = math.inf  # when time alone may change it
 
     @property
     def own_id(self) -> str:
@@ -445,10 +411,6 @@ class Task:
         return self.verdict is Verdict.CONTRADICTED
 
     @property
-    def waits_as(self) -> str:
-        return CONTRADICTED if self.contradicted else self.state
-
-    @property
     def glyph(self) -> str:
         """One character for how it stands: contradicted and stale come before the state that they qualify."""
         return "⚑" if self.contradicted else "◌" if self.stale else self.state.glyph
@@ -484,8 +446,7 @@ class Task:
     @property
     def is_accepted(self) -> bool:
         """Whether the operator takes the return that is there as it is."""
-        binding = self.attempts[-1].binding if self.attempts else None
-        return binding is not None and binding.action is Action.ACCEPT
+        return self.binding is not None and self.binding.action is Action.ACCEPT
 
     @property
     def binding(self) -> Decision | None:
@@ -530,6 +491,15 @@ class Task:
         return self.attempts[-1].result if self.attempts else None
 
     @property
+    def reported_state(self) -> str | None:
+        return self.result.reported_state if self.result else None
+
+    @property
+    def contract(self) -> Contract | None:
+        document = self.result or self.packet
+        return document.contract if document else None
+
+    @property
     def progress(self) -> tuple[int, int] | None:
         """(done, total) of the todos, else of the phases the return counts; None where neither is known."""
         if self.todos:
@@ -537,45 +507,9 @@ class Task:
         return self.result.progress if self.result else None
 
 
-def kind_of(task: Task) -> Counted | None:
-    """As what a task counts as it is now; None for one that is a name in the row of the one below it."""
-    if task.shares_row:
-        return None
-    verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
-    return _counted(
-        task.state, task.waits_as if task.ask is not None else None, verdict, task.past if task.stale else None
-    )
-
-
-_counted: Final = lru_cache(maxsize=1024)(Counted)  # one for all tasks that count as the same
-
-
 def sums_of(tasks: Iterable[Task]) -> Below:
     """The sums over some tasks, each counted for itself."""
-    tasks = [*tasks]
-    counts = Counter(kind for task in tasks if (kind := kind_of(task)) is not None)
-    return Below(counts, sum(task.tokens or 0 for task in tasks))
-
-
-def sums_with_below(tasks: Iterable[Task]) -> Below | None:
-    """The sums over some tasks of a tree and all below them; None where there are none."""
     sums = Below()
     for task in tasks:
-        if (kind := task.facts.kind) is not None:
-            sums.counts[kind] = sums.counts.get(kind, 0) + 1
-        sums.tokens += task.tokens or 0
-        sums.active_at = max(sums.active_at, task.updated_at)
-        if task.below is not None:
-            sums = sum_up((sums, task.below))
-    return sums if sums.counts else None
-
-
-def sum_up(parts: Iterable[Below]) -> Below:
-    """Sums of other tasks, together."""
-    sums = Below()
-    for part in parts:
-        for kind, count in part.counts.items():
-            sums.counts[kind] = sums.counts.get(kind, 0) + count
-        sums.tokens += part.tokens
-        sums.active_at = max(sums.active_at, part.active_at)
+        sums.add(task)
     return sums

@@ -7,11 +7,9 @@ any interleaving that keeps each file's own order gives the same one.
 from __future__ import annotations
 
 import math
-from bisect import insort
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -19,70 +17,45 @@ from agentwatch.delegation import events as events_
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
     Asides,
-    alarm_words,
-    alarmed_at,
-    alarms_of,
     ask,
     ask_to_mend,
+    asks_for_process,
     changed_at,
+    gone_words,
     is_aside,
     is_past,
     is_process_gone,
     queue_rank,
-    tokens_of_all,
 )
-from agentwatch.delegation.attempts import Unclaimed, Work, counting, fold
+from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
-from agentwatch.delegation.files import Files
+from agentwatch.delegation.files import MAX_VERSIONS, Files
 from agentwatch.delegation.identity import place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
-from agentwatch.delegation.run import Runs
+from agentwatch.delegation.run import Run, Runs, Session
 from agentwatch.delegation.task import (
     AT_WORK,
-    NOWHERE,
+    CONTRADICTED,
+    Basis,
     Below,
-    Link,
+    Counted,
     Place,
     PlacedFinding,
     State,
     Task,
     Version,
-    kind_of,
-    sums_with_below,
 )
-
-WINDOW: Final = 60.0  # seconds for which it is known who used tokens
-_MOST_SPENT: Final = 10_000
-_NOBODY: Final = frozenset[int]()
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
 
 
-class Spent(NamedTuple):
-    """So many tokens were used by a task itself. `at` is in seconds since the epoch."""
-
-    at: float
-    task_id: str
-    tokens: int
-
-
-class Ids(dict[str, None]):
-    """Ids in an order."""
-
-    def some(self, count: int, first: str | None = None) -> list[str]:
-        """At most so many, from this one on and then around; from the first on where this one is not there."""
-        names = [*self]
-        start = names.index(first) if first in self else 0
-        return [*names[start:], *names[:start]][:count]
-
-
 class _Fitter(NamedTuple):
-    """Targets of the handoffs of a fitter: decisions, by their ids, with the times at which they were first seen
-    (epoch seconds), and the task that it restores; its state, None where what it says is false, and its end."""
+    """The task that a fitter restores; decisions that its handoffs name, by their ids, with the times at which they
+    were first seen (epoch seconds); its state, None where what it says is false, and its end."""
 
     restores: str
     carried: dict[str, float]
@@ -100,8 +73,13 @@ class Tree:
     def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
         self.tasks: dict[str, Task] = {}
-        self.structure = 0  # is another number when tasks have come, gone or moved
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
+        self.totals = Below()  # sums over all tasks
+        self.queue: list[
+            str
+        ] = []  # ids of the tasks that need the operator: who holds up most first, then who has asked last
+        self.unseen: list[str] = []
+        """Ids of those that the operator has not looked at since they became what they are, the newest first."""
         self.asides = Asides(self.tasks)  # what the operator has put aside and looked at
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
@@ -113,61 +91,51 @@ class Tree:
         self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
         # What one task does to others
+        self._named: dict[str, links.Named] = {}
+        self._executing: dict[Session, str | None] = {}  # the tasks that sessions execute
         self._fitters: dict[str, _Fitter] = {}
         self._aborts: dict[str, float] = {}  # the tasks that the operator aborted, and when
         self._ended: dict[str, tuple[str, float]] = {}  # the tasks below them: by which abort, and when
-        self._links = links.Links(self.tasks, self.runs.task_of)
-        self._left_out: dict[str, tuple[str | None, int]] = {}
-        """The tasks that are left out for being old: the parent, and the newest version."""
         # What is to be worked out again
         self._dirty: dict[str, None] = {}  # the tasks to be folded
-        self._touched: set[str] = set()  # the tasks that were folded, or of which something else has changed
+        self._touched: set[str] = set()  # the tasks of which something has changed that others or the time may bring
         self._removed: set[str] = set()
-        self._work: Work | None = None
-        self._spent: deque[Spent] = deque(maxlen=_MOST_SPENT)
-        self._most_spent: dict[str, int] = {}
-        """By task, the most that it is known to have used: what is read again was not used again."""
+        self._moved = False  # whether a task has come, gone, or says something else of its place
+        self._order: list[Task] = []  # all tasks, a parent before its children
 
     # Events
 
     def apply(self, *events: Event) -> set[str]:
-        """Apply a batch."""
+        """Apply a batch. Returns the ids of the tasks that came, went or may be different."""
         self.add(events)
         return self.settle()
 
     def add(self, events: Iterable[Event]) -> None:
         """Apply a part of a batch: what depends on several tasks is not up to date until `settle` is called."""
-        checked = set[str]()
         for event in events:
             self._dirty |= dict.fromkeys(self._store(event))
-            if isinstance(event, Checked):
-                checked.add(event.path)
+        self._dirty = dict.fromkeys(self._files.assign()) | self._dirty
         self._fold_all()
-        for path in checked:
-            self._drop_old_checks(path)
 
     def _store(self, event: Event) -> Iterable[str]:
         """Keep what an event says. Returns the tasks that have to be folded again."""
         match event:
             case Seen():
-                return self._files.see(event)
+                self._files.see(event)
             case events_.Gone(path=path):
-                concerned = self._files.forget(path, undone=event.undone)
+                self._files.forget(path, undone=event.undone)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
-                return concerned
             case Unreadable():
-                return self._files.refuse(event)
-            case events_.Tick():
-                return self._tick(event.at)
-            case Ran():
+                self._files.refuse(event)
+            case Ran(run=run):
                 before = self.runs.known(event.path)
                 concerned = self.runs.see(event)
-                executes, executed = (one and (one.session, one.task_id) for one in (event.run, before))
-                for session in {one.session for one in (before, event.run) if one is not None}:
-                    if executes != executed:
-                        self._links.touch(session)
+                for session in {one.session for one in (before, run) if one is not None}:
                     concerned |= self._requests.follow(session)
+                    executes = self.runs.task_of(session)
+                    self._moved |= executes != self._executing.get(session)
+                    self._executing[session] = executes
                 return concerned
             case Requested():
                 return self._requests.see(event)
@@ -175,15 +143,18 @@ class Tree:
                 return self._requests.decide(decision)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
-                return {decision.task_id}
-            case Checked():
-                concerned = self._tasks_of(event.path)
-                # A return by its name alone may get its handoff later.
-                if concerned or self._files.is_known(event.path):
-                    checks = self._checks[event.path]
-                    checks.pop(event.digest, None)
-                    checks[event.digest] = event
-                return concerned & self.tasks.keys()
+                return [decision.task_id]
+            case Checked(path=path):
+                run, checks = self.runs.known(path), self._checks[path]
+                checks[event.digest] = event
+                if len(checks) > MAX_VERSIONS:
+                    del checks[next(iter(checks))]
+                return {*self._files.tasks_of(path), *([run.task_id] if run is not None else [])}
+            case events_.Tick(at=at):
+                return self._tick(at)
+            case events_.Ruled(rules=rules) if rules != self.rules:
+                self.rules = rules
+                return self.tasks
             case events_.Noted(path=task_id, aside=aside):
                 self.asides.known[task_id] = aside
                 self._touched.add(task_id)
@@ -196,42 +167,23 @@ class Tree:
             case events_.Reached():
                 self.lost_since = None
                 self._touched |= self.tasks.keys()
-            case events_.Ruled(rules=rules) if rules != self.rules:
-                self.rules = rules
-                return self.tasks
         return ()
 
     def _tick(self, now: float) -> list[str]:
         before, self.now = self.now, now
-        tasks = self.tasks.items()
         if now >= before:
-            due = [task_id for task_id, task in tasks if task.facts.due <= now]
-            self._touched.update(due)
-            return [task_id for task_id in due if self.tasks[task_id].facts.expires_at <= now]
+            return [task.task_id for task in self.tasks.values() if task.due <= now]
         # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
-        aside = self.asides.known
-        self._touched.update(one for one, task in tasks if task.stale or task.alarms or one in aside)
-        return [task_id for task_id in self.tasks if any(now < at <= before for at in self._expiries(task_id))]
+        self._touched |= self.tasks.keys()
+        return [task_id for task_id in self.tasks if self._expiries(task_id)]
 
     def _expiries(self, task_id: str) -> list[float]:
         """When what was decided about a task, or about what it asks, expires (epoch seconds)."""
         decided = (one.expires_at for one in self._decisions.get(task_id, {}).values())
         return [*self._requests.expiring(task_id), *(at for at in decided if at is not None)]
 
-    def _tasks_of(self, path: str) -> set[str]:
-        """The tasks that the versions of a file, or a run, speak of."""
-        run = self.runs.known(path)
-        return self._files.tasks_of(path) | ({run.task_id} if run is not None else set())
-
-    def _drop_old_checks(self, path: str) -> None:
-        """Of the checks of a file, the last stays, and those of the latest returns of tasks: it may have held those of
-        several, one after the other."""
-        tasks = [self.tasks[task_id] for task_id in self._tasks_of(path) & self.tasks.keys()]
-        latest = {task.latest.returned.digest for task in tasks if task.latest and task.latest.returned}
-        checks = self._checks.get(path, {})
-        for digest in [*checks][:-1]:
-            if digest not in latest:
-                del checks[digest]
+    def _due(self, task_id: str, silent_from: float = math.inf) -> float:
+        return min((at for at in (silent_from, *self._expiries(task_id)) if at > self.now), default=math.inf)
 
     # Each task by itself
 
@@ -243,146 +195,110 @@ class Tree:
 
     def _fold(self, task_id: str) -> None:
         """Make a task anew from all that is known of it."""
-        versions, runs = self._files.versions(task_id), self.runs.of_task(task_id)
+        versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
+        runs = [ran.run for ran in rans if ran.run is not None]
         requests = self._requests.of_task(task_id, self.now)
-        if task_id in self._left_out:
-            if not runs and versions and max(one.seq for one in versions) <= self._left_out[task_id][1]:
-                return
-            self._come_back(task_id)
-        is_named = task_id in self._links.named
-        if not (versions or runs or is_named or any(one.is_open for one in requests)):
+        if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
             self._drop(task_id)
             return
         task = self.tasks.get(task_id)
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
+            self._moved = True
         self._touched.add(task_id)
-        task.requests, used = requests, task.tokens
-        self._fill(task, versions, runs)
+        task.requests, was_gone = requests, is_process_gone(task)
+        attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
+        task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
+        task.inferred = not (versions or runs or requests)
+        self._fill(task, attempts, runs)
         self._place(task, versions, runs)
         self._judge(task, versions)
-        self._spend(task, used)
+        self._set_fitter(task_id, _fitter(task))
+        if is_process_gone(task) is not was_gone:
+            # Which of the tasks that a process ran asks depends on the one above.
+            self._touched.update(task.children)
 
-    def _fill(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
+    def _fill(self, task: Task, attempts: Attempts, runs: list[Run]) -> None:
         """All that a task's own documents, runs and decisions say."""
-        facts, decisions = task.facts, self._decisions_of(task.task_id)
-        expiries = (at for at in self._expiries(task.task_id) if at > self.now)
-        facts.expires_at = facts.due = min(expiries, default=math.inf)
-        versions = counting(versions, decisions)
-        is_gone, began_in = self._files.is_gone, self.runs.began_in
-        attempts = fold(versions, runs, decisions, self.rules, is_gone=is_gone, began_in=began_in)
-        task.inferred = not versions and not runs and not task.requests
-        task.deleted = bool(versions) and not runs and all(is_gone(one.path) for one in versions)
+        task.due = self._due(task.task_id)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
-        packet, result, latest = task.packet, task.result, task.latest
-        task.agent = states.agent_of(task, packet, result)
-        task.reported_state = result.reported_state if result else None
-        task.contract = document.contract if (document := result or packet) else None
-        lives = [version.at for version in versions]
-        lives += [ran.run.updated_at for ran in runs if ran.run is not None]
+        task.agent = states.agent_of(task, task.packet, task.result)
+        lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
-        task.updated_at = max(lives, default=0.0)
+        task.updated_at = max(lives)
+        latest, binding = task.latest, task.binding
         task.own_state = states.waiting_state(task, states.decided_state(latest) if latest else State.SUBMITTED)
-        task.started_at = latest.started_at if latest else None
         task.ended_at = states.ended_at(latest) if latest else None
-        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
-        placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
-        facts.findings = (*attempts.problems, *placed)
-        answers = (one for one in decisions if one.action is Action.RESPOND and not one.expired)
-        task.answered = frozenset(one.attempt for one in answers) if decisions else _NOBODY
-        restored = [
-            one.ended_at
-            for one in self._fitters_of(task.task_id)
-            if one.state is State.COMPLETED and one.ended_at is not None
-        ]
+        self._aborts.pop(task.task_id, None)
+        if binding is not None and binding.action is Action.ABORT:
+            self._aborts[task.task_id] = binding.at
+        task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
+        if task.ended_with is not None and task.own_state.is_open:
+            task.own_state, task.ended_at = State.CANCELED, ended_at
+        decisions = self._decisions.get(task.task_id, {}).values()
+        answers = (one for one in decisions if one.action is Action.RESPOND and not one.is_expired(self.now))
+        task.answered = frozenset(one.attempt for one in answers)
+        fitters = [one for one in self._fitters_of(task.task_id) if one.state is State.COMPLETED]
+        restored = [one.ended_at for one in fitters if one.ended_at is not None]
         task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
         used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
-        facts.overrun = links.overrun_of(task)
+        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
+        placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
+        task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
 
-    def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Ran]) -> None:
-        """Work out the place of a task, and its effect on others."""
-        task_id, first_seq = task.task_id, None
-        if versions:
-            first_seq = versions[0].seq
-        elif runs and (run := runs[0].run) is not None:
-            # By its time, and not by when it was observed: sources look at the newest session first.
-            first_seq = int(run.began_at * 1e6) * (-1 if task.is_session else 1)
+    def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Run]) -> None:
+        first_seq = versions[0].seq if versions else None
+        if first_seq is None and (runs or task.requests):
+            # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
+            # as a session that a human began, which it may turn out to be.
+            began_at = runs[0].began_at if runs else min(one.asked_at for one in task.requests)
+            first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
             task.packet.parent_task_id if task.packet else None,
-            tuple(
-                (ran.run.source, ran.run.parent_session)
-                for ran in reversed(runs)
-                if ran.run is not None and ran.run.parent_session is not None
-            ),
+            tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session is not None),
             links.path_of(versions),
             place_of(versions),
             first_seq,
-            versions[0].seq if versions else 0,
-            min((one.asked_at for one in task.requests), default=None),
         )
-        binding = task.binding
-        aborted_at = binding.at if binding is not None and binding.action is Action.ABORT else None
-        if (before := task.facts.place) is NOWHERE or place != before:
-            named = self._links.move(task_id, None if before is NOWHERE else before, place)
-            self._dirty |= dict.fromkeys(one for one in named if one not in self.tasks)
-            task.facts.place = place
-        if aborted_at != self._aborts.get(task_id):
-            self._links.moved.add(task_id)
-        if aborted_at is None:
-            self._aborts.pop(task_id, None)
-        else:
-            self._aborts[task_id] = aborted_at
-        task.ended_with, ended_at = self._ended.get(task_id, (None, 0.0))
-        if task.ended_with is not None and task.own_state.is_open:
-            task.own_state, task.ended_at = State.CANCELED, ended_at
+        if place != task.place:
+            task.place, self._moved = place, True
 
     def _judge(self, task: Task, versions: tuple[Version, ...]) -> None:
         """Apply the checks of a task, and work out its question."""
         returned = task.latest.returned if task.latest is not None else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
-        task.claims = checked.claims if checked else ()
-        task.changed = checked.changed if checked else None
-        task.unsaid = checked.unsaid if checked else ()
+        task.claims, task.unsaid = (checked.claims, checked.unsaid) if checked is not None else ((), ())
         task.is_checked = checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         hidden = self._files.hidden(versions) if task.own_state is not State.CANCELED else {}
-        task.alarms = ()
+        task.gone = False
         task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, self.rules.low_confidence)
         if not task.inferred:
             task.past = is_past(task, self.rules.history_before, *hidden.values())
-        self._set_fitter(task.task_id, _fitter(task))
-        if task.facts.is_gone is not (gone := is_process_gone(task)):
-            # Which of the tasks that a process ran asks depends on the one above.
-            task.facts.is_gone = gone
-            self._touched |= set(task.children)
 
     def _drop(self, task_id: str) -> None:
-        if (task := self.tasks.pop(task_id, None)) is None:
-            return
-        self._links.move(task_id, task.facts.place, None)
-        self._set_children(task, with_it=False)
-        self._removed.add(task_id)
-        self._aborts.pop(task_id, None)
-        self._set_fitter(task_id, None)
+        if self.tasks.pop(task_id, None) is not None:
+            self._moved = True
+            self._removed.add(task_id)
+            self._aborts.pop(task_id, None)
+            self._set_fitter(task_id, None)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in the order in which they were made, with what became of them: one that calls
         the fitter is carried out by a handoff that names both the decision and the task to restore."""
-        decisions = map(self._followed, self._decisions.get(task_id, {}).values())
-        return sorted(
-            (replace(one, expired=one.is_expired(self.now) and not one.over) for one in decisions), key=attrgetter("at")
-        )
-
-    def _followed(self, decision: Decision) -> Decision:
-        if not calls_fitter(decision.action, decision.mode):
-            return decision
-        called = [one for one in self._fitters_of(decision.task_id) if decision.decision_id in one.carried]
-        if called:
-            decision = decision.acted(min(one.carried[decision.decision_id] for one in called))
-        has_ended = {one.state for one in called} & _HAVE_ENDED
-        return replace(decision, over=bool(has_ended), restored=State.COMPLETED in has_ended)
+        decisions = []
+        for one in self._decisions.get(task_id, {}).values():
+            called = [fitter for fitter in self._fitters_of(task_id) if one.decision_id in fitter.carried]
+            if called and calls_fitter(one.action, one.mode):
+                ended = {fitter.state for fitter in called} & _HAVE_ENDED
+                decision = one.acted(min(fitter.carried[one.decision_id] for fitter in called))
+                decisions.append(replace(decision, over=bool(ended), restored=State.COMPLETED in ended))
+            else:
+                decisions.append(one)
+        made = (replace(one, expired=one.is_expired(self.now) and not one.over) for one in decisions)
+        return sorted(made, key=attrgetter("at"))
 
     def _fitters_of(self, task_id: str) -> list[_Fitter]:
         return [one for one in self._fitters.values() if one.restores == task_id]
@@ -396,178 +312,108 @@ class Tree:
             stations = [one.restores for one in (before, fitter) if one is not None]
             self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
 
-    def _spend(self, task: Task, before: int | None) -> None:
-        """A task has used more tokens than `before` (None: nothing was known of it)."""
-        if not task.tokens:
-            return
-        most, run = self._most_spent.get(task.task_id, 0), task.run
-        self._most_spent[task.task_id] = max(task.tokens, most)
-        used = task.tokens - max(before or 0, most)
-        if run is None or used <= 0 or run.updated_at < self.now - WINDOW:
-            return
-        if before is not None or most or run.started_at > run.updated_at - WINDOW:
-            self._spent.append(Spent(run.updated_at, task.task_id, used))
-        while self._spent and self._spent[0].at < self.now - WINDOW:
-            self._spent.popleft()
-
     # All tasks together
 
     def settle(self) -> set[str]:
         """Bring what depends on several tasks, and on the time, up to date. Returns what `apply` does."""
-        while self._links.moved or self._links.all_moved or self._dirty:
+        self._end_aborted()
+        while self._dirty or self._moved:
             self._fold_all()
-            self._link()
-        touched, self._touched = self._touched & self.tasks.keys(), set()
-        removed, self._removed = self._removed, set()
-        if not touched and not removed:
-            return set()
-        self._work = None
-        for name in ("totals", "queue", "unseen"):
-            self.__dict__.pop(name, None)
-        return self._work_out(touched) | removed
-
-    @cached_property
-    def totals(self) -> Below:
-        """Sums over all tasks."""
-        tasks = self.tasks.values()
-        counts = Counter(kind for task in tasks if (kind := task.facts.kind) is not None)
-        active_at = max(map(attrgetter("updated_at"), tasks), default=0.0)
-        return Below(counts, sum(task.tokens for task in tasks if task.tokens), active_at)
-
-    @cached_property
-    def queue(self) -> Ids:
-        """The ids of the tasks that need the operator: who holds up most first, then who has asked last."""
-        is_lost = self.lost_since is not None
-        asking = [(queue_rank(task, is_lost=is_lost), task.task_id) for task in self.tasks.values() if task.ask]
-        return Ids(dict.fromkeys(task_id for _, task_id in sorted(asking)))
-
-    @cached_property
-    def unseen(self) -> Ids:
-        """The ids of the tasks that the operator has not looked at since they became what they are, newest first."""
-        unseen = sorted((-changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen)
-        return Ids(dict.fromkeys(task_id for _, task_id in unseen))
+            if self._moved:
+                self._link()
+            self._end_aborted()
+        removed, self._removed = self._removed - self.tasks.keys(), set()
+        touched, self._touched = self._touched, set()
+        return (self._sum_up(touched) | removed) if touched or removed else set()
 
     def _link(self) -> None:
-        """Hang the tasks that moved below their parents, and end what is below an abort."""
-        tasks, hung = self.tasks, self._links
-        hung.all_moved |= len(hung.moved) * 8 > len(tasks)
-        if hung.all_moved:
-            for task_id in hung.name_all():
-                if task_id not in hung.named and task_id in tasks:
-                    self._dirty[task_id] = None
-            for task_id, name in hung.named.items():
-                if task_id not in tasks and (task_id not in self._left_out or name.by in self._touched):
-                    self._dirty[task_id] = None
-        for task_id in self._touched & tasks.keys() if self._left_out else ():
-            self._come_back(*hung.candidates(tasks[task_id]))
+        """Hang all tasks below their parents."""
+        tasks = self.tasks
+        self._named = links.find_named(tasks.values())
+        unnamed = (task.task_id for task in tasks.values() if task.inferred and task.task_id not in self._named)
+        self._dirty |= dict.fromkeys([*unnamed, *(one for one in self._named if one not in tasks)])
         if self._dirty:
             return
-        moved, hung.moved = hung.moved & tasks.keys(), set()
-        if hung.all_moved or not all(map(self._hang, moved)):
-            self._hang_all()
-        self.structure += bool(self._removed)
-        self._end_aborted()
+        self._moved = False
+        for task, link in links.find_links(tasks, self._named, self._executing):
+            first_seq = task.place.first_seq
+            if first_seq is None:
+                first_seq = self._named[task.task_id][0]
+            if link != (task.parent_id, task.parent_basis, task.problem) or first_seq != task.first_seq:
+                task.parent_id, task.parent_basis, task.problem = link
+                task.first_seq = first_seq
+                self._touched.add(task.task_id)
+        self._hang()
+        if len(self._order) < len(tasks):
+            # The members of a cycle are roots.
+            for task in map(tasks.__getitem__, links.find_cycles(tasks)):
+                task.problem = links.CYCLE, task.parent_id or task.task_id
+                task.parent_id, task.parent_basis = None, Basis.NONE
+                self._touched.add(task.task_id)
+            self._hang()
 
-    def _hang(self, task_id: str) -> bool:
-        """Hang a task below its parent. Returns whether that leaves all others where they are."""
-        task = self.tasks[task_id]
-        before, link = task.facts.link, self._links.link(task)
-        above = (link[0], *self.ancestors(link[0])) if link[0] is not None else ()
-        if task_id in above or any(one and one[2] and one[2][0] is links.CYCLE for one in (before, link)):
-            return False
-        if before != link or self._first_seq(task) != task.first_seq:
-            self._set_children(task, with_it=False)
-            self._set_link(task, link)
-            self._set_children(task, with_it=True)
-        return True
-
-    def _hang_all(self) -> None:
+    def _hang(self) -> None:
+        """Make the lists of children, and the order of all, by the links of the tasks."""
         tasks = self.tasks
-        for task_id, link in self._links.link_all().items():
-            self._set_link(tasks[task_id], link)
-        children: dict[str | None, list[str]] = {}
-        for task in sorted(tasks.values(), key=_seq_and_id):
-            children.setdefault(task.parent_id, []).append(task.task_id)
-        self.roots = children.get(None, [])
+        children = defaultdict[str | None, list[str]](list)
+        for task in sorted(tasks.values(), key=attrgetter("first_seq", "task_id")):
+            children[task.parent_id].append(task.task_id)
+        self.roots = children[None]
         for task_id, task in tasks.items():
             below = children.get(task_id, ())
-            if below != task.children and (below or task.children):
+            if below != task.children:
                 task.children = below
                 self._touched.add(task_id)
-
-    def _set_link(self, task: Task, link: Link) -> None:
-        first_seq = self._first_seq(task)
-        if link != task.facts.link or first_seq != task.first_seq:
-            self._touched.update(one for one in (task.task_id, task.parent_id, link[0]) if one is not None)
-            task.parent_id, task.parent_basis, _ = task.facts.link = link
-            task.first_seq = first_seq
-            self.structure += 1
-
-    def _set_children(self, task: Task, *, with_it: bool) -> None:
-        """A task is among the children of its parent, in its place, or it is not."""
-        parent = self.tasks.get(task.parent_id) if task.parent_id is not None else None
-        siblings = [one for one in (self.roots if parent is None else parent.children) if one != task.task_id]
-        if with_it:
-            insort(siblings, task.task_id, key=lambda one: _seq_and_id(self.tasks[one]))
-        if parent is None:
-            self.roots = siblings
-        else:
-            parent.children = siblings
-            self._touched.add(parent.task_id)
-
-    def _first_seq(self, task: Task) -> int:
-        """Of a task of which only paths and requests speak, by those. Else it keeps its place until it goes."""
-        if (first_seq := task.facts.place.first_seq) is not None:
-            return first_seq
-        if (named := self._links.named.get(task.task_id)) is not None:
-            return named.seq
-        # As a session that a human began, which it may turn out to be.
-        return -int(min(one.asked_at for one in task.requests) * 1e6) if task.requests else task.first_seq
+        self._order, pending = [], [*reversed(self.roots)]
+        while pending:
+            self._order.append(task := tasks[pending.pop()])
+            if task.children:
+                pending += reversed(task.children)
 
     def _end_aborted(self) -> None:
         """Find the tasks that stand below an abort; those for which that is new are to be folded."""
         ended: dict[str, tuple[str, float]] = {}
-        for task_id, at in self._aborts.items():
-            pending = [*self.tasks[task_id].children]
-            while pending:
-                ended[one := pending.pop()] = task_id, at
-                # What is below another abort ends with that.
-                pending += self.tasks[one].children if one not in self._aborts else ()
-        before, self._ended = self._ended, ended
-        if before or ended:
-            different = (one for one in before.keys() | ended.keys() if before.get(one) != ended.get(one))
-            self._dirty |= dict.fromkeys(one for one in different if one in self.tasks)
+        for task in self._order if self._aborts else ():
+            above = task.parent_id or ""
+            # What is below another abort ends with that.
+            if above in self._aborts:
+                ended[task.task_id] = above, self._aborts[above]
+            elif above in ended:
+                ended[task.task_id] = ended[above]
+        different = {*ended.items()} ^ {*self._ended.items()}
+        self._dirty |= dict.fromkeys(task_id for task_id, _ in different if task_id in self.tasks)
+        self._ended = ended
 
-    def _work_out(self, touched: Iterable[str]) -> set[str]:
-        """Work out again what follows for these tasks from others and from the time, and for those above them as far as
-        that makes a difference there: from the bottom up, each once. Returns all that were."""
-        done, depths = set[str](), dict[str | None, int]({None: -1})
-        levels = defaultdict[int, set[str]](set)
-        for task_id in touched:
-            above = list[Task]()
-            one: str | None = task_id
-            while one is not None and one not in depths:
-                above.append(self.tasks[one])
-                one = above[-1].parent_id
-            for task in reversed(above):
-                depths[task.task_id] = depths[task.parent_id] + 1
-            levels[depths[task_id]].add(task_id)
-        for depth in range(max(levels, default=-1), -1, -1):
-            for task in map(self.tasks.__getitem__, levels[depth]):
-                parent = self.tasks[task.parent_id] if task.parent_id is not None else None
-                self._update(task, parent)
-                facts, before = task.facts, task.facts.counted
-                facts.kind = kind_of(task)
-                facts.counted = facts.kind, task.tokens, task.updated_at, task.below, facts.is_over, facts.overrun
-                if parent is not None and facts.counted != before:
-                    levels[depth - 1].add(parent.task_id)
-            done |= levels[depth]
-        return done
+    def _sum_up(self, touched: set[str]) -> set[str]:
+        """Pass over all tasks from the bottom up: sum them up, and update those that were touched and those below which
+        something counts differently. Returns their ids."""
+        changed = set[str]()
+        sums: dict[str | None, Below] = {None: Below()}
+        for task in reversed(self._order):
+            below = sums.pop(task.task_id, None)
+            if task.task_id in touched or below != task.below:
+                task.below = below
+                self._update(task)
+                changed.add(task.task_id)
+            above = sums.get(task.parent_id)
+            if above is None:
+                above = sums[task.parent_id] = Below()
+            above.add(task)
+            if below is not None:
+                above.merge(below)
+        self.totals = sums[None]
+        self._line_up()
+        return changed
 
-    def _update(self, task: Task, parent: Task | None) -> None:
-        facts, rules = task.facts, self.rules
-        children = [self.tasks[child] for child in task.children]
-        task.below = sums_with_below(children)
+    def _line_up(self) -> None:
+        """Find the tasks that ask, and those that are new."""
+        asking = [(queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask is not None]
+        unseen = [(-changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
+        self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
+
+    def _update(self, task: Task) -> None:
+        """Work out what follows for a task from those around it, and from the time."""
+        rules = self.rules
         task.state = states.state_with_below(task)
         if self.lost_since is not None and task.state in AT_WORK:
             task.state = State.UNKNOWN
@@ -575,77 +421,41 @@ class Tree:
             task.past = is_past(task, rules.history_before)
         silent_from = states.silent_from(task, rules.stale_after)
         task.stale = silent_from is not None and self.now >= silent_from
-        facts.due = facts.expires_at if silent_from is None or task.stale else min(facts.expires_at, silent_from)
-        limit, facts.is_over = rules.limits.subtree_tokens, False
-        is_over_below = bool(limit) and any(child.facts.is_over for child in children)
-        if limit and task.state is State.WORKING:
-            facts.is_over = is_over_below if task.inferred else tokens_of_all(task) >= limit
+        task.due = self._due(task.task_id, math.inf if silent_from is None else silent_from)
         task.title = states.title(task)
-        task.findings = self._findings(task, children)
+        task.findings = self._findings(task)
         task.why = states.why(task)
-        if task.alarms or task.question is None:
+        if task.gone or task.question is None:
             # Where something else is open, that comes first.
-            task.alarms = alarms_of(task, parent, rules.limits, self.now, is_over_below=is_over_below)
-            task.question = alarm_words(task, rules.limits) if task.alarms else None
-        task.alarmed_at = alarmed_at(task)
+            task.gone = asks_for_process(task, self.tasks[task.parent_id] if task.parent_id is not None else None)
+            task.question = gone_words(task) if task.gone else None
         self.asides.lay(task, self.now)
         task.ask = None if task.past or is_aside(task) else task.question
         is_lost = not task.past and (task.state.is_open or task.ask is not None)
         task.lost_since = self.lost_since if is_lost else None
+        waits_as = None if task.ask is None else CONTRADICTED if task.contradicted else task.state
+        verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
+        counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
+        task.kind = None if task.shares_row else counted
 
-    def _findings(self, task: Task, children: list[Task]) -> tuple[PlacedFinding, ...]:
-        facts = task.facts
-        findings = [*facts.findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
-        if (problem := facts.link and facts.link[2]) is not None:
-            versions = self._files.versions(task.task_id)
-            findings.append(PlacedFinding(links.finding_of(*problem), versions[0].path if versions else ""))
-        # A root answers for itself.
-        overruns = [facts.overrun if task.parent_id is None else None, *(child.facts.overrun for child in children)]
-        findings += [one for one in overruns if one is not None]
-        return (*findings, *self._files.problems(self._files.versions(task.task_id)))
-
-    # What is left out
-
-    @property
-    def left_out(self) -> Set[str]:
-        """The ids of the tasks that are known, and left out for being old."""
-        return self._left_out.keys()
-
-    def leave_out(self, since: float) -> set[str]:
-        """Leave out what has shown no sign of life since then (epoch seconds), each until something new speaks of it or
-        names it as its parent. What sessions did stays, with what is above it. Returns what `apply` does."""
-        changed, kept = self.settle(), set[str]()
-        for task_id, task in self.tasks.items():
-            hidden = self._files.hidden(self._files.versions(task_id)).values()
-            is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
-            if task_id not in kept and (not is_old or self.runs.of_task(task_id)):
-                kept.update((task_id, *self.ancestors(task_id)))
-        for task_id in [one for one in self.tasks if one not in kept]:
-            newest = max((one.seq for one in self._files.versions(task_id)), default=0)
-            self._left_out[task_id] = self.tasks[task_id].parent_id, newest
-            self._drop(task_id)
-        return changed | self.settle()
-
-    def _come_back(self, *task_ids: str | None) -> None:
-        """Tasks show that they live: they are left out no more, nor is what is above them."""
-        pending = [*task_ids]
-        while pending:
-            if (task_id := pending.pop()) is not None and task_id in self._left_out:
-                self._dirty[task_id] = None
-                pending.append(self._left_out.pop(task_id)[0])
+    def _findings(self, task: Task) -> tuple[PlacedFinding, ...]:
+        versions = self._files.versions(task.task_id)
+        findings = [*task.own_findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
+        if task.problem is not None:
+            findings.append(PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else ""))
+        return (*findings, *self._files.problems(versions))
 
     def take_over(self, other: Tree) -> None:
         """Take over what the operator has put aside in a tree of the same workspace."""
         self.asides.known, self.asides.looked_at = dict(other.asides.known), other.asides.looked_at
         self._touched |= self.tasks.keys()
 
-    # What faces ask
+    # What is asked of a tree
 
     @property
     def holds_until(self) -> float:
         """When time alone may change something; epoch seconds."""
-        due = min((task.facts.due for task in self.tasks.values()), default=math.inf)
-        return min(due, min((one.at + WINDOW for one in self.spent()), default=math.inf))
+        return min((task.due for task in self.tasks.values()), default=math.inf)
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has asked last."""
@@ -658,22 +468,21 @@ class Tree:
 
     def failed_below(self, task: Task) -> Iterator[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
-        for one in (self.tasks[task_id] for task_id in links.below(self.tasks, task.task_id)):
+        for one, _ in self.preorder(task.children):
             if one.own_state in (State.FAILED, State.INVALID) and not one.inferred:
                 yield one
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
-        return list(links.ancestors(self.tasks, task_id))
+        above: list[str] = []
+        while (parent_id := self.tasks[task_id].parent_id) is not None:
+            above.append(task_id := parent_id)
+        return above
 
-    def siblings_before(self, task: Task) -> Iterator[str]:
-        """Ids of the siblings before a task, nearest first."""
-        siblings = self.roots if task.parent_id is None else self.tasks[task.parent_id].children
-        return reversed(siblings[: siblings.index(task.task_id)])
-
-    def preorder(self) -> Iterator[tuple[Task, int]]:
-        """Every task with its depth: a parent before its children, siblings in the order first seen."""
-        pending = [(task_id, 0) for task_id in reversed(self.roots)]
+    def preorder(self, roots: Sequence[str] | None = None) -> Iterator[tuple[Task, int]]:
+        """Every task, or those from these on, with its depth: a parent before its children, siblings in the order first
+        seen."""
+        pending = [(task_id, 0) for task_id in reversed(self.roots if roots is None else roots)]
         while pending:
             task_id, depth = pending.pop()
             task = self.tasks[task_id]
@@ -694,10 +503,8 @@ class Tree:
 
     def request(self, request_id: str) -> Asked | None:
         """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""
-        task = self.tasks.get(self._requests.asker(request_id) or "")
-        known = (one for one in task.requests if one.request_id == request_id) if task is not None else ()
-        request = next(iter(known), None)
-        return None if task is None or request is None else Asked(task.task_id, request)
+        asked = ((task, one) for task in self.tasks.values() for one in task.requests if one.request_id == request_id)
+        return next((Asked(task.task_id, one) for task, one in asked), None)
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
@@ -724,20 +531,6 @@ class Tree:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
-
-    def unclaimed(self, task: Task) -> Unclaimed | None:
-        """The files that changed during the latest attempt and that no return claims; None where nothing is known."""
-        if self._work is None:
-            self._work = Work(self.tasks, self.rules.stale_after)
-        return self._work.unclaimed(task, lambda path: bool(self._files.tasks_of(path)))
-
-    def spent(self) -> Iterator[Spent]:
-        """Tokens used in the last minute before the last tick."""
-        return (one for one in self._spent if one.at > self.now - WINDOW)
-
-
-def _seq_and_id(task: Task) -> tuple[int, str]:
-    return task.first_seq, task.task_id
 
 
 def _fitter(task: Task) -> _Fitter | None:

@@ -6,11 +6,11 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
+from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.evidence.claims import ClaimKind, ReadClaims, Stated, claims_of, limit_of, read_claims
 from agentwatch.evidence.disk import MISSING, ClaimedPlace, Disk, DiskFacts, FileKind, beside, place_of, trace
 from agentwatch.evidence.git import SLACK, Elsewhere, GitFacts, GitView, elsewhere, look, renames
@@ -22,7 +22,6 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import to_name, to_path
 from agentwatch.sources.worktrees import NoRepositoryError
 
-MAX_CHANGED: Final = 1_000
 """Changed files that a result names."""
 _NANOSECONDS: Final = 1_000_000_000
 _LARGEST: Final = 4 * 1024 * 1024
@@ -60,14 +59,12 @@ class Result(NamedTuple):
     """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
 
     `look` is the hash of how those looked before, as traces in their order. `is_elsewhere`: a file is missing or was
-    moved, and may be anywhere by now. `changed` are the files changed since the handoff and last written before the
-    return, by whatever hand, at most MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing.
+    moved, and may be anywhere by now. `git` is "" or why git said nothing.
     `unsaid` is what the log has and the return does not speak of.
     """
 
     claims: tuple[Claim, ...]
     watched: tuple[str, ...]
-    changed: tuple[Change, ...] | None = None
     git: str = ""
     unsaid: tuple[Deed, ...] = ()
     look: int = 0
@@ -201,7 +198,7 @@ class Checker:
             if claim.verdict is Verdict.VERIFIED and claim.call is not None:
                 # By whatever hand: what no log shows, git may.
                 since = claim.call.at + SLACK
-                later = next((one.path for one in during or () if one.at > since and not is_document(one.path)), "")
+                later = next((path for path, at in during if at > since and not is_document(path)), "")
                 if later:
                     words = f"outdated: {claim.detail}; after that {later} was changed"
                     claim = claim._replace(verdict=Verdict.UNVERIFIABLE, detail=words)
@@ -220,7 +217,7 @@ class Checker:
             self._verified[request.digest] = before | verified
         unsaid = request.log.unsaid(request.returned_text) if request.log is not None else ()
         look = hash(tuple(traces.values()))
-        return Result(tuple(claims), tuple(traces), during, state.without_git, unsaid, look, bool(missing))
+        return Result(tuple(claims), tuple(traces), state.without_git, unsaid, look, bool(missing))
 
     def _made(self, one: _Prepared) -> Iterable[str]:
         """The places in the workspace that a return claims to have made."""
@@ -316,21 +313,20 @@ class _Round:
             self._newest = sorted(self.view.differing, key=lambda path: self._itself(path).mtime_ns, reverse=True)
         return committed.union(takewhile(lambda path: not is_older(self._itself(path), handed_off_at), self._newest))
 
-    def changed_during(self, handed_off_at: float | None, returned_at: float | None) -> tuple[Change, ...] | None:
-        """The files that changed between a handoff and a return; None where git cannot say."""
+    def changed_during(self, handed_off_at: float | None, returned_at: float | None) -> list[tuple[str, float]]:
+        """The files that changed between a handoff and a return, as far as git says so, and when (epoch seconds)."""
         paths = self.changed_since(handed_off_at)
         if paths is None or handed_off_at is None:
-            return None
+            return []
         self.look(paths)
         last = math.inf if returned_at is None else returned_at + SLACK
-        during = (
-            Change(to_path(path), facts.mtime_ns / _NANOSECONDS)
+        return [
+            (to_path(path), facts.mtime_ns / _NANOSECONDS)
             for path in sorted(paths)
             if (facts := self._itself(path)).mtime_ns <= last * _NANOSECONDS
             and not is_older(facts, handed_off_at)
             and not path.startswith(_OWN)
-        )
-        return tuple(islice(during, MAX_CHANGED))
+        ]
 
     def _itself(self, path: str) -> DiskFacts:
         """A file as it is; of what is a link by now, the link; of what is gone, the directory that lost it."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, Pace, let_others_work
-from agentwatch.delegation.claims import Change, Claim, Deed, Verdict
+from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.events import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
@@ -66,17 +66,16 @@ class Target(NamedTuple):
 
 
 class Checks(NamedTuple):
-    """The findings about the return with this digest in this file; the last three as `checker.Result` has them."""
+    """The findings about the return with this digest in this file; the last two as `checker.Result` has them."""
 
     path: str
     digest: str
     claims: tuple[Claim, ...]
-    changed: tuple[Change, ...] | None
     unsaid: tuple[Deed, ...] = ()
 
     def observed(self, seq: int, now: float) -> Checked:
         """The same as an event, made now (epoch seconds)."""
-        return Checked(seq, now, self.path, self.digest, self.claims, self.changed, self.unsaid)
+        return Checked(seq, now, self.path, self.digest, self.claims, self.unsaid)
 
 
 class _Known(NamedTuple):
@@ -275,7 +274,7 @@ class Inspector(Background[Sequence[Checks]]):
         news: list[Checks] = []
         for (target, request), result in zip(requests, results, strict=True):
             known = self._known.get(target.task_id)
-            checks = Checks(request.returned_name, request.digest, result.claims, result.changed, result.unsaid)
+            checks = Checks(request.returned_name, request.digest, result.claims, result.unsaid)
             if request.log is not None:
                 request.log.forget()
             again_at = time.monotonic() + _ELSEWHERE_SECONDS if result.is_elsewhere else math.inf

@@ -12,7 +12,6 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.attempts import Unclaimed
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
@@ -21,7 +20,7 @@ from agentwatch.view.chains import chain_above, chain_name
 from agentwatch.view.looks import Look, look, look_of_attempt
 from agentwatch.view.spans import Kind, Span, spans_of
 from agentwatch.view.times import Took, ended_at, stands_since, took, took_last
-from agentwatch.view.words import history_words, older_words, plural, why_at
+from agentwatch.view.words import history_words, plural, why_at
 
 _COUNTED: Final = {
     State.PARTIAL: ("returned a part", "returned a part"),
@@ -91,7 +90,6 @@ class TaskLine(NamedTuple):
     depth: int
     title: str
     why: str
-    unclaimed: Unclaimed
     attempts: tuple[AttemptLine, ...]
     spans: tuple[Span, ...]
     look: Look
@@ -207,14 +205,13 @@ def account_of(
     `changes` are the state changes of its past, oldest first; `statements` what was signed about tasks, by their ids.
     """
     summary, lines = _summary(tree), tuple(_lines(tree, now, statements))
-    outside = tuple(filter(None, (history_words(tree), older_words(len(tree.left_out)))))
     asking_there = sum(one.needs_operator for one in worktrees)
     lied = sum(task.past and task.contradicted for task in tree.tasks.values())
     return Account(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=" ".join(_verdict(summary, len(problems), outside, asking_there, lied)),
+        verdict=" ".join(_verdict(summary, len(problems), history_words(tree), asking_there, lied)),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=lines,
@@ -271,7 +268,6 @@ def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLi
         depth=depth,
         title=f"{chain} · {task.title}" if chain else task.title,
         why=why_at(task, tree.now),
-        unclaimed=tree.unclaimed(task) or Unclaimed(),
         attempts=tuple(
             AttemptLine(one, ended_at(task, one), look_of_attempt(task, one), took(task, one, now))
             for one in task.attempts
@@ -283,13 +279,13 @@ def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLi
     )
 
 
-def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there: int, lied: int) -> Iterator[str]:
-    """The state of a session in our own words and numbers: `unseen` places could not be read, `outside` says what is
-    past and what is left out, so many tasks of other worktrees need somebody, and so many of history have `lied`."""
+def _verdict(summary: Summary, unseen: int, history: str, asking_there: int, lied: int) -> Iterator[str]:
+    """The state of a session in our own words and numbers: `unseen` places could not be read, `history` says what is
+    past, so many tasks of other worktrees need somebody, and so many of history have `lied`."""
     there = f"{plural(asking_there, 'task')} in other worktrees"
     if not summary.tasks + summary.past:
         yield "No handoffs or returns were found."
-        yield from (f"{one}." for one in outside)
+        yield from [f"{history}."] if history else []
         if unseen:
             yield f"{plural(unseen, 'place')} could not be read."
         if asking_there:
@@ -321,7 +317,7 @@ def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there
         yield f"{summary.stale:,} of the working ones {'is' if summary.stale == 1 else 'are'} silent for too long."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
-    yield from (f"{one}." for one in outside)
+    yield from [f"{history}."] if history else []
     needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
     also = f"; {there} {'does' if asking_there == 1 else 'do'}" if asking_there else ""
     new = " new" if summary.past else ""

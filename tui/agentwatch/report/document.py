@@ -72,8 +72,6 @@ def _task(task: TaskDocument, line: TaskLine) -> Document:
         "attempts": [_attempt(document, one.attempt) for document, one in attempts],
         "waits": [_plain(one) for one in line.waits],
         "todos": [asdict(one) for one in line.task.todos or ()],
-        "unclaimed_changes": line.unclaimed.alone,
-        "unattributed_changes": line.unclaimed.unattributed,
     }
 
 
@@ -92,5 +90,5 @@ def _attempt(document: AttemptDocument, attempt: Attempt) -> Document:
 
 
 def _plain(record: Any) -> Document:
-    told = asdict(record)
+    told = record._asdict() if hasattr(record, "_asdict") else asdict(record)
     return {key: iso(told[key]) if key in ("at", "since") or key.endswith("_at") else told[key] for key in told}

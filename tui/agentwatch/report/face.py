@@ -124,5 +124,4 @@ def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
     files = [one for one in reported.past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
-    told_changes = state_changes(story(told, now), Tree(rules, remembers=True))
-    return tuple(one for one in told_changes if one.task_id not in tree.left_out)
+    return tuple(state_changes(story(told, now), Tree(rules, remembers=True)))

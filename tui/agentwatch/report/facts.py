@@ -56,10 +56,6 @@ def facts(line: TaskLine) -> Iterator[Fact]:
         since = "" if signed.current else "; the handoff or the return is another one now"
         said = f"says {signed.state} of attempt {signed.attempt}, {signed.made_at}, key {signed.keyid[:16]}{since}"
         yield Fact("statement", "code", (signed.sha256,), said)
-    if line.unclaimed.alone:
-        yield Fact("changed, and not claimed", "code", line.unclaimed.alone)
-    if line.unclaimed.unattributed:
-        yield Fact("changed by this one or another", "code", line.unclaimed.unattributed)
 
 
 def said(attempt: Attempt) -> Iterator[Fact]:

@@ -26,7 +26,6 @@ from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.codex_asked import METHODS, answer_of, request_of, version_of
 from agentwatch.requests.holding import Holder
-from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
 from agentwatch.sources.sessions.store import holds
 
@@ -74,14 +73,13 @@ class CodexClient(Background[Sequence[Event]]):
 
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         del emit
-        with shared_watcher.watch([self._socket.parent], self.ring):
-            while not self._stopped:
-                with suppress(OSError):
-                    status = self._socket.stat()
-                    # Whose socket it is decides whom we would answer.
-                    if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():
-                        self._serve()
-                self._rest(_LOOK_SECONDS, _LOOK_SECONDS)
+        while not self._stopped:
+            with suppress(OSError):
+                status = self._socket.stat()
+                # Whose socket it is decides whom we would answer.
+                if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():
+                    self._serve()
+            self._rest(_LOOK_SECONDS)
 
     def _serve(self) -> None:
         """Serve one connection until it ends."""

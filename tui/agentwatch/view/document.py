@@ -14,7 +14,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.view import requests
 from agentwatch.view.a2a import a2a_state, a2a_status
 from agentwatch.view.groups import group_of
-from agentwatch.view.pulse import Rates, activity_document, cost_of, rates
+from agentwatch.view.pulse import activity_document, cost_of
 from agentwatch.view.query import Found
 from agentwatch.view.times import ended_at, iso, stands_since
 from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
@@ -43,7 +43,6 @@ def tree_document(
     totals = tree.totals
     now = sums_of(task for task in tree.tasks.values() if not task.past)
     unseen = problem_documents(problems)
-    spent = rates(tree)
     document: tasks.Tree = {
         "schema_version": SCHEMA_VERSION,
         "workspace": workspace,
@@ -62,16 +61,14 @@ def tree_document(
             "stale": totals.stale,
             "verified": totals.verdicts.get(Verdict.VERIFIED, 0),
             "contradicted": totals.verdicts.get(Verdict.CONTRADICTED, 0),
-            "older": len(tree.left_out),
             "tokens": totals.tokens,
-            "tokens_per_minute": spent.total,
             "past": totals.tasks - now.tasks,
             "acknowledged": sum(task.acknowledged for task in tree.tasks.values()),
             "snoozed": sum(task.snoozed for task in tree.tasks.values()),
             "unseen": len(tree.unseen),
         },
         "tasks": [
-            task_document(tree, task, depth, spent, prices)
+            task_document(tree, task, depth, prices)
             for task, depth in tree.preorder()
             if found is None or task.task_id in found.shown
         ],
@@ -108,13 +105,10 @@ def task_document(
     tree: Tree,
     task: Task,
     depth: int = 0,
-    spent: Rates | None = None,
     prices: Mapping[str, float] = MappingProxyType({}),
 ) -> tasks.Task:
-    """One task; `depth` is how many are above it, `spent` what all use at the moment."""
-    spent = rates(tree) if spent is None else spent
+    """One task; `depth` is how many are above it."""
     result = task.result
-    unclaimed = tree.unclaimed(task)
     worst = task.below.worst_waiting if task.below else None
     return {
         "task_id": task.task_id,
@@ -141,13 +135,12 @@ def task_document(
         "needs_operator": task.needs_operator,
         "ask": task.ask,
         "requests": [requests.document(one) for one in task.requests],
-        "alarms": list(task.alarms),
+        "gone": task.gone,
         "since": iso(stands_since(task)),
         "updated_at": iso(task.updated_at or task.alive_at),
         "activity": activity_document(task.doing, tree.now),
         "tokens": task.tokens,
         "tokens_below": task.below.tokens if task.below else None,
-        "tokens_per_minute": spent.by_task.get(task.task_id),
         "cost": cost_of(task, prices),
         "stale": task.stale,
         "past": task.past,
@@ -175,8 +168,6 @@ def task_document(
             for claim in task.claims
         ],
         "unsaid": [{"kind": deed.kind, "what": deed.what, "at": iso(deed.call.at)} for deed in task.unsaid],
-        "unclaimed_changes": list(unclaimed.alone) if unclaimed else None,
-        "unattributed_changes": list(unclaimed.unattributed) if unclaimed else None,
         "runtime": _runtime(task),
         "limitations": list(result.limitations) if result else [],
         "decision": _decision(task.decision) if task.decision else None,

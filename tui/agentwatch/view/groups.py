@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.asks import is_history
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import Below, Counted, State, Task, kind_of
+from agentwatch.delegation.task import Below, Counted, State, Task
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def has_finished(task: Task) -> bool:
     below = task.below
     # That of a workspace is not its own.
     has_ended = bool(task.workspace) or not task.state.is_open
-    return below is not None and below.ended == below.tasks and has_ended and not asks(task)
+    return below is not None and not below.open and has_ended and not asks(task)
 
 
 def group_of(task: Task, now: float, line: float = float("-inf")) -> Group:
@@ -148,8 +148,7 @@ def present_in(sums: Below) -> Present:
 
 def _present_of(root: Task) -> Present:
     """A run: its first task, and all below it; of a workspace, and of a mere name, what is below."""
-    kind = None if root.workspace else kind_of(root)
-    own = () if kind is None else tuple(_words_of(kind))
+    own = () if root.kind is None else tuple(_words_of(root.kind))
     if root.below is None:
         return _alone(own)
     present = present_in(root.below)

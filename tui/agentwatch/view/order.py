@@ -168,7 +168,8 @@ class Order:
             return takewhile(lambda one: self.group(one) is group, before)
         family = self._families.get(task.parent_id)
         if family is None or task.task_id not in family.ranks:
-            return self._tree.siblings_before(task)
+            siblings = self._tree.tasks[task.parent_id].children
+            return reversed(siblings[: siblings.index(task.task_id)])
         return family.before(family.ranks[task.task_id], task.task_id)
 
     def rank(self, task: Task) -> Rank:

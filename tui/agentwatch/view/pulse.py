@@ -1,39 +1,16 @@
-"""What working tasks do and use at the moment: activity, tokens, and tokens per minute."""
+"""Working tasks at the moment: their activity, and the cost of their tokens."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from agentwatch.delegation.run import Activity
 from agentwatch.delegation.task import Task
-from agentwatch.delegation.tree import Tree
 from agentwatch.view.times import iso
 
 if TYPE_CHECKING:
     from agentwatch.view.documents import tasks
-
-
-class Rates(NamedTuple):
-    """Tokens used in the last minute: by all, and by each task, with all below it, that used any."""
-
-    total: int
-    by_task: Mapping[str, int]
-
-
-def rates(tree: Tree) -> Rates:
-    """The tokens of the last minute, as the tree has seen them. Costs what has happened in it, however large the tree
-    is."""
-    own: Counter[str] = Counter()
-    for spent in tree.spent():
-        if spent.task_id in tree.tasks:
-            own[spent.task_id] += spent.tokens
-    by_task = Counter(own)
-    for task_id, tokens in own.items():
-        for above in tree.ancestors(task_id):
-            by_task[above] += tokens
-    return Rates(own.total(), by_task)
 
 
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:

@@ -80,7 +80,6 @@ _IS: Final[Mapping[str, Holds]] = {
     "session": lambda task, _: task.is_session,
     "past": lambda task, _: task.past,
     "gone": lambda task, _: task.stale and task.run is not None and task.run.process_gone is True,
-    "alarmed": lambda task, _: bool(task.alarms),
     "unseen": lambda task, _: not task.seen,
     "acknowledged": lambda task, _: task.acknowledged,
     "snoozed": lambda task, _: task.snoozed,
@@ -141,13 +140,12 @@ def sources_of(task: Task) -> Iterator[str | None]:
 
 
 def _paths_of(task: Task) -> Iterator[str | None]:
-    """Its handoffs, returns and transcripts, and the files that it claims or that changed meanwhile."""
+    """Its handoffs, returns and transcripts, and the files that it claims."""
     for attempt in task.attempts:
         yield attempt.handoff.path if attempt.handoff is not None else None
         yield attempt.returned.path if attempt.returned is not None else None
         yield attempt.run.place if attempt.run is not None else None
     yield from (claim.path for claim in task.claims)
-    yield from (change.path for change in task.changed or ())
 
 
 def hosts_of(task: Task) -> Iterator[str | None]:

@@ -51,15 +51,14 @@ def stands_since(task: Task) -> float | None:
     is known."""
     if task.state is State.UNKNOWN:
         return task.lost_since
-    if task.needs_operator and task.alarmed_at is not None:
-        return task.alarmed_at
     if task.needs_operator or task.stale:
         return task.alive_at if task.ended_at is None else task.ended_at
     if (decided := standing.decided_at(task)) is not None:
         return decided
     if (doing := task.doing) is not None:
         return doing.at
-    since = task.started_at if task.state.is_open else task.ended_at
+    began_at = task.latest.started_at if task.latest is not None else None
+    since = began_at if task.state.is_open else task.ended_at
     return task.alive_at if since is None else since
 
 

@@ -11,7 +11,7 @@ from agentwatch.delegation import states as reasons
 from agentwatch.delegation.asks import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.run import Activity, ActivityKind
-from agentwatch.delegation.task import Alarm, Attempt, Basis, Retry, State, Task
+from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
 from agentwatch.view.plain import shown, summary
@@ -54,25 +54,12 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def short_count(count: int) -> str:
-    """A large number in three digits: `950`, `4.8k`, `48k`, `1.2M`."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if count >= size:
-            return f"{count / size:.1f}{unit}" if count < 10 * size else f"{count // size:,}{unit}"
-    return f"{count}"
-
-
 def history_words(tree: Tree) -> str:
     """How many past tasks would ask if they were not past; blank where there are none."""
     if not (count := len(tree.past_questions())):
         return ""
     day = (iso(tree.rules.history_before) or "?")[:10]
     return f"{plural(count, 'open question')} from before {day} {'is' if count == 1 else 'are'} history"
-
-
-def older_words(count: int) -> str:
-    """That so many older tasks are left out; blank for none."""
-    return f"{plural(count, 'older task')} {'is' if count == 1 else 'are'} not shown" if count else ""
 
 
 def aside_words(task: Task, now: float) -> str:
@@ -113,13 +100,13 @@ def why_at(task: Task, now: float) -> str:
     silent = now - (now if task.alive_at is None else task.alive_at)
     process = reasons.process_words(task.run)
     words = [task.why, *([f"silent for {_long(silent)}"] if silent >= 0 else [])]
-    return "; ".join(words if reasons.tells_process(task) else [*words, process])
+    return "; ".join(words if process in task.why else [*words, process])
 
 
 def question_at(task: Task, now: float) -> str:
     """What is open about a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
     is gone."""
-    if Alarm.GONE in task.alarms and task.alive_at is not None and now >= task.alive_at:
+    if task.gone and task.alive_at is not None and now >= task.alive_at:
         return gone_words(task, ago(task.alive_at, now))
     return task.ask or task.question or ""
 

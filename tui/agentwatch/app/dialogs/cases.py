@@ -317,7 +317,7 @@ class RequestCase(Case):
             return quoted(task_id, 200)
         names = [tree.tasks[one].called for one in (*reversed(tree.ancestors(task_id)), task_id)]
         whole_name = quoted(BETWEEN.join(names), 1_000)
-        task, asking = tree.tasks[task_id], [tree.tasks[one] for one in tree.queue.some(_COMPARED)]
+        task, asking = tree.tasks[task_id], [tree.tasks[one] for one in tree.queue[:_COMPARED]]
         alike = [task, *(one for one in asking if one.task_id != task_id and one.called == task.called)]
         which = f", {quoted(told_apart(alike)[0], 30)}" if len(alike) > 1 else ""
         return (whole_name if len(whole_name) <= width * 2 else quoted(names[-1], 1_000)) + which

@@ -20,7 +20,6 @@ from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
-    from agentwatch.delegation.tree import Ids
     from agentwatch.monitor import Monitor
 
 _OF_TABS: Final = frozenset(
@@ -221,9 +220,10 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         words = "Nothing that the filter shows is new." if self.sought else "Nothing is new."
         self._go_on(self._monitor.tree.unseen, step, words)
 
-    def _go_on(self, those: Ids, step: int, nothing: str) -> None:
+    def _go_on(self, those: list[str], step: int, nothing: str) -> None:
         tree, now = self._monitor.tree, self._clock()
-        names = those.some(len(those), self.task_id)
+        start = those.index(self.task_id) if self.task_id in those else 0
+        names = those[start:] + those[:start]
         in_sight = [task_id for task_id in names if self.sought.matches(tree.tasks[task_id], now)]
         if not in_sight:
             self.post_message(Missing(nothing))

@@ -13,7 +13,7 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.task import State
 from agentwatch.view.groups import FALSE, SILENT, VERIFIED, Present, present_in
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE, Look
-from agentwatch.view.words import plural, short_count
+from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -43,20 +43,18 @@ _MODES: Final = {
     "replay": ("▷", "state-partial"),
 }
 """Mark and colour of each."""
-_UNCOUNTED: Final = "program rate health total"
+_UNCOUNTED: Final = "program health total"
 _WAYS: Final = (
-    "words wide program rate health total counts",
-    "wide program rate health total counts",
-    "program rate health total counts",
-    "rate health total counts",
+    "words wide program health total counts",
+    "wide program health total counts",
+    "program health total counts",
     "health total counts",
     _UNCOUNTED,
     "counts",
     "total",
 )
 """The parts of the line, from the fullest to the barest: the word of each state, wide gaps with all that belongs to a
-count, the program's name, the tokens of the last minute, the mode in words with its reason, all tasks, and those by
-state."""
+count, the program's name, the mode in words with its reason, all tasks, and those by state."""
 
 
 class Counted(NamedTuple):
@@ -144,9 +142,6 @@ class Header(LineWidget):
             if notices := len(tree.notices) + len(self._monitor.messages):
                 tooltip = "Files that could not be read or belong to no task. Press ! for the list."
                 parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
-        if "rate" in way and (used := sum(spent.tokens for spent in tree.spent())):
-            tooltip = f"{used:,} tokens were used in the last minute"
-            parts.append(Part(f"   {short_count(used)} tok/min", palette.muted, tooltip=tooltip))
         return parts
 
     def _needs(self, palette: Palette, *, short: bool = False) -> Parts:

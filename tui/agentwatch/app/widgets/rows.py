@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.links import below
 from agentwatch.view.chains import continued, end_of_chain
 from agentwatch.view.groups import GROUPS, Group, has_finished
 from agentwatch.view.order import Order
@@ -192,7 +191,7 @@ class Outline:
         current = [root for root in self.order.roots() if self.order.group(root) in groups]
         if sum(tallies[group].tasks for group in groups) + (len(headings) if is_old else 0) <= room:
             for root in current:
-                self._folded -= {root, *below(self._tree.tasks, root)} - touched
+                self._folded -= {task.task_id for task, _ in self._tree.preorder([root])} - touched
             return
         self.build()
         rows = self.places.get(HISTORY, len(self.rows))

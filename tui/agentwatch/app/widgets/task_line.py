@@ -370,7 +370,7 @@ def _program(task: Task) -> str:
 
 def _tally(below: Below, width: int, style: Style, palette: Palette) -> Parts:
     """How many tasks below are done, are verified, are contradicted; in a narrow place, the most important of it."""
-    count = Part(f"{below.completed:,}/{below.tasks:,}", style)
+    count = Part(f"{below.states.get(State.COMPLETED, 0):,}/{below.tasks:,}", style)
     verified, false = below.verdicts.get(Verdict.VERIFIED, 0), below.verdicts.get(Verdict.CONTRADICTED, 0)
     known = [Part(f" ✓{verified:,}", style)] if verified else []
     lies = [Part(f" ⚑{false:,}", palette.states["state-contradicted"])] if false else []
@@ -414,4 +414,4 @@ def _progress(task: Task, state: RowState, width: int, palette: Palette) -> Part
     if below is None or not (state.folded or task.state.is_open):
         return []
     tally = _tally(below, width, style, palette) if state.folded else []
-    return tally or [Part(clip(f"{below.completed:,}/{below.tasks:,}", width), style)]
+    return tally or [Part(clip(f"{below.states.get(State.COMPLETED, 0):,}/{below.tasks:,}", width), style)]

@@ -1,9 +1,8 @@
-"""Which sessions are shown: those of late, or one of them. A session comes and goes with all that it asked for."""
+"""Which sessions are shown: all, or one of them with all that it asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Run
@@ -13,22 +12,20 @@ _Paths = dict[tuple[str, str | None], str]
 
 
 class Selection:
-    """Runs that pass: those of sessions with a sign of life at `since` (epoch seconds) or later, and those of the
-    session whose id begins with `session`. None of both: all."""
+    """Runs that pass: those of the session whose id begins so; without one, all."""
 
-    def __init__(self, since: float | None = None, session: str | None = None) -> None:
-        self.since: Final = since
+    def __init__(self, session: str = "") -> None:
         self._session = session
         self._runs: dict[str, tuple[Ran, Run]] = {}
         self._shown: set[str] = set()
 
     def anew(self) -> Selection:
         """The same wish, for another workspace: it remembers what it was told."""
-        return Selection(self.since, self._session)
+        return Selection(self._session)
 
     def choose(self, news: Sequence[Ran]) -> Sequence[Ran]:
         """Runs are like this now. Returns what is to be told of them, and of others that come or go with them."""
-        if self.since is None and self._session is None:
+        if not self._session:
             return news
         for ran in news:
             self._runs.pop(ran.path, None)
@@ -49,6 +46,4 @@ class Selection:
             seen[above] = None
             run = self._runs[above][1]
             above = paths.get((run.source, run.parent_session))
-        if self._session is not None and not run.session_id.startswith(self._session):
-            return False
-        return self.since is None or run.updated_at >= self.since
+        return run.session_id.startswith(self._session)

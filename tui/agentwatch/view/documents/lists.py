@@ -65,7 +65,6 @@ class Pending(TypedDict):
     problems: list[Problem]
     tasks: list[PendingTask]
     past: int
-    older: int
     acknowledged: int
     snoozed: int
     decisions: list[PendingDecision]

@@ -9,7 +9,7 @@ from agentwatch.delegation.claims import DeedKind, Verdict
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import RequestKind, RequestStage
 from agentwatch.delegation.run import ActivityKind
-from agentwatch.delegation.task import Alarm, Basis, State
+from agentwatch.delegation.task import Basis, State
 from agentwatch.view.groups import Group
 from agentwatch.view.words import Agreement
 
@@ -217,8 +217,6 @@ class StatedTask(TypedDict):
     findings: list[Finding]
     claims: list[Claim]
     unsaid: list[Deed]
-    unclaimed_changes: list[str] | None
-    unattributed_changes: list[str] | None
     runtime: Runtime
     limitations: list[str]
 
@@ -239,13 +237,12 @@ class SeenTask(StatedTask):
     inferred: bool
     deleted: bool
     requests: list[Request]
-    alarms: list[Alarm]
+    gone: bool
     since: str | None
     updated_at: str | None
     activity: Activity | None
     tokens: int | None
     tokens_below: int | None
-    tokens_per_minute: int | None
     cost: float | None
     stale: bool
     past: bool
@@ -282,9 +279,7 @@ class Summary(TypedDict):
     stale: int
     verified: int
     contradicted: int
-    older: int
     tokens: int | None
-    tokens_per_minute: int
     past: int
     acknowledged: int
     snoozed: int

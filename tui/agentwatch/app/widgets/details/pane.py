@@ -270,15 +270,13 @@ class DetailsPane(Widget):
 
 def counts_of(view: View) -> dict[str, tuple[str, str]]:
     """The words behind the titles of tabs, with their style; "" for none."""
-    task, unclaimed = view.task, view.tree.unclaimed(view.task)
+    task = view.task
     counts: dict[str, tuple[str, str]] = dict.fromkeys(TABS, ("", ""))
     if severities := {placed.finding.severity for placed in task.findings}:
         worst = looks.SEVERITIES[Severity.ERROR if Severity.ERROR in severities else Severity.WARNING]
         counts["findings"] = str(len(task.findings)), f"${worst.color}"
     if false := len(looks.false_claims(task)):
         counts["attestation"] = f"{false}!", f"${looks.CONTRADICTED.color}"
-    elif unclaimed and unclaimed.alone:
-        counts["attestation"] = f"±{len(unclaimed.alone)}", "$text-warning"
     if len(task.attempts) > 1:
         counts["attempts"] = str(len(task.attempts)), FAINT
     if task.todos:

@@ -451,13 +451,6 @@ def attestation(view: View) -> Iterator[Block]:
     deeds = [(faint(deed.kind.ljust(_DEED)), Entry(deed.kind, deed.what, None, deed.call)) for deed in task.unsaid]
     words = "what this attempt did by its tools, and its return does not speak of"
     yield from _entries("Done and not said", words, deeds)
-    if unclaimed := view.tree.unclaimed(task):
-        for title, words, files, color in (
-            ("Unclaimed changes", "this attempt ran alone", unclaimed.alone, "$text-warning"),
-            ("Unattributed changes", "several ran", unclaimed.unattributed, "$text-muted"),
-        ):
-            changed = [(Content.styled("± ", color), Entry("", path, None)) for path in files]
-            yield from _entries(title, f"changed while {words}, and no return claims them", changed)
 
 
 def _entries(title: str, why: str, entries: Sequence[tuple[Content, Entry]]) -> Iterator[Block]:
