@@ -12,14 +12,14 @@ import os
 import re
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from agentwatch.sources.sessions.where import is_of_this_system, sees_all
 
-_STATE: Final = re.compile(r"state_(\d{1,6})\.sqlite")
+_NUMBER: Final = re.compile(r"\D")
 _SECONDS: Final = 2.0
 """Between two looks: Codex writes all the time while it works, and the kernel takes its time to list all locks."""
 _WAIT_SECONDS: Final = 0.2
@@ -38,8 +38,6 @@ class Beside:
     def __init__(self, home: Path) -> None:
         self.names: dict[object, str] = {}
         """By thread, its name."""
-        self.skipped: dict[Path, str] = {}
-        """Databases that are there and not read, and why."""
         self.looked_at = 0.0
         self._home = home
         self._locks = home / "thread-writer-locks"
@@ -54,17 +52,14 @@ class Beside:
         self._next, self.looked_at = time.monotonic() + _SECONDS, time.time()
         self._held = _held()
         self._sees_all = sees_all() and os.path.isdir(self._locks) and is_of_this_system(self._locks)
-        self.skipped.clear()
-        states = [(int(match[1]), entry) for entry in _entries(self._home) if (match := _STATE.fullmatch(entry.name))]
-        path = max(states)[1] if states else None
+        states = self._home.glob("state_*.sqlite")
+        path = max(states, key=lambda state: int(_NUMBER.sub("", state.name) or 0), default=None)
         # Without its log no Codex writes it, and SQLite would make one, in a place where nothing of ours belongs.
         if path is not None and os.path.exists(f"{path}-wal"):
-            try:
-                uri = f"file:{quote(os.fsencode(path))}?mode=ro"
-                with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS)) as connection:
-                    self.names = {thread: str(name) for thread, name in connection.execute(_NAMES)}
-            except sqlite3.Error as error:
-                self.skipped[path] = f"It is not read ({error}); the rollouts are."
+            uri = f"file:{quote(os.fsencode(path))}?mode=ro"
+            # Nothing else is missing where it has another schema.
+            with suppress(sqlite3.Error), closing(sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS)) as connection:
+                self.names = {thread: str(name) for thread, name in connection.execute(_NAMES)}
 
     def is_gone(self, thread: str, version: tuple[int, ...], updated_at: float) -> bool | None:
         """Whether the writer of a thread, last heard of at `updated_at`, is gone; None where that cannot be told."""
@@ -79,13 +74,6 @@ class Beside:
         except (OSError, ValueError):
             return None
         return True if self._sees_all and self.looked_at - updated_at > _SETTLED else None
-
-
-def _entries(directory: Path) -> list[Path]:
-    try:
-        return list(directory.iterdir())
-    except OSError:
-        return []
 
 
 def _held() -> frozenset[int] | None:

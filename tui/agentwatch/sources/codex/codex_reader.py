@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,12 +26,8 @@ from agentwatch.state import is_there
 NAME: Final = "codex"
 LEFT_BEHIND: Final = "left behind when Codex was stopped"
 
-_ROOTS: Final = ("sessions", "archived_sessions")
-_DEPTH: Final = 3
-"""Year, month, day; the archive is flat."""
 _COMPRESSED: Final = ".zst"
 """Behind the name of the plain file."""
-_NAME: Final = re.compile(r"(rollout-.*\.jsonl)(?:\.zst)?", re.DOTALL)
 _TO_DECOMPRESS: Final = (
     "this Python was built without zstd" if sys.version_info >= (3, 14) else "install the package backports.zstd"
 )
@@ -47,7 +42,11 @@ class CodexReader(FilesReader[Rollout]):
     """
 
     name = NAME
-    layout: ClassVar = Layout("", "", root="sessions")
+    layout: ClassVar = Layout(
+        r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)(?:\.zst)?",
+        r"(?P<session>(?!))?(?:sessions|archived_sessions)(?:/[^/]+){0,3}",
+        root="",
+    )
     all_belong = True
 
     def __init__(self, workspace: Path, home: Path, _since: float | None = None) -> None:
@@ -93,15 +92,14 @@ class CodexReader(FilesReader[Rollout]):
     def read(self, seconds: float) -> Sequence[Change]:
         changes = super().read(seconds)
         self._take_stock()
-        return sorted(changes, key=lambda change: change.run.started_at if change.run is not None else -1.0)
+        return changes
 
     def found(self) -> Sequence[Found]:
-        """The home, and the databases in it that are left alone."""
         if not is_there(self.home):
             return ()
         children = sum(run.parent_session is not None for run in self.given.values())
         told = Found(NAME, str(self.home), len(self.given) - children, self._say(self._unread) or "", children)
-        return [told, *(Found(NAME, str(path), 0, reason) for path, reason in self._beside.skipped.items())]
+        return [told]
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the last rollout of a session."""
@@ -113,38 +111,29 @@ class CodexReader(FilesReader[Rollout]):
 
     def find(self) -> list[FoundFile]:
         """The rollouts that were begun in the workspace, and those of all their agents, wherever they work."""
-        present: dict[str, os.DirEntry[str]] = {}
-        for entry in self._rollouts():
-            match = _NAME.fullmatch(entry.name)
+        present: dict[str, FoundFile] = {}
+        for found in super().find():
             # Where both are there, Codex is about to remove the compressed one.
-            if match is not None and (match[1] == entry.name or match[1] not in present):
-                present[match[1]] = entry
+            if found.session not in present or not found.path.endswith(_COMPRESSED):
+                present[found.session] = found
         known, self._known = self._known, {}
-        for name, entry in present.items():
+        for name, found in present.items():
             stamp, header = known.get(name, (0, ""))
-            status = None if isinstance(header, Header) else self.status(entry)
-            if status is not None and status.st_ctime_ns != stamp:
-                stamp, header = status.st_ctime_ns, _read_header(Path(entry.path), status.st_size)
+            if not isinstance(header, Header) and found.status.st_ctime_ns != stamp:
+                stamp, header = found.status.st_ctime_ns, _read_header(Path(found.path), found.status.st_size)
             self._known[name] = stamp, header
         self._headers = {name: header for name, (_, header) in self._known.items() if isinstance(header, Header)}
         self._unread = {name: why for name, (_, why) in self._known.items() if why and isinstance(why, str)}
         self._parents = {header.thread: header.parent for header in self._headers.values()}
         threads = self._threads()
         return [
-            FoundFile(present[name].path, NAME, self._root(header.thread), name, False, status)
+            present[name]._replace(session=self._root(header.thread), agent=name)
             for name, header in self._headers.items()
-            if header.thread in threads and not header.own_work and (status := self.status(present[name])) is not None
+            if header.thread in threads and not header.own_work
         ]
 
-    def _rollouts(self) -> Iterator[os.DirEntry[str]]:
-        pending = [(os.fspath(self.home / root), _DEPTH) for root in _ROOTS]
-        while pending:
-            directory, depth = pending.pop()
-            for entry in self.scan(directory):
-                if entry.is_file(follow_symlinks=False):
-                    yield entry
-                elif depth and entry.is_dir(follow_symlinks=False):
-                    pending.append((entry.path, depth - 1))
+    def projects(self) -> list[str]:
+        return [self.root]
 
     def _threads(self) -> set[str]:
         """The sessions of the workspace, and all that came of them."""
@@ -186,7 +175,8 @@ class CodexReader(FilesReader[Rollout]):
                 runs[child] = _asked_run(part, call, child)
         for thread, rollouts in parts.items():
             runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else None)
-        return {key: _left_behind(run, _lost_at(key, runs, lost)) for key, run in runs.items()}
+        in_turn = sorted(runs.items(), key=lambda one: one[1].started_at)
+        return {key: _left_behind(run, _lost_at(key, runs, lost)) for key, run in in_turn}
 
     def _run(self, parts: list[Rollout], asked: SpawnCall | None) -> Run:
         def latest(name: str) -> Any:

@@ -210,7 +210,7 @@ class Rollout(Account):
                 self.tokens = whole(inner(payload, "thread_token_usage"), "total_tokens") or self.tokens
             case "turn_context":
                 self.model = text(payload, "model") or self.model
-            case "CollabAgentToolCall" | "SubAgentActivity" | "collab_agent_spawn_end":
+            case "CollabAgentToolCall" | "SubAgentActivity":
                 self._collaborated(payload, at)
 
     def _begin(self, at: float) -> None:
@@ -288,14 +288,10 @@ class Rollout(Account):
     def _collaborated(self, item: Fields, at: float) -> None:
         """Codex tells that it has done something with other agents."""
         self._miss(inner(item, "agents_states"), at)
-        started = text(item, "new_thread_id")
-        if item.get("kind") == "started":
-            started = text(item, "agent_thread_id")
-        if item.get("tool") == "spawn_agent" or started is not None:
-            call = text(item, "id") or text(item, "call_id") or ""
+        if item.get("tool") == "spawn_agent" or item.get("kind") == "started":
+            call = text(item, "id") or ""
             asked = self._spawns.get(call) or SpawnCall(call, at, self._rising(at), title=text(item, "agent_path"))
-            threads = [started] if started is not None else listed(item, "receiver_thread_ids")
-            for thread in threads:
+            for thread in (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids")):
                 if isinstance(thread, str):
                     self.spawned.setdefault(thread, asked)
 
