@@ -15,7 +15,7 @@ from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.requests.box import Offer
-from agentwatch.requests.codex import CodexClient, Connection, Wire
+from agentwatch.requests.codex import CodexClient, Wire
 from agentwatch.requests.holding import Holder
 from tests.unit.decisions.made import QUICK
 from tests.unit.requests.asked import Place, place
@@ -178,7 +178,7 @@ def test_nothing_is_given_but_what_was_decided_for_the_very_input_that_waits(pla
     for _ in range(CONNECTIONS):
         holder.wire = wire = Chaos(place, chance, decided)
         with suppress(OSError):
-            Connection(client, wire).serve()
+            client.serve(wire)
         assert not [one for one in place.box.read() if one.is_open], f"seed {seed}: held after the end"
         for params, action in wire.given:
             assert decided.get(params) is action, f"seed {seed}: {params}"

@@ -290,8 +290,8 @@ def test_what_the_person_answers_in_codex_is_answered_elsewhere(
     assert (server.answers, server.late) == ([], [])
 
 
-def test_a_child_asks_as_a_session_of_its_own(place: Place, home: Path, server: AppServer, tmp_path: Path) -> None:
-    server.thread(CHILD, tmp_path, parent=THREAD)
+def test_a_child_asks_as_a_session_of_its_own(place: Place, home: Path, server: AppServer) -> None:
+    server.thread(CHILD, place.workspace, parent=THREAD)
     with running(place, home):
         server.ask(COMMAND, command(), CHILD)
         assert offered(place).session_id == CHILD

@@ -142,11 +142,14 @@ class Box:
         return sorted(found, key=lambda one: (one.asked_at, one.request_id))
 
     def _file(self, directory: Directory, name: str) -> Request:
-        request = parse(directory.read(name, LARGEST), self.workspace_id)
+        request = parse(data := directory.read(name, LARGEST), self.workspace_id)
         if name != _name(request.request_id):
             raise BoxError("it has the name of another one")
-        is_gone = request.stage is RequestStage.OFFERED and not self._is_held(directory, name)
-        return replace(request, stage=RequestStage.GONE) if is_gone else request
+        if request.stage is not RequestStage.OFFERED or self._is_held(directory, name):
+            return request
+        # Its end may have come since it was read.
+        is_same = directory.read(name, LARGEST) == data
+        return replace(request, stage=RequestStage.GONE) if is_same else self._file(directory, name)
 
     def _is_held(self, directory: Directory, name: str) -> bool:
         """Whether somebody holds a file. Two that ask at once may take each other for somebody, until the next look."""

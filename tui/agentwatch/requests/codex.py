@@ -41,56 +41,8 @@ _HELD_SECONDS: Final = 0.05
 _ANSWER_SECONDS: Final = 10.0
 """The server answers within this, or is none."""
 _LARGEST: Final = 32 * 1024 * 1024
-_DEEPEST: Final = 20
 _TRIED: Final = "0.169."
 """Versions whose requests and answers were tried."""
-
-
-class CodexClient(Background[Sequence[Event]]):
-    """Runs in a thread of its own. `home` is `$CODEX_HOME`, there or not. What it offers, an inbox sees."""
-
-    thread_name = "agentwatch-codex"
-
-    def __init__(self, workspace: Path, home: Path, holder: Holder, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
-        self.workspace: Final = os.path.realpath(workspace)
-        self.holder: Final = holder
-        self.clock: Final = clock
-        self.refused = ""
-        """Why something that Codex asks is not offered, one sentence. May quote foreign text."""
-        self.answered: Final = set[str]()
-        """The requests that were answered. One that is asked again afterwards is answered in Codex."""
-        self._socket = home / _SOCKET
-
-    @property
-    def notice(self) -> str | None:
-        """Why something that Codex asks cannot be answered here, one sentence. May quote foreign text."""
-        return self.refused or self.holder.trouble or None
-
-    @property
-    def is_stopped(self) -> bool:
-        return self._stopped
-
-    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
-        del emit
-        while not self._stopped:
-            with suppress(OSError):
-                status = self._socket.stat()
-                # Whose socket it is decides whom we would answer.
-                if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():
-                    self._serve()
-            self._rest(_LOOK_SECONDS)
-
-    def _serve(self) -> None:
-        """Serve one connection until it ends."""
-        # Most have no such socket.
-        from websockets.exceptions import WebSocketException
-        from websockets.sync.client import unix_connect
-
-        with suppress(OSError, EOFError, ValueError, RecursionError, WebSocketException):
-            options: dict[str, Any] = {"open_timeout": _ANSWER_SECONDS, "close_timeout": 1, "max_size": _LARGEST}
-            with unix_connect(str(self._socket), "ws://localhost/", compression=None, **options) as link:
-                Connection(self, Wire(link)).serve()
 
 
 @dataclass(slots=True)
@@ -104,27 +56,66 @@ class _Held:
     sent: Record | None = None
 
 
-class Connection:
-    """One connection to the server, from its first message to its end; whatever it holds ends with it."""
+class CodexClient(Background[Sequence[Event]]):
+    """Runs in a thread of its own. `home` is `$CODEX_HOME`, there or not. What it offers, an inbox sees."""
 
-    def __init__(self, client: CodexClient, wire: Wire) -> None:
-        self._client = client
-        self._wire = wire
+    thread_name = "agentwatch-codex"
+
+    def __init__(self, workspace: Path, home: Path, holder: Holder, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self._workspace = os.path.realpath(workspace)
+        self._socket = home / _SOCKET
+        self._holder = holder
+        self._clock = clock
+        self._refused = ""
+        self._answered = set[str]()
+        """The requests that were answered. One that is asked again afterwards is answered in Codex."""
+        # Of the connection:
+        self._wire: Wire
         self._version = ""
         self._followed: dict[str, dict[str, Fields]] = {}
         """By thread that waits, its items in progress."""
         self._held: dict[object, _Held] = {}
 
-    def serve(self) -> None:
-        """Raises an error of the wire once it is lost."""
+    @property
+    def notice(self) -> str | None:
+        """Why something that Codex asks cannot be answered here, one sentence. May quote foreign text."""
+        return self._refused or self._holder.trouble or None
+
+    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
+        del emit
+        while not self._stopped:
+            with suppress(OSError):
+                status = self._socket.stat()
+                # Whose socket it is decides whom we would answer.
+                if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():
+                    self._connect()
+            self._rest(_LOOK_SECONDS)
+
+    def _connect(self) -> None:
+        """Serve one connection until it ends."""
+        # Most have no such socket.
+        from websockets.exceptions import WebSocketException
+        from websockets.sync.client import unix_connect
+
+        options: dict[str, Any] = {"open_timeout": _ANSWER_SECONDS, "close_timeout": 1, "max_size": _LARGEST}
+        with (
+            suppress(OSError, EOFError, ValueError, RecursionError, WebSocketException),
+            unix_connect(str(self._socket), "ws://localhost/", compression=None, **options) as link,
+        ):
+            self.serve(Wire(link))
+
+    def serve(self, wire: Wire) -> None:
+        """Hold what a connection asks until its end. Raises an error of the wire once it is lost."""
+        self._wire, self._followed = wire, {}
+        name = {"name": "agentwatch", "title": "agentwatch", "version": __version__}
         try:
-            name = {"name": "agentwatch", "title": "agentwatch", "version": __version__}
-            answer = self._wire.call("initialize", clientInfo=name, capabilities={"experimentalApi": True})
-            self._version, self._client.refused = version_of(answer), ""
-            self._wire.send({"method": "initialized"})
-            for thread in listed(self._wire.call("thread/loaded/list"), "data"):
+            answer = wire.call("initialize", clientInfo=name, capabilities={"experimentalApi": True})
+            self._version, self._refused = version_of(answer), ""
+            wire.send({"method": "initialized"})
+            for thread in listed(wire.call("thread/loaded/list"), "data"):
                 self._update_thread(str(thread), inner(self._read_thread(str(thread)), "status"))
-            while not self._client.is_stopped:
+            while not self._stopped:
                 self._handle_all(_HELD_SECONDS if self._held else _IDLE_SECONDS)
                 for rpc_id in list(self._held):
                     self._look(rpc_id)
@@ -134,18 +125,13 @@ class Connection:
 
     # Threads
 
+    def _is_ours(self, thread: str) -> bool:
+        """Whether it works in the workspace."""
+        place = text(self._read_thread(thread), "cwd") or ""
+        return place.startswith(os.sep) and holds(self._workspace, os.path.realpath(place))
+
     def _read_thread(self, thread: str) -> Fields:
         return inner(self._wire.call("thread/read", threadId=thread), "thread")
-
-    def _is_ours(self, thread: str | None) -> bool:
-        """Whether it works in the workspace, or was asked for by one that does."""
-        for _ in range(_DEEPEST):
-            found = self._read_thread(thread) if thread is not None else {}
-            place = text(found, "cwd") or ""
-            if place.startswith(os.sep) and holds(self._client.workspace, os.path.realpath(place)):
-                return True
-            thread = text(found, "parentThreadId")
-        return False
 
     def _update_thread(self, thread: str, status: Fields) -> None:
         """Follow a thread as long as it waits."""
@@ -159,7 +145,7 @@ class Connection:
     def _follow(self, thread: str) -> None:
         if not self._version.startswith(_TRIED):
             which = f"This version of Codex ({self._version or 'unknown'})"
-            self._client.refused = f"{which} is not known here, so what it asks is answered in it: update agentwatch"
+            self._refused = f"{which} is not known here, so what it asks is answered in it: update agentwatch"
             return
         self._followed[thread] = {}
         page = {"limit": 1, "itemsView": "full"}
@@ -204,25 +190,25 @@ class Connection:
     def _offer(self, rpc_id: object, method: str, params: Fields, items: dict[str, Fields]) -> None:
         if type(rpc_id) not in (int, str):
             return
-        client, before = self._client, self._held.get(rpc_id)
-        place = {"workspace": client.workspace, "workspace_id": client.holder.box.workspace_id}
+        before = self._held.get(rpc_id)
+        place = {"workspace": self._workspace, "workspace_id": self._holder.box.workspace_id}
         try:
-            request = request_of(method, params, items, **place, now=client.clock())
+            request = request_of(method, params, items, **place, now=self._clock())
             if before is not None:
                 if request is not None and before.request.request_id == request.request_id:
                     return
                 self._end(rpc_id)
-            if request is not None and request.request_id not in client.answered:
-                self._held[rpc_id] = _Held(method, request, client.holder.offer(request))
+            if request is not None and request.request_id not in self._answered:
+                self._held[rpc_id] = _Held(method, request, self._holder.offer(request))
         except (BoxError, ValueError) as error:
-            client.refused = f"what Codex asks is not offered: {error}"
+            self._refused = f"what Codex asks is not offered: {error}"
 
     def _look(self, rpc_id: object) -> None:
         """Answer a request, if the operator has decided about it."""
         held = self._held.get(rpc_id)
         if held is None or held.sent is not None or not held.request.actions:
             return
-        record = self._client.holder.look(held.offer)
+        record = self._holder.look(held.offer)
         if record is None:
             return
         # It may have been answered, or be over, by now.
@@ -230,7 +216,7 @@ class Connection:
         result = answer_of(held.method, held.request, record.action, record.params)
         if self._held.get(rpc_id) is held and result is not None:
             held.sent = record
-            self._client.answered.add(held.request.request_id)
+            self._answered.add(held.request.request_id)
             self._wire.send({"id": rpc_id, "result": result})
 
     def _resolve(self, thread: str, rpc_id: object) -> None:
@@ -250,7 +236,7 @@ class Connection:
         if held.sent is None:
             held.offer.end(RequestStage.ELSEWHERE if is_resolved else RequestStage.GONE)
         elif is_resolved:
-            self._client.holder.delivered(held.sent)
+            self._holder.delivered(held.sent)
             held.offer.end(RequestStage.DELIVERED, by=held.sent.operator)
         else:
             held.offer.end(RequestStage.UNKNOWN)
