@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Option, Query, RequestStage, input_text
+from agentwatch.delegation.request import Given, Option, Query, RequestStage
 from agentwatch.requests import box as box_module
 from agentwatch.requests.box import Box, BoxError, parse, to_bytes
 from agentwatch.state import workspace_id
@@ -45,14 +43,6 @@ def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place: Place) -
     assert ended.ended_at is not None
     assert ended == replace(asked, stage=RequestStage.DELIVERED, by="ada", ended_at=ended.ended_at)
     assert place.box.problems == []
-
-
-def test_what_is_left_without_an_end_is_gone(place: Place) -> None:
-    with place.box.offer(request(place.workspace)):
-        pass
-    (left,) = place.box.read()
-    assert left.stage is RequestStage.GONE
-    assert left.ended_at is not None
 
 
 def test_the_first_end_holds(place: Place) -> None:
@@ -95,14 +85,6 @@ def test_what_a_killed_process_held_is_gone(place: Place) -> None:
         assert asked.stage is RequestStage.OFFERED
         process.kill()
     assert place.box.read() == [replace(asked, stage=RequestStage.GONE)]
-
-
-def test_a_request_that_was_held_before_can_be_offered_again(place: Place) -> None:
-    asked = request(place.workspace)
-    with place.box.offer(asked) as offer:
-        offer.end(RequestStage.ELSEWHERE)
-    with place.box.offer(asked):
-        assert place.box.read() == [asked]
 
 
 @given(TEXTS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), max_size=3), st.none() | st.floats(0, 2e9))
@@ -171,14 +153,6 @@ def test_whatever_lies_there_is_told_and_not_waited_for(
         change(file_of(place) if name != "" else Path())
         assert place.box.read() == []
         assert len(place.box.problems) == 1
-        assert not offer.is_whole()
-
-
-def test_a_file_written_in_place_is_not_whole_any_more(place: Place) -> None:
-    with place.box.offer(request(place.workspace)) as offer:
-        data = file_of(place).read_bytes()
-        time.sleep(0.01)
-        file_of(place).write_bytes(data)
         assert not offer.is_whole()
 
 
@@ -252,13 +226,3 @@ def test_so_many_that_ended_are_kept_and_no_more(place: Place, monkeypatch: pyte
                 assert len(list(place.box.directory.glob("*.json"))) <= 5
         assert [one.asked_at for one in place.box.read()][-2:] == [8.0, 9.0]
         assert asked in place.box.read()
-
-
-def test_actions_are_those_that_the_holder_gave(place: Place) -> None:
-    with place.box.offer(request(place.workspace, actions=(Action.DENY,))):
-        assert [one.actions for one in place.box.read()] == [(Action.DENY,)]
-
-
-def test_the_input_of_a_request_is_what_its_digest_is_of(place: Place) -> None:
-    asked = request(place.workspace, given={"b": "ä", "a": [1, 2.5, None]})
-    assert input_text(json.loads(asked.input)) == (asked.input, asked.input_sha256)

@@ -24,7 +24,6 @@ from agentwatch.requests.source import Inbox
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place
 from tests.unit.requests.codex_server import (
-    CHILD,
     COMMAND,
     PATCH,
     QUESTION,
@@ -118,12 +117,6 @@ def test_an_allowed_command_is_accepted_once(place: Place, server: AppServer, cl
     assert client.notice is None
 
 
-def test_a_denied_command_is_declined_and_takes_no_words(place: Place, server: AppServer, client: CodexClient) -> None:
-    server.ask(COMMAND, command())
-    place.answer(offered(place), Action.DENY)
-    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
-
-
 def test_where_a_command_runs_is_shown_unless_it_is_the_workspace(
     place: Place, server: AppServer, client: CodexClient
 ) -> None:
@@ -186,16 +179,6 @@ def test_a_patch_that_is_not_known_cannot_be_answered(
     asked = offered(place)
     assert (asked.actions, asked.can_answer) == ((), False)
     assert asked.why_not == WHY_NOT
-
-
-def test_a_patch_that_changes_while_it_waits_is_held_no_more(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(PATCH, patch(), THREAD, change())
-    asked = offered(place)
-    server.tell({"method": "item/fileChange/patchUpdated", "params": {"threadId": THREAD, "itemId": "call_1"}})
-    assert ended(place, asked) is RequestStage.GONE
-    assert server.answers == []
 
 
 def test_questions_are_answered_by_their_own_ids(place: Place, server: AppServer, client: CodexClient) -> None:
@@ -290,25 +273,6 @@ def test_what_the_person_answers_in_codex_is_answered_elsewhere(
     assert (server.answers, server.late) == ([], [])
 
 
-def test_a_child_asks_as_a_session_of_its_own(place: Place, home: Path, server: AppServer) -> None:
-    server.thread(CHILD, place.workspace, parent=THREAD)
-    with running(place, home):
-        server.ask(COMMAND, command(), CHILD)
-        assert offered(place).session_id == CHILD
-
-
-def test_threads_of_other_workspaces_are_left_alone(
-    place: Place, home: Path, server: AppServer, tmp_path: Path
-) -> None:
-    server.thread("other", tmp_path)
-    with running(place, home):
-        server.ask(COMMAND, command(), "other")
-        server.ask(COMMAND, command("mine"))
-        assert offered(place).session_id == THREAD
-        assert server.said.count("thread/resume") == 1
-        assert len(place.box.read()) == 1
-
-
 def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path) -> None:
     with AppServer(home, place.workspace, version="0.170.0") as server:
         server.ask(COMMAND, command())
@@ -318,22 +282,6 @@ def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path
             assert client.notice.startswith("This version of Codex (0.170.0) is not known here")
         assert "thread/resume" not in server.said
     assert place.box.read() == []
-
-
-def test_when_the_server_is_gone_so_is_the_request_and_the_next_server_is_found(
-    place: Place, home: Path, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(COMMAND, command())
-    first = offered(place)
-    server.stop()
-    assert ended(place, first) is RequestStage.GONE
-    server.start()
-    # The same id of the connection, the same item: another input.
-    server.ask(COMMAND, command("rm -rf /"))
-    second = offered(place)
-    assert second.request_id != first.request_id
-    place.answer(second, Action.DENY)
-    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
 
 
 def test_a_lost_connection_is_made_again_and_the_request_offered_again(
@@ -366,19 +314,6 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(
     assert place.box.find(asked.request_id) == replace(asked, stage=RequestStage.UNKNOWN, ended_at=ANY)
 
 
-def test_an_id_that_is_given_to_another_request_ends_the_first(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(COMMAND, command())
-    first = offered(place)
-    other = {"id": 0, "method": COMMAND, "params": {"threadId": THREAD, **command("rm -rf /", "call_2")}}
-    server.tell(other)
-    assert ended(place, first) is RequestStage.GONE
-    second = offered(place)
-    place.answer(second, Action.DENY)
-    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
-
-
 @pytest.mark.parametrize(
     "frame",
     ["{", "[]", "7", b"\xff\x00", pytest.param("[" * 100_000, id="deep"), '{"id": 0}', '{"method": 5, "id": []}'],
@@ -395,28 +330,6 @@ def test_a_frame_that_is_no_message_answers_nothing(
     until(lambda: in_stage(place, RequestStage.OFFERED))
     place.answer(asked)
     assert until(lambda: server.answers) == [(0, {"decision": "accept"})]
-
-
-def test_resolved_twice_or_for_another_thread_ends_nothing_else(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    first = server.ask(COMMAND, command())
-    asked = offered(place)
-    for told in ({"threadId": "other", "requestId": first}, {"threadId": THREAD, "requestId": "0"}):
-        server.tell({"method": "serverRequest/resolved", "params": told})
-    server.tell({"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": False}})
-    time.sleep(0.2)
-    assert offered(place).request_id == asked.request_id
-    server.resolve(first)
-    server.tell({"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": first}})
-    assert ended(place, asked) is RequestStage.ELSEWHERE
-
-
-def test_where_there_is_no_socket_nothing_is_loaded_and_nothing_asked(place: Place, home: Path) -> None:
-    with running(place, home) as client:
-        time.sleep(0.1)
-        assert client.notice is None
-    assert place.box.read() == []
 
 
 async def test_a_monitor_that_runs_shows_what_codex_asks_and_answers_it(

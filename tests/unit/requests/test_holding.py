@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import Offer
 from agentwatch.requests.holding import Holder
-from tests.unit.requests.asked import ANSWERED, Place, question, request
+from tests.unit.requests.asked import Place, request
 
 FOR_EVER = 10.0
 
@@ -46,15 +45,6 @@ def test_the_answer_comes_to_who_holds_the_request(place: Place) -> None:
         assert stages == [Stage.RECORDED, Stage.DELIVERED]
         assert holder.trouble == ""
     assert list(place.workspace.iterdir()) == []
-
-
-def test_the_answers_to_questions_come_with_it(place: Place) -> None:
-    holder, asked = place.holder(), question(place.workspace)
-    with holder.offer(asked) as offer:
-        place.answer(asked, Action.ANSWER, ANSWERED)
-        record = holder.look(offer)
-    assert record is not None
-    assert record.params == ANSWERED
 
 
 def test_an_answer_is_given_once(place: Place) -> None:
@@ -123,13 +113,6 @@ def test_an_answer_that_was_given_while_nobody_held_it_counts_for_who_holds_it_n
     holder = place.holder()
     with holder.offer(asked) as offer:
         assert holder.look(offer) is not None
-
-
-def test_an_answer_that_has_expired_is_none(place: Place) -> None:
-    holder, asked = place.holder(), request(place.workspace)
-    with holder.offer(asked) as offer:
-        place.answer(asked, now=datetime.now(UTC) - timedelta(minutes=11))
-        assert holder.look(offer) is None
 
 
 def test_an_answer_from_the_future_is_none_and_it_is_said_why(place: Place) -> None:
@@ -204,31 +187,12 @@ def test_a_claim_that_cannot_be_written_is_none(place: Place) -> None:
         assert holder.trouble
 
 
-def test_no_claim_in_the_workspace_gets_in_the_way(place: Place) -> None:
-    holder, asked = place.holder(), request(place.workspace)
-    receipts = place.workspace / ".agentwatch" / "receipts"
-    receipts.mkdir(parents=True)
-    for stage in ("claim", "delivered", "acted"):
-        (receipts / f"{asked.request_id}.{stage}.json").write_text("{}")
-    with holder.offer(asked) as offer:
-        made = place.answer(asked)
-        assert [one.stage for one in place.desk().receipts([made.record])[asked.request_id]] == [Stage.RECORDED]
-        assert holder.look(offer) is not None
-
-
 def test_a_ledger_that_cannot_be_read_is_none_and_told(place: Place) -> None:
     holder, asked = place.holder(), request(place.workspace)
     with holder.offer(asked) as offer:
         (place.state / "decisions").write_text("no directory")
         assert holder.look(offer) is None
         assert "ledger" in holder.trouble
-
-
-def test_a_missing_ledger_is_no_trouble(place: Place, tmp_path: Path) -> None:
-    holder = place.holder()
-    with holder.offer(request(place.workspace)) as offer:
-        assert holder.look(offer) is None
-        assert holder.trouble == ""
 
 
 def test_a_holder_ends_where_another_one_has_ended_the_request(place: Place) -> None:

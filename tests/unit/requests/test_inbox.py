@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.decisions.errors import DecisionError, RequestGoneError
+from agentwatch.decisions.errors import RequestGoneError
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
 from agentwatch.monitor import Monitor
-from agentwatch.requests.box import Box
 from agentwatch.requests.source import Inbox
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place, request
@@ -45,13 +43,6 @@ def test_each_change_is_told_once(place: Place) -> None:
     assert forgotten.request is not None
     assert (forgotten.request.shown, forgotten.request.input) == (asked.shown, "")
     assert inbox.look() == []
-
-
-def test_a_box_in_the_workspace_is_told_while_nothing_is_there_yet(tmp_path: Path) -> None:
-    inbox = Inbox(Box(tmp_path, state=tmp_path / "state"))
-    assert inbox.poll() == []
-    assert "lies in the workspace" in (inbox.notice or "")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
@@ -121,12 +112,6 @@ async def test_a_monitor_shows_a_request_and_answers_it(place: Place) -> None:
         offer.end(RequestStage.DELIVERED)
         with pytest.raises(RequestGoneError, match="nobody waits"):
             await monitor.answer(request(place.workspace, nonce=asked.nonce, command="other"), Action.ALLOW, None, "")
-
-
-async def test_nobody_answers_where_nobody_watches(tmp_path: Path) -> None:
-    monitor = Monitor(tmp_path, Settings(), FilesSource(tmp_path), lambda: 0.0)
-    with pytest.raises(DecisionError, match="not being watched"):
-        await monitor.answer(request(tmp_path), Action.ALLOW, None, "")
 
 
 async def test_what_was_asked_while_it_was_watched_is_known_after_the_box_has_forgotten_it(place: Place) -> None:
