@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from agentwatch.delegation.run import MOST_PERMITS, Message, Run, RunState
+from agentwatch.delegation.run import MOST_PERMITS, Run, RunState
 from agentwatch.sources.codex.beside import Beside
 from agentwatch.sources.codex.entries import entries, kind_of, prompt_in
 from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, SpawnCall, header_of
@@ -72,10 +71,6 @@ class CodexReader(FilesReader[Rollout]):
         yield from texts_in(fields)
         yield prompt_in(*kind_of(fields)) or ""
 
-    def keep(self, path: str, words: str, at: float, offset: int) -> Message:
-        thread = self._headers[os.path.basename(path).removesuffix(_COMPRESSED)].thread  # noqa: PTH119
-        return self.texts.message(words, at, path, offset, key=thread)
-
     def open_tail(self, path: str) -> Tail:
         return tail_of(Path(path))
 
@@ -85,9 +80,8 @@ class CodexReader(FilesReader[Rollout]):
     def about(self, session: Session[Rollout]) -> object:
         """The names, and the time of the last look for writers."""
         self._beside.look()
-        names = [self._beside.names.get(file.fold.header.thread) for file in session.files.values()]
         is_working = any(run.state is RunState.WORKING and not run.process_gone for run in session.runs.values())
-        return names, self._beside.looked_at if is_working else 0
+        return self._beside.names, self._beside.looked_at if is_working else 0
 
     def read(self, seconds: float) -> Sequence[Change]:
         changes = super().read(seconds)
@@ -125,32 +119,22 @@ class CodexReader(FilesReader[Rollout]):
         self._headers = {name: header for name, (_, header) in self._known.items() if isinstance(header, Header)}
         self._unread = {name: why for name, (_, why) in self._known.items() if why and isinstance(why, str)}
         self._parents = {header.thread: header.parent for header in self._headers.values()}
-        threads = self._threads()
+        here = {header.thread for header in self._headers.values() if self._workspace.is_at(header.directory)}
         return [
-            present[name]._replace(session=self._root(header.thread), agent=name)
+            present[name]._replace(session=line[-1], agent=name)
             for name, header in self._headers.items()
-            if header.thread in threads and not header.own_work
+            if not header.own_work and not here.isdisjoint(line := self._line(header.thread))
         ]
 
     def projects(self) -> list[str]:
         return [self.root]
 
-    def _threads(self) -> set[str]:
-        """The sessions of the workspace, and all that came of them."""
-        headers = self._headers.values()
-        threads = {header.thread for header in headers if self._workspace.is_at(header.directory)}
-        children = threads
-        while children:
-            children = {header.thread for header in headers if header.parent in children} - threads
-            threads |= children
-        return threads
-
-    def _root(self, thread: str) -> str:
-        """The topmost session above one that is known; a circle ends where it closes."""
+    def _line(self, thread: str) -> list[str]:
+        """A session and those above it that are known; a circle ends where it closes."""
         line = [thread]
         while (parent := self._parents.get(line[-1]) or "") in self._parents and parent not in line:
             line.append(parent)
-        return line[-1]
+        return line
 
     def runs_of(self, session: Session[Rollout], about: object) -> dict[str, Run]:  # noqa: ARG002
         self._beside.look()
@@ -175,8 +159,11 @@ class CodexReader(FilesReader[Rollout]):
                 runs[child] = _asked_run(part, call, child)
         for thread, rollouts in parts.items():
             runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else None)
-        in_turn = sorted(runs.items(), key=lambda one: one[1].started_at)
-        return {key: _left_behind(run, _lost_at(key, runs, lost)) for key, run in in_turn}
+        for key, run in runs.items():
+            # When Codex last said that it, or one above it, is not found: one process runs them all.
+            line = (run.session_id, *self._line(run.parent_session or ""))
+            runs[key] = _left_behind(run, max(lost.get(one, -1.0) for one in line))
+        return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
     def _run(self, parts: list[Rollout], asked: SpawnCall | None) -> Run:
         def latest(name: str) -> Any:
@@ -245,15 +232,6 @@ class _CompressedTranscript(LinesTranscript):
 
     def _line_at(self, offset: int) -> bytes | None:
         return line_at(self._path, offset)
-
-
-def _lost_at(key: str, runs: Mapping[str, Run], lost: Mapping[str, float]) -> float:
-    """When Codex last said that a session, or one above it, is not found: one process runs them all."""
-    line: list[str] = []
-    while key in runs and key not in line:
-        line.append(key)
-        key = runs[key].parent_session or ""
-    return max(lost.get(one, -1.0) for one in line)
 
 
 def _left_behind(run: Run, lost_at: float) -> Run:
