@@ -162,13 +162,13 @@ class Rollout(Account):
         self._last: Answer | None = None
         """What it said last in a round that has not ended."""
         self._failure: str | None = None
-        self._questions: dict[str, str] = {}
         self._spawns: dict[str, SpawnCall] = {}
 
     @property
     def waiting(self) -> str:
-        """Its open question to a human."""
-        return next(reversed(self._questions.values()), "")
+        """Its open question to a human: a call that has no output until one has answered."""
+        calls = (entry for entry, _ in reversed(self.activity.open.values()))
+        return next((question_in(call.given) for call in calls if call.tool == "request_user_input"), "")
 
     def add(self, fields: Record, offset: int) -> None:
         if self._history.holds(fields):
@@ -218,7 +218,6 @@ class Rollout(Account):
         self.begin_round(Turn(at))
         self.state, self.answer, self.ended_at, self.reason = RunState.WORKING, None, None, ""
         self._last = self._failure = None
-        self._questions.clear()
 
     def _complete(self, payload: Fields, at: float, offset: int) -> None:
         error, last = text(inner(payload, "error"), "message"), answer_in(payload)
@@ -246,9 +245,6 @@ class Rollout(Account):
         given = entry.given
         if entry.tool == "update_plan":
             self.list(todos_in(listed(given, "plan"), "step") or self.todos, entry.at)
-        elif entry.tool == "request_user_input":
-            # It has no output until a human has answered.
-            self._questions[entry.call] = question_in(given)
         elif entry.tool == "spawn_agent":
             words = text(given, "message") or "\n".join(parts_in(given, "items"))
             prompt = self.keep(words, entry.at, offset) if is_readable(words) else None
@@ -276,7 +272,6 @@ class Rollout(Account):
                 self._miss(inner(answer, "status"), entry.at)
                 if target and (text(answer, "previous_status") == _LOST or output.endswith(f"{target} not found")):
                     self._miss({target: _LOST}, entry.at)
-        self._questions.pop(entry.call, None)
         asked = self._spawns.pop(entry.call, None)
         if asked is not None and (thread := text(answer, "agent_id")) is not None:
             self.spawned.setdefault(thread, asked)

@@ -21,13 +21,10 @@ from agentwatch.sources.sessions.runs import (
     LEFT_BEHIND,
     NO_CALL,
     Account,
-    AgentAnswer,
     AgentCall,
     Answer,
     Keep,
     Rising,
-    Standing,
-    no_message,
     run_of,
     settle,
 )
@@ -55,12 +52,13 @@ class Agent(Account):
 
     def __init__(self, keep: Keep, places: Sequence[str]) -> None:
         super().__init__(keep, places)
-        self.begun_by = ""
-        """The call that began it."""
+        self.call = NO_CALL
+        """The call that asked for it, made by `asker`."""
+        self.asker = SESSION
         self.kind: str | None = None
         self.background = False
         self.asks: dict[str, str] = {}
-        """What a human has not answered yet, by the id of the request or call."""
+        """The permissions that a human has not given yet, by the id of the request."""
         self.last: Answer | None = None
         """The last words of the round."""
         self.calls = True
@@ -69,7 +67,10 @@ class Agent(Account):
 
     @property
     def waiting(self) -> str:
-        return next(reversed(self.asks.values()), "")
+        calls = (call.given for call, _ in reversed(self.activity.open.values()) if call.tool == "ask_user")
+        questions = (first_line(text(given, "question") or "") for given in calls)
+        asked = next((f"an answer: {question}".removesuffix(": ") for question in questions), "")
+        return next(reversed(self.asks.values()), asked)
 
     def end(self, state: RunState, at: float, reason: str = "") -> None:
         super().end(state, at, reason)
@@ -107,8 +108,8 @@ class Events:
         self.not_understood = 0
         self.agents: dict[str, Agent] = {}
         """By id; that of the session itself under SESSION."""
-        self.calls: dict[str, tuple[str, AgentCall]] = {}
-        """The uses of the tool that hands out work, by id, and who made them."""
+        self.asked: dict[str, Agent] = {}
+        """Those that did not begin, by the ids of their calls."""
         self._keep = keep
         self._places = places
         self._rising = Rising()
@@ -129,7 +130,7 @@ class Events:
             case "session.info" if data.get("infoType") == "fork" and (text(data, "message") or "").startswith(_COPIED):
                 # All before is a copy of what another session holds.
                 self.agents.clear()
-                self.calls.clear()
+                self.asked.clear()
             case "session.resume" if data.get("sessionWasActive") is not True:
                 # Nothing says that a program was killed but that another one goes on with its session.
                 self._end_all(at, LEFT_BEHIND)
@@ -163,7 +164,8 @@ class Events:
                     one.asks.pop(text(data, "requestId") or "", None)
             case "subagent.started":
                 agent.go_on(at)
-                agent.begun_by, agent.kind = text(data, "toolCallId") or "", text(data, "agentName")
+                asked = self.asked.pop(text(data, "toolCallId") or "", agent)
+                agent.call, agent.asker, agent.kind = asked.call, asked.asker, text(data, "agentName")
                 agent.background = data.get("executionMode") == "background"
             case "subagent.completed":
                 agent.complete(data, at)
@@ -179,19 +181,14 @@ class Events:
         match entry.kind, entry.tool:
             case EntryKind.WORDS, _ if entry.text.strip():
                 agent.last = agent.later(entry.text, entry.at, offset)
-            case EntryKind.CALL, "ask_user":
-                asked = first_line(text(given, "question") or "")
-                agent.asks[entry.call] = f"an answer: {asked}" if asked else "an answer"
             case EntryKind.CALL, "task":
                 words, kind = text(given, "prompt"), text(given, "agent_type")
                 prompt = self._keep(words, entry.at, offset) if words is not None else None
                 asked_at, title = self._rising(entry.at), text(given, "description")
-                self.calls[entry.call] = whose, AgentCall(entry.call, entry.at, asked_at, prompt, kind, title)
-            case EntryKind.RESULT, _:
-                agent.asks.pop(entry.call, None)
-                if entry.failed and entry.call in self.calls:
-                    answer = AgentAnswer(entry.at, error=first_line(entry.text or "error"))
-                    self.calls[entry.call][1].answer = answer
+                asked = self.asked[entry.call] = Agent(self._keep, self._places)
+                asked.call, asked.asker = AgentCall(entry.call, entry.at, asked_at, prompt, kind, title), whose
+            case EntryKind.RESULT, _ if entry.failed and entry.call in self.asked:
+                self.asked[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
 
     def _end_all(self, at: float, reason: str) -> None:
         for one in self.agents.values():
@@ -237,9 +234,6 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             yield Entry(at, EntryKind.NOTE, said, failed=True)
 
 
-_NO_AGENT: Final = Agent(no_message, ())
-
-
 class CopilotReader(FilesReader[Events]):
     """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
@@ -281,35 +275,23 @@ class CopilotReader(FilesReader[Events]):
     def runs_of(self, session: Session[Events], about: object) -> dict[str, Run]:
         runs: dict[str, Run] = {}
         for events in session.folds.values():
-            for agent_id, agent in events.agents.items():
-                asker, call = events.calls.get(agent.begun_by, (SESSION, NO_CALL))
-                if agent.started_at is not None:
-                    name = call.id or agent_id
-                    runs[f"{session.id}/{name}" if name else session.id] = _run(session, agent_id, agent, asker, call)
-            for name, (asker, call) in events.calls.items():
-                if f"{session.id}/{name}" not in runs:
-                    runs[f"{session.id}/{name}"] = _run(session, name, Agent(no_message, ()), asker, call)
+            for name, agent in (*events.agents.items(), *events.asked.items()):
+                if agent.started_at is not None or agent.call is not NO_CALL:
+                    key = agent.call.id or name
+                    runs[f"{session.id}/{key}" if key else session.id] = run_of(
+                        agent,
+                        agent.call,
+                        agent,
+                        source=NAME,
+                        session_id=name or session.id,
+                        parent=(agent.asker or session.id) if name else None,
+                        place=session.places[SESSION],
+                        link="the tool call that began it" if agent.call.id else "",
+                        agent=agent.kind,
+                        background=agent.background,
+                    )
         settle(runs, about)
         return runs
-
-
-def _run(session: Session[Events], agent_id: str, agent: Agent, asker: str, call: AgentCall) -> Run:
-    """The run of an agent, or of a call of which there is none, which has its id."""
-    standing: Standing | Agent = agent
-    if agent.started_at is None and call.answer is not None:
-        standing = Standing(RunState.FAILED, call.answer.error or "", None, call.answer.at)
-    return run_of(
-        agent,
-        call,
-        standing,
-        source=NAME,
-        session_id=agent_id or session.id,
-        parent=(asker or session.id) if agent_id else None,
-        place=session.places[SESSION],
-        link="the tool call that began it" if call.id else "",
-        agent=agent.kind,
-        background=agent.background,
-    )
 
 
 class Locks(Processes):
