@@ -296,12 +296,13 @@ class CopilotReader(FilesReader[Events]):
 
 class Locks(Processes):
     """`inuse.<pid>.lock` in the directory of a session: made by a program that opens it, left behind when it is killed.
-    A process that has begun later than a lock with its number was made is another one."""
+
+    A process that has begun later than a lock with its number was made is another one.
+    """
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.directory = directory
-        self._known: set[str] = set()
 
     def look(self) -> None:
         """A lock is looked for when somebody asks about its session."""
@@ -314,10 +315,7 @@ class Locks(Processes):
                     pid, made = int(match[1]), path.stat().st_mtime
                     start = _OTHER if _began(pid) > made + _SLACK else None
                     found.append(Registered(session_id, pid, start, None, made, None))
-        if found:
-            self._known.add(session_id)
-            return self._program(found)
-        return Program(gone=True) if session_id in self._known else UNKNOWN
+        return self._program(found) if found else UNKNOWN
 
 
 def _began(pid: int) -> float:
