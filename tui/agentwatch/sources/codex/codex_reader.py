@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -42,9 +43,7 @@ class CodexReader(FilesReader[Rollout]):
 
     name = NAME
     layout: ClassVar = Layout(
-        r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)(?:\.zst)?",
-        r"(?P<session>(?!))?(?:sessions|archived_sessions)(?:/[^/]+){0,3}",
-        root="",
+        r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)(?:\.zst)?", r"(?P<session>(?!))?[^/]+(?:/[^/]+){0,2}", root="sessions"
     )
     all_belong = True
 
@@ -121,13 +120,13 @@ class CodexReader(FilesReader[Rollout]):
         self._parents = {header.thread: header.parent for header in self._headers.values()}
         here = {header.thread for header in self._headers.values() if self._workspace.is_at(header.directory)}
         return [
-            present[name]._replace(session=line[-1], agent=name)
+            present[name]._replace(project=self.root, session=line[-1], agent=name)
             for name, header in self._headers.items()
             if not header.own_work and not here.isdisjoint(line := self._line(header.thread))
         ]
 
     def projects(self) -> list[str]:
-        return [self.root]
+        return [self.root, os.fspath(self.home / "archived_sessions")]
 
     def _line(self, thread: str) -> list[str]:
         """A session and those above it that are known; a circle ends where it closes."""

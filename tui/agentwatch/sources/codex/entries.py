@@ -40,7 +40,7 @@ _FAILED: Final = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\
 def kind_of(record: Fields) -> tuple[str, Fields]:
     """What a record is, an event, an item or a part of the context, with its fields."""
     payload = mapping(record.get("payload"))
-    kind = text(payload, "type") or text(record, "type") or ""
+    kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
     if kind == "item_completed":
         payload = inner(payload, "item")
         kind = text(payload, "type") or ""

@@ -247,7 +247,8 @@ class CopilotReader(FilesReader[Events]):
         self.processes = Locks(Path(self.root))
 
     def projects(self) -> list[str]:
-        return [self.root] if os.path.isdir(self.root) else []
+        self.scan(self.root)
+        return [self.root] if self.root in self.refused or os.path.isdir(self.root) else []
 
     def begin(self, keep: Keep, agent: str, path: str) -> Events:  # noqa: ARG002
         return Events(keep, self.places)
