@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.config import Settings, config_directory, load
+from agentwatch.config import Settings, config_directory, load, where
 from agentwatch.errors import ConfigError
 
 
@@ -59,6 +59,36 @@ def test_keys_are_read_by_the_names_of_commands(tmp_path: Path) -> None:
         "timeline.in": ("p",),
         "filter.state.back": ("B",),
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "line"),
+    [
+        (KEYS, "keys.decide.retry", 3),
+        (KEYS, "keys.timeline.in", 5),
+        (KEYS, "keys.filter.state.back", 6),
+        ("poll = true\nkeys . open = 'x'", "keys.open", 2),
+        ("\n[ keys.filter ]\nstate = 's'", "keys.filter.state", 3),
+        ("keys = { open = 'x' }", "keys.open", 1),
+        ("[views]\n'my own' = 'is:wrong'\n[notify]\nbell = true", "views.my own", 2),
+    ],
+)
+def test_the_place_of_a_key_is_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, key: str, line: int
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "agentwatch").mkdir()
+    path = written(tmp_path / "agentwatch", text)
+    load()
+    assert where(key) == f"{path}:{line}"
+
+
+def test_without_a_line_the_place_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert where("keys.open") == str(tmp_path / "agentwatch" / "config.toml")
+    (tmp_path / "agentwatch").mkdir()
+    path = written(tmp_path / "agentwatch", '"keys"."open"="x"\nkeyss = 1')
+    assert where("keys.quit") == str(path)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ The workspace has no say in them: agents write there, and one that could switch 
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -289,5 +290,13 @@ def load(path: Path | None = None) -> Settings:
 
 
 def where(key: str) -> str:
-    """The place of what stands in the file, such as `views.mine`."""
-    return f"{config_directory() / 'config.toml'}: {key}"
+    """The place of a key such as `views.mine`: the file, and the line in or below its table that gives it a value."""
+    path, table = config_directory() / "config.toml", key.partition(".")[0]
+    assigned = re.compile(rf"""(?:^|[\s.{{"'])["']?{re.escape(key.rpartition(".")[2])}["']?\s*=""")
+    with suppress(OSError, UnicodeDecodeError):
+        is_inside = False
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            is_inside |= table in line
+            if is_inside and assigned.search(line):
+                return f"{path}:{number}"
+    return str(path)
