@@ -107,13 +107,13 @@ def answer_of(method: str, request: Request, action: Action, params: Params) -> 
 def _read(method: str, given: Fields, items: Mapping[str, Fields], workspace: str) -> dict[str, Any]:
     """The tool, as the rollout names it, and the command, patch or call itself, whole. No actions where it is not clear
     what would be answered."""
+    actions: tuple[Action, ...]
     if method == COMMAND and (command := text(given, "command")) is not None:
-        is_usual = os.path.realpath(text(given, "cwd") or "") == workspace
-        usual = {"cwd": given.get("cwd") if is_usual else None, "environmentId": "local"}
-        others = {key: given[key] for key in usual if given.get(key) not in (None, usual[key])}
-        shown, beside = read(others, command)
         is_plain = given.get("kind") == "command" and "accept" in listed(given, "availableDecisions")
-        return {"tool": _TOOLS[method], "shown": shown, "beside": beside, "actions": _PERMIT if is_plain else ()}
+        is_usual = os.path.realpath(text(given, "cwd") or workspace) == workspace
+        shown, beside = read({} if is_usual else {"cwd": given["cwd"]}, command)
+        actions = _PERMIT if is_plain and given.get("environmentId") in (None, "local") else ()
+        return {"tool": _TOOLS[method], "shown": shown, "beside": beside, "actions": actions}
     if method == PATCH and (shown := _patch(given)):
         return {"tool": _TOOLS[method], "shown": shown, "actions": _PERMIT}
     if method == QUESTION and (queries := _queries(given)):
