@@ -14,9 +14,9 @@ from typing import Any
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
-from agentwatch.requests.box import Offer
 from agentwatch.requests.codex import CodexClient, Wire
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import Offer
 from tests.unit.decisions.made import QUICK
 from tests.unit.requests.asked import Place, place
 from tests.unit.requests.codex_server import COMMAND, PATCH, SERVER, THREAD, calling, change, command, patch, tool_call
@@ -144,7 +144,7 @@ class Chaos(Wire):
         self.queue.append(self.pending[rpc_id])
 
     def decide(self) -> None:
-        offers = [one for one in self.place.box.read() if one.can_answer]
+        offers = [one for one in self.place.store.read() if one.can_answer]
         if not offers:
             return
         asked, action = self.chance.choice(offers), self.chance.choice([Action.ALLOW, Action.DENY])
@@ -179,7 +179,7 @@ def test_nothing_is_given_but_what_was_decided_for_the_very_input_that_waits(pla
         holder.wire = wire = Chaos(place, chance, decided)
         with suppress(OSError):
             client.serve(wire)
-        assert not [one for one in place.box.read() if one.is_open], f"seed {seed}: held after the end"
+        assert not [one for one in place.store.read() if one.is_open], f"seed {seed}: held after the end"
         for params, action in wire.given:
             assert decided.get(params) is action, f"seed {seed}: {params}"
         given += len(wire.given)

@@ -84,7 +84,7 @@ def client(place: Place, home: Path, server: AppServer) -> Iterator[CodexClient]
 
 
 def in_stage(place: Place, stage: RequestStage) -> list[Request]:
-    return [one for one in place.box.read() if one.stage is stage]
+    return [one for one in place.store.read() if one.stage is stage]
 
 
 def offered(place: Place) -> Request:
@@ -94,7 +94,7 @@ def offered(place: Place) -> Request:
 
 def ended(place: Place, request: Request) -> RequestStage:
     def stage() -> RequestStage | None:
-        found = place.box.find(request.request_id)
+        found = place.store.find(request.request_id)
         return found.stage if found is not None and found.stage is not RequestStage.OFFERED else None
 
     found: RequestStage = until(stage)
@@ -135,7 +135,7 @@ def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_sho
         server.thread(name, Path(directory))
         server.ask(COMMAND, command(), name)
     assert (offered(place).session_id, list(map(str, offered(place).beside))) == ("below", [f'cwd: "{below}"'])
-    assert len(place.box.read()) == 1
+    assert len(place.store.read()) == 1
 
 
 @pytest.mark.parametrize("is_there_first", [True, False])
@@ -282,7 +282,7 @@ def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path
             assert client.notice is not None
             assert client.notice.startswith("This version of Codex (0.170.0) is not known here")
         assert "thread/resume" not in server.said
-    assert place.box.read() == []
+    assert place.store.read() == []
 
 
 def test_a_lost_connection_is_made_again_and_the_request_offered_again(
@@ -312,7 +312,7 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(
     until(lambda: server.said.count("thread/resume") == 2)
     time.sleep(0.3)
     assert (server.answers, server.late) == ([], [])
-    assert place.box.find(asked.request_id) == replace(asked, stage=RequestStage.UNKNOWN, ended_at=ANY)
+    assert place.store.find(asked.request_id) == replace(asked, stage=RequestStage.UNKNOWN, ended_at=ANY)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ async def test_a_monitor_that_runs_shows_what_codex_asks_and_answers_it(
         FilesSource(place.workspace),
         time.time,
         open_desk=place.desk,
-        open_inbox=lambda: Inbox(place.box),
+        open_inbox=lambda: Inbox(place.store),
         open_codex=lambda: CodexClient(place.workspace, home, place.holder("codex")),
     )
     server.ask(COMMAND, command())

@@ -12,8 +12,8 @@ import pytest
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.requests.box import Offer
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import Offer
 from tests.unit.requests.asked import Place, request
 
 FOR_EVER = 10.0
@@ -139,7 +139,7 @@ def test_an_answer_to_an_offer_that_somebody_replaced_is_none(place: Place, how:
     """Whoever looked may have seen another request under this id."""
     holder, asked = place.holder(), request(place.workspace)
     with holder.offer(asked) as offer:
-        file = place.box.directory / f"{asked.request_id}.json"
+        file = place.store.directory / f"{asked.request_id}.json"
         data = file.read_bytes()
         if how == "written":
             file.write_bytes(data)

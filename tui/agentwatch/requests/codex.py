@@ -23,9 +23,9 @@ from agentwatch.background import Background
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.events import Event
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.codex_asked import METHODS, answer_of, request_of, version_of
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import Offer, RequestError
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
 from agentwatch.sources.sessions.store import holds
 
@@ -191,7 +191,7 @@ class CodexClient(Background[Sequence[Event]]):
         if type(rpc_id) not in (int, str):
             return
         before = self._held.get(rpc_id)
-        place = {"workspace": self._workspace, "workspace_id": self._holder.box.workspace_id}
+        place = {"workspace": self._workspace, "workspace_id": self._holder.store.workspace_id}
         try:
             request = request_of(method, params, items, **place, now=self._clock())
             if before is not None:
@@ -200,7 +200,7 @@ class CodexClient(Background[Sequence[Event]]):
                 self._end(rpc_id)
             if request is not None and request.request_id not in self._answered:
                 self._held[rpc_id] = _Held(method, request, self._holder.offer(request))
-        except (BoxError, ValueError) as error:
+        except (RequestError, ValueError) as error:
             self._refused = f"what Codex asks is not offered: {error}"
 
     def _look(self, rpc_id: object) -> None:

@@ -25,7 +25,7 @@ from agentwatch.decisions.record import Record, time_of
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.request import Request
 from agentwatch.disk import UNSYNCED, Disk, change_stamp
-from agentwatch.requests.box import Box, BoxError, Offer, refuse_inside
+from agentwatch.requests.store import Offer, RequestError, RequestStore, refuse_inside
 from agentwatch.state import is_shown, state_directory
 
 _POLL_SECONDS: Final = 0.01
@@ -53,18 +53,18 @@ class Holder:
         disk: Disk = UNSYNCED,
     ) -> None:
         self._state = state or state_directory(workspace)
-        self.box: Final = Box(workspace, state=self._state, disk=disk)
+        self.store: Final = RequestStore(workspace, state=self._state, disk=disk)
         self.trouble: str = ""
         """Why an answer did not get through, one sentence for the operator; it may quote foreign text."""
         self._workspace = workspace
         self._name = f"{name}, process {os.getpid()}"
         self._keys = Keys(configuration, disk)
-        self._ledger = Ledger(self._state, self.box.workspace_id, disk)
+        self._ledger = Ledger(self._state, self.store.workspace_id, disk)
         self._book = ReceiptBook(workspace, self._state, disk)
 
     def offer(self, request: Request) -> Offer:
-        """Offer a request. What was decided before that is no answer to it. Raises BoxError."""
-        offer = self.box.offer(request)
+        """Offer a request. What was decided before that is no answer to it. Raises RequestError."""
+        offer = self.store.offer(request)
         with suppress(ImportError):
             # While the operator reads, and not once there is an answer.
             load_what_verifies()
@@ -102,12 +102,12 @@ class Holder:
             if record is None:
                 return None
             if not offer.is_whole():
-                there = self.box.find(offer.request.request_id)
+                there = self.store.find(offer.request.request_id)
                 if there is None or there.ended_at is None:
                     self.trouble = "the offer of the request was replaced, so what was seen there may be another one"
                 return None
             claim = self._book.claim(record.decision_id, self._name, since=record.created_at, private=True)
-        except (DecisionError, BoxError) as error:
+        except (DecisionError, RequestError) as error:
             self.trouble = str(error)
             return None
         return record if claim.won else None
@@ -120,7 +120,7 @@ class Holder:
             self.trouble = str(error)
 
     def _answer(self, request: Request) -> Record | None:
-        """What the operator decided about the input that is held here. Raises DecisionError and BoxError."""
+        """What the operator decided about the input that is held here. Raises DecisionError and RequestError."""
         refuse_inside(self._workspace, self._keys.directory)
         found = self._ledger.find(self._keys.trust(), request.request_id)
         if isinstance(found, ChainProblem):

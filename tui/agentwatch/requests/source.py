@@ -11,22 +11,22 @@ from agentwatch.background import Part
 from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.disk import change_stamp
-from agentwatch.requests.box import Box, as_asked
+from agentwatch.requests.store import RequestStore, as_asked
 
 
 class Inbox(Part):
-    """Looks at a box, once or as a part of a worker."""
+    """Looks at a request store, once or as a part of a worker."""
 
-    def __init__(self, box: Box, clock: Callable[[], float] = time.time) -> None:
-        self.box: Final = box
+    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
+        self.store: Final = store
         self.notice: str | None = None
         self._clock = clock
         self._told: dict[str, Request] = {}
         self._looked: object = None
 
     def poll(self) -> list[Requested]:
-        """Changes since the call before, as far as the box has changed or something in it is open. Blocks."""
-        before, self._looked = self._looked, (change_stamp(self.box.directory),)
+        """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
+        before, self._looked = self._looked, (change_stamp(self.store.directory),)
         # No file tells that a holder has died.
         is_open = any(one.is_open for one in self._told.values())
         return self.look() if is_open or before != self._looked else []
@@ -34,8 +34,8 @@ class Inbox(Part):
     def look(self) -> list[Requested]:
         """Changes since the call before. Blocks."""
         now, before = self._clock(), self._told
-        self._told = {one.request_id: one for one in self.box.read()}
-        self.notice = next(iter(self.box.problems), None)
+        self._told = {one.request_id: one for one in self.store.read()}
+        self.notice = next(iter(self.store.problems), None)
         events: list[Requested] = []
         for request_id, found in [*self._told.items()]:
             known = before.pop(request_id, None)
@@ -51,7 +51,7 @@ class Inbox(Part):
 
     def gone(self, request: Request) -> str | None:
         """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
-        now = self.box.find(request.request_id)
+        now = self.store.find(request.request_id)
         if now is None or now.stage is not RequestStage.OFFERED:
             return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
         is_same = as_asked(now) == as_asked(request)

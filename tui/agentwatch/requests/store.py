@@ -43,11 +43,11 @@ _MOST_SECONDS: Final = 2**40
 _OPEN_TO_OTHERS: Final = 0o077
 
 
-class BoxError(AgentwatchError):
+class RequestError(AgentwatchError):
     """A request cannot be offered, or a file is none: nobody can answer it but in its program."""
 
 
-class Box:
+class RequestStore:
     """The requests of one workspace. Any thread and any process may use it at once.
 
     `state` is its state directory, by default that of the user.
@@ -72,7 +72,7 @@ class Box:
         self._place = PrivateDirectory(self.directory, disk)
 
     def offer(self, request: Request) -> Offer:
-        """Offer a request until the offer is closed, together with others who offer the same. Raises BoxError."""
+        """Offer a request until the offer is closed, together with others who offer the same. Raises RequestError."""
         data = to_bytes(request.begun, self.workspace_id)
         with self._opened(make=True) as directory, directory.locked():
             directory.sweep(0)
@@ -90,7 +90,7 @@ class Box:
                 return self._read(directory)
         except FileNotFoundError:
             return []
-        except BoxError as error:
+        except RequestError as error:
             self.problems = [f"requests are not seen: {error}"]
             return []
 
@@ -100,7 +100,7 @@ class Box:
 
     def identity(self, request_id: str) -> tuple[int, ...] | None:
         """Another one once the file of a request was replaced, written or touched; None where there is none."""
-        with suppress(OSError, BoxError), self._opened() as directory:
+        with suppress(OSError, RequestError), self._opened() as directory:
             return directory.identity(_name(request_id))
         return None
 
@@ -116,18 +116,18 @@ class Box:
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[Directory]:
-        """Raises BoxError whatever goes wrong, FileNotFoundError where it is not there."""
+        """Raises RequestError whatever goes wrong, FileNotFoundError where it is not there."""
         refuse_inside(self._workspace, self.directory)
         try:
             with self._place.make() if make else self._place.open() as directory:
                 status = self._disk.fstat(directory.descriptor)
                 if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
-                    raise BoxError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
+                    raise RequestError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
                 yield directory
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise BoxError(f"{self.directory}: {reason(error)}; {remedy(error)}") from error
+            raise RequestError(f"{self.directory}: {reason(error)}; {remedy(error)}") from error
 
     def _read(self, directory: Directory) -> list[Request]:
         found: list[Request] = []
@@ -136,7 +136,7 @@ class Box:
                 found.append(self._file(directory, name))
             except FileNotFoundError:
                 continue
-            except (OSError, BoxError) as error:
+            except (OSError, RequestError) as error:
                 why = reason(error) if isinstance(error, OSError) else error
                 self.problems.append(f"{self.directory}: {quoted(name)} is no request: {why}; remove it")
         return sorted(found, key=lambda one: (one.asked_at, one.request_id))
@@ -144,7 +144,7 @@ class Box:
     def _file(self, directory: Directory, name: str) -> Request:
         request = parse(data := directory.read(name, LARGEST), self.workspace_id)
         if name != _name(request.request_id):
-            raise BoxError("it has the name of another one")
+            raise RequestError("it has the name of another one")
         if request.stage is not RequestStage.OFFERED or self._is_held(directory, name):
             return request
         # Its end may have come since it was read.
@@ -165,7 +165,7 @@ class Box:
     def _join(self, directory: Directory, request: Request) -> int | None:
         """A lock on the file of the same request, where others hold it. Under the lock of the directory."""
         name = _name(request.request_id)
-        with suppress(OSError, BoxError):
+        with suppress(OSError, RequestError):
             known = self._file(directory, name)
             if known.is_open and as_asked(known) == as_asked(request):
                 descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
@@ -182,7 +182,7 @@ class Box:
             return
         known = self._read(directory)
         if sum(one.is_open for one in known) >= MOST:
-            raise BoxError(f"{MOST} others are open; answer them in their programs")
+            raise RequestError(f"{MOST} others are open; answer them in their programs")
         for one in [one for one in known if not one.is_open][:-MOST_ENDED]:
             directory.remove(_name(one.request_id))
 
@@ -190,14 +190,14 @@ class Box:
 class Offer:
     """A request that this process holds. To be used in a `with`: what has no end by then is gone."""
 
-    def __init__(self, box: Box, request: Request, descriptor: int) -> None:
+    def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
         self.request: Final = request
         self.descriptor: Final = descriptor
         status = os.fstat(descriptor)
         self.identity: Final = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
         self.looked: object = None
         """When its holder looked for an answer."""
-        self._box = box
+        self._store = store
         self._is_held = True
 
     def __enter__(self) -> Self:
@@ -208,23 +208,22 @@ class Offer:
 
     def is_whole(self) -> bool:
         """Whether what others see under its name is the very file that was offered: what they decide is about that."""
-        return self._is_held and self._box.identity(self.request.request_id) == self.identity
+        return self._is_held and self._store.identity(self.request.request_id) == self.identity
 
     def end(self, stage: RequestStage, by: str = "") -> None:
         """Say how it ended, and hold it no more. Never raises: where that cannot be written, it is gone."""
         if self._is_held:
             self._is_held = False
-            with suppress(OSError, BoxError):
-                self._box.end(self, stage, by)
+            with suppress(OSError, RequestError):
+                self._store.end(self, stage, by)
             with suppress(OSError):
                 os.close(self.descriptor)
 
 
 def refuse_inside(workspace: Path, place: Path) -> None:
-    """Raises BoxError for a place of ours that lies in the workspace, or behind a link in it: what works there could
-    write it."""
+    """Raises RequestError for a place in the workspace, or behind a link in it: what works there could write it."""
     if leads_through(place, workspace):
-        raise BoxError(f"{place} lies in the workspace, where agents write: set XDG_STATE_HOME to another place")
+        raise RequestError(f"{place} lies in the workspace, where agents write: set XDG_STATE_HOME to another place")
 
 
 def as_asked(request: Request) -> Request:
@@ -233,19 +232,19 @@ def as_asked(request: Request) -> Request:
 
 
 def to_bytes(request: Request, workspace_id: str) -> bytes:
-    """The file of a request. Raises BoxError where it is none that could be answered, or too large."""
+    """The file of a request. Raises RequestError where it is none that could be answered, or too large."""
     try:
         data = _spelled(request, workspace_id)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BoxError(f"it cannot be written ({error})") from error
+        raise RequestError(f"it cannot be written ({error})") from error
     if len(data) > LARGEST:
-        raise BoxError(f"it has {len(data):,} bytes, {LARGEST:,} are allowed")
+        raise RequestError(f"it has {len(data):,} bytes, {LARGEST:,} are allowed")
     parse(data, workspace_id)
     return data
 
 
 def parse(data: bytes, workspace_id: str) -> Request:
-    """The request in a file. Raises BoxError for anything else than what `to_bytes` writes for this workspace."""
+    """The request in a file. Raises RequestError for anything else than what `to_bytes` writes for this workspace."""
     with suppress(ValueError, RecursionError):
         request = _schema().validate_json(data, strict=True)
         identity = workspace_id, request.source, request.session_id, request.nonce, request.input_sha256
@@ -260,7 +259,7 @@ def parse(data: bytes, workspace_id: str) -> Request:
             and all(0 <= at < _MOST_SECONDS for at in (request.asked_at, request.until or 0, request.ended_at or 0))
         ):
             return request
-    raise BoxError("it is not what agentwatch writes")
+    raise RequestError("it is not what agentwatch writes")
 
 
 def _spelled(request: Request, workspace_id: str) -> bytes:

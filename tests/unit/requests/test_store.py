@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.request import Given, Option, Query, RequestStage
-from agentwatch.requests import box as box_module
-from agentwatch.requests.box import Box, BoxError, parse, to_bytes
+from agentwatch.requests import store as store_module
+from agentwatch.requests.store import RequestError, RequestStore, parse, to_bytes
 from agentwatch.state import workspace_id
 from tests.unit.decisions.made import QUICK
 from tests.unit.requests.asked import Place, question, request
@@ -26,51 +26,51 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
 def file_of(place: Place) -> Path:
-    (file,) = place.box.directory.glob("*.json")
+    (file,) = place.store.directory.glob("*.json")
     return file
 
 
 def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place: Place) -> None:
     asked = question(place.workspace, until=5.5, rules=("Bash(ls)",), call_id="toolu_1", ends_others=2, ends_turn=True)
-    with place.box.offer(asked) as offer:
-        assert place.box.read() == [asked]
-        assert place.box.find(asked.request_id) == asked
+    with place.store.offer(asked) as offer:
+        assert place.store.read() == [asked]
+        assert place.store.find(asked.request_id) == asked
         assert offer.is_whole()
         assert file_of(place).stat().st_mode & 0o777 == 0o600
-        assert place.box.directory.stat().st_mode & 0o777 == 0o700
+        assert place.store.directory.stat().st_mode & 0o777 == 0o700
         offer.end(RequestStage.DELIVERED, by="ada")
-    (ended,) = place.box.read()
+    (ended,) = place.store.read()
     assert ended.ended_at is not None
     assert ended == replace(asked, stage=RequestStage.DELIVERED, by="ada", ended_at=ended.ended_at)
-    assert place.box.problems == []
+    assert place.store.problems == []
 
 
 def test_the_first_end_holds(place: Place) -> None:
     asked = request(place.workspace)
-    with place.box.offer(asked) as one, place.box.offer(asked) as other:
+    with place.store.offer(asked) as one, place.store.offer(asked) as other:
         one.end(RequestStage.DELIVERED, by="ada")
         other.end(RequestStage.ELSEWHERE)
-    assert [read.stage for read in place.box.read()] == [RequestStage.DELIVERED]
+    assert [read.stage for read in place.store.read()] == [RequestStage.DELIVERED]
 
 
 def test_what_two_hold_is_open_until_both_have_let_go(place: Place) -> None:
     asked = request(place.workspace)
-    with place.box.offer(asked) as one:
-        with place.box.offer(asked) as other:
+    with place.store.offer(asked) as one:
+        with place.store.offer(asked) as other:
             assert one.is_whole()
             assert other.is_whole()
-        assert place.box.read() == [asked]
+        assert place.store.read() == [asked]
         assert one.is_whole()
-    assert [read.stage for read in place.box.read()] == [RequestStage.GONE]
+    assert [read.stage for read in place.store.read()] == [RequestStage.GONE]
 
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from agentwatch.requests.box import Box
+from agentwatch.requests.store import RequestStore
 from tests.unit.requests.asked import request
 workspace, state = map(Path, sys.argv[1:])
-with Box(workspace, state=state).offer(request(workspace)):
+with RequestStore(workspace, state=state).offer(request(workspace)):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -81,10 +81,10 @@ def test_what_a_killed_process_held_is_gone(place: Place) -> None:
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"
-        (asked,) = place.box.read()
+        (asked,) = place.store.read()
         assert asked.stage is RequestStage.OFFERED
         process.kill()
-    assert place.box.read() == [replace(asked, stage=RequestStage.GONE)]
+    assert place.store.read() == [replace(asked, stage=RequestStage.GONE)]
 
 
 @given(TEXTS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), max_size=3), st.none() | st.floats(0, 2e9))
@@ -124,11 +124,11 @@ WRONG: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place: Place, name: str) -> None:
-    with place.box.offer(request(place.workspace, until=5.0)):
+    with place.store.offer(request(place.workspace, until=5.0)):
         file = file_of(place)
         file.write_text(json.dumps(json.loads(file.read_text()) | WRONG[name]))
-        assert place.box.read() == []
-        (problem,) = place.box.problems
+        assert place.store.read() == []
+        (problem,) = place.store.problems
         assert file.name in problem
         assert "remove it" in problem
 
@@ -149,10 +149,10 @@ def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place: Pla
 def test_whatever_lies_there_is_told_and_not_waited_for(
     place: Place, name: str, change: Callable[[Path], object]
 ) -> None:
-    with place.box.offer(request(place.workspace)) as offer:
+    with place.store.offer(request(place.workspace)) as offer:
         change(file_of(place) if name != "" else Path())
-        assert place.box.read() == []
-        assert len(place.box.problems) == 1
+        assert place.store.read() == []
+        assert len(place.store.problems) == 1
         assert not offer.is_whole()
 
 
@@ -162,8 +162,8 @@ def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path: Path, 
     workspace.mkdir()
     (tmp_path / "link").symlink_to(workspace)
     for state in (workspace / inside, tmp_path / "link" / inside):
-        box = Box(workspace, state=state, disk=QUICK)
-        with pytest.raises(BoxError, match="lies in the workspace"):
+        box = RequestStore(workspace, state=state, disk=QUICK)
+        with pytest.raises(RequestError, match="lies in the workspace"):
             box.offer(request(workspace))
         assert box.read() == []
         assert "lies in the workspace" in box.problems[0]
@@ -179,50 +179,50 @@ def test_a_link_in_the_workspace_does_not_lead_out_of_it(tmp_path: Path, way: st
     (tmp_path / "to_in").symlink_to("workspace/in")
     (tmp_path / "loop").symlink_to("loop")
     start = tmp_path if way in ("to_in", "loop") else workspace
-    with pytest.raises(BoxError, match="lies in the workspace"):
-        Box(workspace, state=Path(f"{start}/{way}/state"), disk=QUICK).offer(request(workspace))
+    with pytest.raises(RequestError, match="lies in the workspace"):
+        RequestStore(workspace, state=Path(f"{start}/{way}/state"), disk=QUICK).offer(request(workspace))
     assert list((outside / "below").iterdir()) == []
     # What is beside it is outside.
     (tmp_path / "beside").symlink_to(outside)
-    with Box(workspace, state=tmp_path / "beside" / "state", disk=QUICK).offer(request(workspace)) as offer:
+    with RequestStore(workspace, state=tmp_path / "beside" / "state", disk=QUICK).offer(request(workspace)) as offer:
         assert offer.is_whole()
 
 
 def test_a_box_that_is_open_to_others_is_not_used(place: Place) -> None:
-    with place.box.offer(request(place.workspace)):
-        place.box.directory.chmod(0o755)
-        assert place.box.read() == []
-        assert "chmod 700" in place.box.problems[0]
-        with pytest.raises(BoxError, match="chmod 700"):
-            place.box.offer(request(place.workspace))
+    with place.store.offer(request(place.workspace)):
+        place.store.directory.chmod(0o755)
+        assert place.store.read() == []
+        assert "chmod 700" in place.store.problems[0]
+        with pytest.raises(RequestError, match="chmod 700"):
+            place.store.offer(request(place.workspace))
 
 
 def test_what_is_too_large_or_no_text_is_not_offered(place: Place) -> None:
-    with pytest.raises(BoxError, match="bytes"):
-        place.box.offer(request(place.workspace, "x" * 600_000))
-    with pytest.raises(BoxError, match="cannot be written"):
-        place.box.offer(request(place.workspace, said="\ud800"))
-    with pytest.raises(BoxError, match="not what agentwatch writes"):
+    with pytest.raises(RequestError, match="bytes"):
+        place.store.offer(request(place.workspace, "x" * 600_000))
+    with pytest.raises(RequestError, match="cannot be written"):
+        place.store.offer(request(place.workspace, said="\ud800"))
+    with pytest.raises(RequestError, match="not what agentwatch writes"):
         to_bytes(request(place.workspace), "another")
 
 
 def test_so_many_are_open_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box_module, "MOST", 3)
-    monkeypatch.setattr(box_module, "MOST_ENDED", 1)
-    offers = [place.box.offer(request(place.workspace)) for _ in range(3)]
-    with pytest.raises(BoxError, match="3 others are open"):
-        place.box.offer(request(place.workspace))
+    monkeypatch.setattr(store_module, "MOST", 3)
+    monkeypatch.setattr(store_module, "MOST_ENDED", 1)
+    offers = [place.store.offer(request(place.workspace)) for _ in range(3)]
+    with pytest.raises(RequestError, match="3 others are open"):
+        place.store.offer(request(place.workspace))
     offers[0].end(RequestStage.ELSEWHERE)
-    offers.append(place.box.offer(request(place.workspace)))
+    offers.append(place.store.offer(request(place.workspace)))
     for offer in offers:
         offer.end(RequestStage.GONE)
 
 
 def test_so_many_that_ended_are_kept_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box_module, "MOST_ENDED", 2)
-    with place.box.offer(asked := request(place.workspace)):
+    monkeypatch.setattr(store_module, "MOST_ENDED", 2)
+    with place.store.offer(asked := request(place.workspace)):
         for number in range(9):
-            with place.box.offer(request(place.workspace, asked_at=1.0 + number)):
-                assert len(list(place.box.directory.glob("*.json"))) <= 5
-        assert [one.asked_at for one in place.box.read()][-2:] == [8.0, 9.0]
-        assert asked in place.box.read()
+            with place.store.offer(request(place.workspace, asked_at=1.0 + number)):
+                assert len(list(place.store.directory.glob("*.json"))) <= 5
+        assert [one.asked_at for one in place.store.read()][-2:] == [8.0, 9.0]
+        assert asked in place.store.read()
