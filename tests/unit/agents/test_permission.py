@@ -48,7 +48,7 @@ class Scene:
         return state_directory(self.workspace)
 
     @property
-    def box(self) -> RequestStore:
+    def store(self) -> RequestStore:
         return RequestStore(self.workspace)
 
     def call(self, tool: str = "Bash", given: object = None, **keys: object) -> HookCall:

@@ -62,7 +62,7 @@ class Host:
     def open_desk(self) -> Desk:
         return Desk(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
 
-    def box(self) -> RequestStore:
+    def store(self) -> RequestStore:
         return RequestStore(self.workspace, state=self.state, disk=QUICK)
 
     def holder(self) -> Holder:
