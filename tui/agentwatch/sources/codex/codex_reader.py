@@ -16,7 +16,7 @@ from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Roll
 from agentwatch.sources.sessions import tail
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import Fields
-from agentwatch.sources.sessions.following import LinesTranscript, Look, RunTranscript
+from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Workspace, several, texts_in
 from agentwatch.sources.sessions.runs import OPEN, Keep
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session
@@ -47,7 +47,7 @@ class CodexReader(FilesReader[Rollout]):
     )
     all_belong = True
 
-    def __init__(self, workspace: Path, home: Path, _since: float | None = None) -> None:
+    def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self._workspace = Workspace(workspace)
         self._beside = Beside(home)
@@ -220,10 +220,7 @@ class CodexReader(FilesReader[Rollout]):
 class _CompressedTranscript(LinesTranscript):
     """It can only be read from its beginning, and never changes."""
 
-    def _look(self) -> Look:
-        return super()._look()._replace(has_older=False)
-
-    def _find_end(self) -> int:
+    def _find_start(self) -> int:
         return 0
 
     def _open_tail(self, position: int) -> Tail:  # noqa: ARG002

@@ -242,8 +242,8 @@ class CopilotReader(FilesReader[Events]):
         r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
     )
 
-    def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        super().__init__(workspace, home, since)
+    def __init__(self, workspace: Path, home: Path) -> None:
+        super().__init__(workspace, home)
         self.processes = Locks(Path(self.root))
 
     def projects(self) -> list[str]:
