@@ -45,16 +45,13 @@ class AliveSessions:
     def _in_databases(self) -> Iterator[Alive]:
         """OpenCode and Kilo Code. What cannot be read is told by its reader, in the workspaces that it is about."""
         for path in databases().values():
-            from agentwatch.sources.opencode.database import ForeignDatabase
+            from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
 
             database = ForeignDatabase(path)
             signature = database.signature()
             if self._rows.get(path, (None, []))[0] != signature:
                 with suppress(OSError, sqlite3.Error), database.look() as connection:
-                    rows = connection.execute("SELECT directory, max(time_updated) FROM session GROUP BY 1").fetchall()
-                    told = [(one, at) for one, at in rows if isinstance(one, str) and isinstance(at, int | float)]
-                    self._rows[path] = signature, [Alive(one, at / 1000) for one, at in told]
-                database.close()
+                    self._rows[path] = signature, [Alive(one, at) for one, at in directories_in(connection)]
             yield from self._rows.get(path, (None, []))[1]
 
 
@@ -93,9 +90,9 @@ def _begun_in(path: Path) -> str | None:
 
 
 def _root_of(path: Path) -> str | None:
-    from agentwatch.sources.gemini.roots import Roots
+    from agentwatch.sources.gemini.gemini_reader import root_of
 
-    return Roots()(os.fspath(path.parent.parent))
+    return root_of(os.fspath(path.parent.parent))
 
 
 def _workspace_in(path: Path) -> str | None:
