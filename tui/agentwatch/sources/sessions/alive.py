@@ -35,7 +35,7 @@ class AliveSessions:
 
     def __init__(self) -> None:
         self._rows: dict[Path, tuple[object, list[Alive]]] = {}
-        """By database: its signature, and what it told. To look into one may take a copy of it."""
+        """By database: its signature, and what it told."""
 
     def since(self, at: float) -> list[Alive]:
         """Where a session was alive then (epoch seconds) or later, the latest first."""
