@@ -307,7 +307,7 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> Document:
 def _read_return(
     lines: list[str], *, loose: bool = False, by_name: bool = False, first_line: int = 1
 ) -> Document | None:
-    """Read lines as return-format: `loose`, a child returned them, or the file is called a return; `by_name`, it need have but one header."""
+    """Read lines as return-format: `loose` as in `find_sections`; `by_name`, it need have but one header."""
     findings = Findings(first_line)
     sections = find_sections(lines := visible(_bounded(lines, findings)), loose=loose, by_name=by_name)
     if sections is None:
