@@ -220,12 +220,6 @@ class CodexReader(FilesReader[Rollout]):
 class _CompressedTranscript(LinesTranscript):
     """It can only be read from its beginning, and never changes."""
 
-<<<<<<< HEAD
-=======
-    def _look(self) -> Look:
-        return super()._look()._replace(has_older=False)
-
->>>>>>> s1
     def _find_start(self) -> int:
         return 0
 
