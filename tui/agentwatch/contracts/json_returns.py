@@ -28,7 +28,6 @@ from agentwatch.text import folded
 
 LOW_CONFIDENCE: Final = 0.5  # a confidence below this is flagged for a human
 _FAR_TOO_LONG: Final = 500  # characters of a summary above which no count of tokens makes it short enough
-_NO_REASON: Final = "The return asks for a review without saying why."
 _POINTER: Final = re.compile(
     r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
 )
@@ -221,7 +220,7 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
         rule = "SUB007" if len(summary) > _FAR_TOO_LONG else "SUB009"
         findings.add(rule, ("summary",), tokens=tokens(summary), characters=len(summary))
     elif summary.strip() and not 2 <= count <= 5:
-        findings.add("SUB008", ("summary",), count=count)
+        findings.add("SUB008", ("summary",), count=f"{count} sentence{'' if count == 1 else 's'}")
     if top.get("artifacts") == [] and status in ("completed", "partial"):
         findings.add("SUB012", ("artifacts",), status=status)
     judge_paths("SUB020", "artifacts", returned.artifacts, findings)
@@ -267,7 +266,9 @@ def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Re
         top,
         outcome,
         blockers=returned.blockers,
-        review_reason=(returned.review_reason or _NO_REASON) if returned.requires_user_review else None,
+        review_reason=(returned.review_reason or "The return asks for a review without saying why.")
+        if returned.requires_user_review
+        else None,
         progress=(min(done, total), total) if done is not None and total else None,
     )
 
@@ -353,7 +354,9 @@ def _objects(raw: Any, name: str) -> Any:
     """A list of objects, also where a text stands for one, by `name`, or they are alone or the values of an object."""
     if not isinstance(raw, (str, list, dict)):
         return raw
-    entries = _entries(raw) if not isinstance(raw, dict) or name in raw else list(raw.values())
+    entries = _entries(raw)
+    if isinstance(raw, dict) and name not in raw:
+        entries = [entry for value in raw.values() for entry in _entries(value)]
     return [{name: entry} if isinstance(entry, str) else entry for entry in entries]
 
 
