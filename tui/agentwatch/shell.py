@@ -120,15 +120,13 @@ def find_program(name: str, path: str | None = None) -> str | None:
     PATH (or `path`); one counts only if neither it nor the place its links lead to lies in a watched workspace or a git
     work tree, where agents write, or where everybody may write. A path relative to the current directory never counts.
     """
-    if name.startswith("/"):
-        return name
     if "/" in name:
-        return None
+        return name if name.startswith("/") else None
     import shutil  # a hook needs none of it
 
     for entry in trusted_path(path).split(os.pathsep):
-        found = shutil.which(name, path=entry) if entry else None
-        if found is not None and _is_trusted(os.path.dirname(os.path.realpath(found))):  # noqa: PTH120
+        found = shutil.which(name, path=entry)
+        if found and _is_trusted(os.path.dirname(os.path.realpath(found))):  # noqa: PTH120
             return found
     return None
 

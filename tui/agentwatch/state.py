@@ -19,12 +19,9 @@ from agentwatch.errors import UsageError
 
 _NAME_LENGTH: Final = 40
 _ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
-_MAX_LINKS: Final = 40
-"""On the way of one path, as for the system."""
-
 _SCRATCH: Final = "temporary"
-_NEW_SECONDS: Final = 60.0
-"""A scratch directory that was made just now may not be locked yet."""
+_LEFT_SECONDS: Final = 86_400.0
+"""A scratch directory that is older was left: nobody looks into a file for a day, or at the demo."""
 
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
@@ -72,16 +69,13 @@ def is_there(path: Path | str) -> bool:
 
 def leads_through(path: Path, directory: Path) -> bool:
     """Whether a path leads into a directory, or passes it on its way, by links, too: who writes there can turn it."""
-    root, here = Path(os.path.realpath(directory)), Path(os.sep)
-    rest, links = [*(Path.cwd() / path).parts][::-1], 0
-    while rest and links <= _MAX_LINKS and not here.is_relative_to(root):
-        name = rest.pop()
-        try:
-            rest += (here / name).readlink().parts[::-1]
-            links += 1
-        except OSError:
-            here = here.parent if name == os.pardir else here / name
-    return links > _MAX_LINKS or here.is_relative_to(root)
+    root, path = os.path.realpath(directory), path.absolute()
+    for place in (path, *path.parents):
+        if Path(os.path.realpath(place)).is_relative_to(root):
+            return True
+        if place.is_symlink() and place.exists() and leads_through(place.parent / place.readlink(), directory):
+            return True
+    return False
 
 
 def workspace_id(workspace: Path) -> str:
@@ -116,27 +110,19 @@ def xdg_directory(variable: str, default: str, environment: Mapping[str, str] | 
 def scratch_directory() -> Iterator[Path]:
     """An empty directory that only the user can enter, for as long as the block lasts. Raises OSError.
 
-    It is locked meanwhile: one that nobody holds was left by a process that was killed, and is removed by the next.
+    Those that killed processes left are removed by a later one.
     """
     import shutil
-    from tempfile import mkdtemp
+    from tempfile import TemporaryDirectory
 
     top = state_directories() / _SCRATCH
     with Directory.make(top, UNSYNCED) as parent:
         for name in parent.names():
-            with suppress(OSError), parent.child(name) as left:
-                fcntl.flock(left.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if time.time() - os.fstat(left.descriptor).st_mtime > _NEW_SECONDS:
-                    shutil.rmtree(top / name, ignore_errors=True)
-    path = Path(mkdtemp(dir=top)).resolve()
-    try:
-        with Directory.open(path) as directory:
-            # Nobody is waited for: an agent that may read here can hold a lock, too.
             with suppress(OSError):
-                fcntl.flock(directory.descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+                if time.time() - parent.status(name).st_mtime > _LEFT_SECONDS:
+                    shutil.rmtree(top / name, ignore_errors=True)
+    with TemporaryDirectory(dir=top, ignore_cleanup_errors=True) as path:
+        yield Path(path).resolve()
 
 
 def remove_old_cache() -> None:
