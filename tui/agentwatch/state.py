@@ -10,11 +10,11 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.disk import TEMPORARY, UNSYNCED, Directory
+from agentwatch.disk import OPEN_HELD, TEMPORARY, UNSYNCED, Directory
 from agentwatch.errors import UsageError
 
 _NAME_LENGTH: Final = 40
@@ -144,19 +144,14 @@ def remove_old_cache() -> None:
 def shown(state: Path) -> Iterator[None]:
     """A screen shows the workspace of this state directory: a lock that the system frees when the program ends. Where
     that cannot be told, it is not told."""
-    descriptor = None
-    with suppress(OSError):
-        with Directory.make(state) as directory:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(_SHOWN, flags, 0o600, dir_fd=directory.descriptor)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        _screens.add(descriptor)
-    try:
+    with ExitStack() as stack:
+        with suppress(OSError), Directory.make(state) as directory:
+            descriptor = os.open(_SHOWN, OPEN_HELD | os.O_CREAT, 0o600, dir_fd=directory.descriptor)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            _screens.add(descriptor)
+            stack.callback(_screens.discard, descriptor)
         yield
-    finally:
-        if descriptor is not None:
-            _screens.discard(descriptor)
-            os.close(descriptor)
 
 
 def attend_screens(*, attended: bool) -> None:
@@ -175,23 +170,19 @@ def is_attended() -> bool:
 def is_shown(state: Path, tries: int = 5) -> bool:
     """Whether a screen of this user shows it now, on this machine. Who asks again soon needs one try only: at worst it
     takes somebody else who asks for a screen."""
-    try:
-        with Directory.open(state) as directory:
-            descriptor = os.open(_SHOWN, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory.descriptor)
-    except OSError:
-        return False
-    try:
+    with (
+        suppress(OSError),
+        Directory.open(state) as directory,
+        open(os.open(_SHOWN, OPEN_HELD, dir_fd=directory.descriptor), "rb", 0) as lock,  # noqa: PTH123
+    ):
         for left in reversed(range(tries)):
             with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return False
             if left:
                 time.sleep(_PAUSE_SECONDS)
         return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
+    return False
 
 
 def first_watched(state: Path) -> float | None:

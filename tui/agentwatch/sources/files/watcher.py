@@ -68,8 +68,8 @@ class Watcher:
         self._watches: dict[str, int] = {}
         self._stop: threading.Event | None = None
         """Ends the recursive watch, where there is no inotify."""
-        self._recursive: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
-        """Absolute paths that it tells of."""
+        self._recursive: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+        """The paths that it tells of, relative to the root."""
         self._has_lost = False
         self._woken, self._waker = socket.socketpair()
         self._poll = select.poll()
@@ -146,25 +146,24 @@ class Watcher:
         """Tell of everything below the root, in a thread of its own; the directories that are watched count."""
         import watchfiles
 
+        root = os.path.realpath(self._root)
         try:
-            below = watchfiles.watch(self._root, watch_filter=None, debounce=100, step=10, stop_event=stop)
-            for changes in below:
-                self._recursive.put({path for _, path in changes})
+            for changes in watchfiles.watch(root, watch_filter=None, debounce=100, step=10, stop_event=stop):
+                self._recursive.put([os.path.relpath(path, root) for _, path in changes])
                 self.wake()
         except (OSError, RuntimeError) as error:
             self._give_up(f"the system tells of no changes ({words_of(error)})")
             self.wake()
 
     def _read_recursive(self) -> Changes:
-        real, paths, others = os.path.realpath(self._root).rstrip("/") + "/", set[str](), False
+        paths, others = set[str](), False
         while not self._recursive.empty():
             others = True
             for path in self._recursive.get():
-                name = path.removeprefix(f"{self._root.rstrip('/')}/").removeprefix(real)
-                directory, _, last = name.rpartition("/")
-                is_watched = directory in self._watches and (self._concerns(last) or os.path.isdir(path))
-                if is_watched or name in self._watches:
-                    paths.add(name)
+                directory, _, name = path.rpartition("/")
+                is_told = self._concerns(name) or os.path.isdir(f"{self._root}/{path}")
+                if path in self._watches or (directory in self._watches and is_told):
+                    paths.add(path)
         return Changes(frozenset(paths), others=others and not paths)
 
     def _give_up(self, why: str) -> None:
