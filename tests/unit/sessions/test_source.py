@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -122,31 +121,6 @@ def test_what_appears_later_is_told_live_and_the_stores_are_given_back_at_the_en
     source.stop()
     assert reader.closed
     assert [path for batch in batches for path, _ in told(batch)] == ["one:a", "one:b"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
-def test_a_store_that_comes_where_that_is_heard_is_found_and_nobody_searches_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agentwatch.sources.sessions.source._SEARCH_SECONDS", (0.0, 60.0))
-    searches, found = list[float](), threading.Event()
-
-    def open_readers(known: Collection[str], broken: Broken) -> list[Scripted]:
-        searches.append(time.monotonic())
-        if not known and (tmp_path / "home" / ".store").exists():
-            found.set()
-            return [Scripted("late")]
-        return []
-
-    source = SessionsSource(open_readers, heard=lambda: [tmp_path / "home" / ".store"])
-    source.start(lambda batch: None)
-    time.sleep(3.0)
-    before = len(searches)
-    (tmp_path / "home" / ".store").mkdir(parents=True)
-    assert found.wait(20)
-    source.stop()
-    # When the bell hears, and when it begins anew for somebody else.
-    assert before <= 3
 
 
 def test_the_homes_of_all_programs_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

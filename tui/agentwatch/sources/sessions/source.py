@@ -10,14 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, TypeVar
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources import Batch, Health, Mode, Problem, Source, health_of
-from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.outliving import Outliving
 from agentwatch.sources.sessions.reader import Broken, Found, HasTranscripts, Progress, ReaderError, SessionReader
@@ -36,8 +34,8 @@ _QUIET_SECONDS: Final = 2.0
 """The least pause after that where no session works: each worktree of a repository has a thread that looks."""
 _REST: Final = 4.0
 """How often as long as such reading took it rests before the next."""
-_SEARCH_SECONDS: Final = (5.0, 60.0)
-"""Between two searches for stores that were not there before: at least, and at most where most of them are heard."""
+_SEARCH_SECONDS: Final = 10.0
+"""Between two searches for stores that were not there before."""
 _RETRY_SECONDS: Final = 30.0
 """So long a reader that raised is left alone."""
 _JOIN_SECONDS: Final = 1.0
@@ -109,9 +107,7 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 
 class SessionsSource(Source):
-    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has. In one
-    of the directories `heard` something happens when there may be others; without any, only a search tells.
-
+    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has.
     One thread at a time asks a reader anything. One that raises is a problem, and is asked again a while later.
     """
 
@@ -120,17 +116,14 @@ class SessionsSource(Source):
         open_readers: OpenReaders,
         selection: Selection | None = None,
         clock: Callable[[], float] = time.time,
-        heard: Callable[[], Sequence[Path]] = list,
     ) -> None:
         self._open_readers = open_readers
-        self._heard = heard
         self._selection = selection or Selection()
         self._clock = clock
         self._readers: dict[str, SessionReader] = {}
         self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         """By reader: one that hangs keeps nobody waiting for another."""
         self._searched_at = -math.inf
-        self._rung = False
         self._changed_at = 0.0
         self._broken: dict[str, tuple[str, float]] = {}
         """Problems of readers that raised, and when to try them again."""
@@ -208,22 +201,16 @@ class SessionsSource(Source):
         return next((row.place for row in rows if row.skipped), rows[0].place if rows else "")
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
-        heard = self._heard()
-        with shared_watcher.watch(heard, self._ring):
-            try:
-                while not self._stopping.is_set() and self._look(emit, hears=bool(heard)):
-                    pass
-            finally:
-                self.close()
+        try:
+            while not self._stopping.is_set() and self._look(emit):
+                pass
+        finally:
+            self.close()
 
-    def _ring(self) -> None:
-        self._rung = True
-
-    def _look(self, emit: Callable[[Batch], None], *, hears: bool) -> bool:
+    def _look(self, emit: Callable[[Batch], None]) -> bool:
         """Look at everything once, and then, until that is due again, at what sessions at work write. False once nobody
         listens."""
-        rests = hears and shared_watcher.works and not self._rung
-        if time.monotonic() >= self._searched_at + _SEARCH_SECONDS[rests]:
+        if time.monotonic() >= self._searched_at + _SEARCH_SECONDS:
             self._search()
         self._live.look()
         began = time.perf_counter()
@@ -311,7 +298,7 @@ class SessionsSource(Source):
         return self._ask(name, lambda reader: reader.progress, Progress(0, 0))
 
     def _search(self) -> None:
-        self._searched_at, self._rung = time.monotonic(), False
+        self._searched_at = time.monotonic()
         for reader in self._open_readers(frozenset(self._readers), self._note_broken):
             self._readers.setdefault(reader.name, reader)
             self._broken.pop(reader.name, None)
