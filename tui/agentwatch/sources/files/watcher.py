@@ -47,17 +47,13 @@ class Changes(NamedTuple):
 class Watcher:
     """Waits for changes right in the directories below `root` that it is given; "" is the root itself.
 
-    `concerns` tells of a file's name whether it is of interest. All but `wake` belong to
-    one thread. Where the system gives no events (any more), `polling` says why, in words for the operator, and `wait`
-    only waits.
+    `concerns` tells of a file's name whether it is of interest. All but `wake` belong to one thread. Where the system
+    gives no events (any more), `polling` says why, in words for the operator, and `wait` only waits.
     """
 
     def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "") -> None:
         self.polling = polling
-        (
-            self._root,
-            self._concerns,
-        ) = root, concerns
+        self._root, self._concerns = root, concerns
         self._inotify: INotify | None = None
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
