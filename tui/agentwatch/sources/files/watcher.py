@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # From <sys/inotify.h>: the library's names are imported only where something is watched.
 _MASK: Final = 0x0700_0FCE
-"""A file was written, closed, moved, created, deleted, or changed in its attributes; nothing that reading causes: it must
-not be an event. Or the directory itself was deleted or moved; no link is followed, and a file without a name any more
-is no concern."""
+"""A file was written, closed, moved, created, deleted or changed in its attributes; nothing that reading causes, which
+must not be an event. Or the directory itself was deleted or moved; no link is followed, and a file without a name any
+more is no concern."""
 _Q_OVERFLOW: Final = 0x0000_4000
 _ISDIR: Final = 0x4000_0000
 
