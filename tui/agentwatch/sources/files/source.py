@@ -36,11 +36,9 @@ _ROOT_SECONDS: Final = 1.0
 
 _SWEEP_SECONDS: Final = 300.0
 """Between two sweeps: the system says when it has lost events, and they find only what others write over a network."""
-_POLL_SECONDS: Final = (0.5, 30.0)
 _POLL_SHARE: Final = 0.02
 _LOSS_SHARE: Final = 0.05
-"""The same where there are no events, at least and at most, and the share of one core that they may take; and the share
-where events were lost."""
+"""The share of one core that sweeps may take where there are no events, and where events were lost."""
 
 _STORM: Final = (0.18, 1.5, 0.4)
 """The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
@@ -219,10 +217,9 @@ class FilesSource(Documents, Source):
         began = time.thread_time()
         self._sweep({""})
         now, cost = time.monotonic(), time.thread_time() - began
-        least, most = _POLL_SECONDS
         self._lost_at = now + cost / _LOSS_SHARE
-        polling = bool(self._watcher.polling)
-        self._sweep_at = now + (min(max(least, cost / _POLL_SHARE), most) if polling else _SWEEP_SECONDS)
+        rest = min(max(0.5, cost / _POLL_SHARE), 30.0) if self._watcher.polling else _SWEEP_SECONDS
+        self._sweep_at = now + rest
 
     def _sweep(self, tops: set[str]) -> None:
         """Walk from these directories on, and queue the files that may have changed since they were read, as they were
