@@ -97,14 +97,15 @@ STOPPABLE = """
 import sys, time
 from pathlib import Path
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.files.watching import QUICK, Receiver, on_disk, read_document
+from tests.unit.files.watching import SETTLE, Receiver, on_disk, read_document
 
 class Telling(Receiver):
     def __call__(self, batch):
         super().__call__(batch)
         print(batch.health.mode, len(self.present), flush=True)
 
-source = FilesSource(Path(sys.argv[1]), QUICK, read_document=read_document)
+source = FilesSource(Path(sys.argv[1]), read_document=read_document)
+source.settle_seconds = SETTLE
 receiver = Telling()
 source.start(receiver)
 sys.stdin.readline()
