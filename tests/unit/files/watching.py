@@ -12,17 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources import Batch
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings, join, pruning, walk
+from agentwatch.sources.files.walk import join, pruning, walk
 
 PATIENCE = 20.0
 """Seconds a test waits for what must happen; far more than it takes."""
 
-QUICK = FilesSettings(settle_seconds=0.2)
-EVERY_WAY = pytest.mark.parametrize("settings", [QUICK, QUICK._replace(force_polling=True)], ids=["events", "polling"])
+SETTLE = 0.2
+POLLING = Settings(poll=True)
+EVERY_WAY = pytest.mark.parametrize("settings", [Settings(), POLLING], ids=["events", "polling"])
 
 
 def read_document(text: str, path: str) -> Document | None:
@@ -43,7 +45,7 @@ def read_document(text: str, path: str) -> Document | None:
 
 def candidates(root: Path) -> Iterator[str]:
     """The files of a workspace worth reading, as paths relative to it, in no order."""
-    for path, listing in walk(os.path.realpath(root), pruning(DEFAULT_PRUNED)):
+    for path, listing in walk(os.path.realpath(root), pruning(None)):
         if not isinstance(listing, OSError):
             yield from (join(path, name) for name in listing[1])
 
@@ -114,9 +116,10 @@ def on_disk(root: Path) -> dict[str, str]:
 
 
 @contextmanager
-def watching(root: Path, settings: FilesSettings = QUICK) -> Iterator[Receiver]:
+def watching(root: Path, settings: Settings | None = None, settle: float = SETTLE) -> Iterator[Receiver]:
     """A source at work. It is live, or polls, when the block begins."""
     receiver, source = Receiver(), FilesSource(root, settings, read_document=read_document)
+    source.settle_seconds = settle
     source.start(receiver)
     try:
         receiver.until(lambda it: it.mode in ("live", "polling"))

@@ -18,7 +18,7 @@ from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind, beside, place_of
 from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, join, looks_like_ours, pruning, to_path, walk
+from agentwatch.sources.files.walk import join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
@@ -95,7 +95,7 @@ def _files(paths: Sequence[str]) -> Iterator[_File]:
 def _below(directory: str) -> list[_File]:
     """The files worth reading in a directory, and the directories that cannot be listed."""
     root, relatives = os.path.realpath(directory), list[tuple[str, str]]()
-    for path, listing in walk(root, pruning(DEFAULT_PRUNED)):
+    for path, listing in walk(root, pruning(None)):
         if isinstance(listing, OSError):
             relatives.append((path, os.strerror(listing.errno or 0)))
         else:

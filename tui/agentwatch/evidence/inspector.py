@@ -14,7 +14,7 @@ from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.events import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, pruning, to_name
+from agentwatch.sources.files.walk import pruning, to_name
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -115,7 +115,7 @@ class Inspector(Background[Sequence[Checks]]):
         super().__init__()
         self.idle = True
         """Whether all that was wanted has been checked and told."""
-        self._is_pruned = pruning(DEFAULT_PRUNED if pruned is None else pruned)
+        self._is_pruned = pruning(pruned)
         self._parsed = parsed
         self._in_sight = in_sight
         self._workspace = workspace
