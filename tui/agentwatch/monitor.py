@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Ran, Requested, Rules, Tick
+from agentwatch.delegation.events import Event, Ran, Rules, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
@@ -261,11 +261,10 @@ class Monitor:
         if self._remembers:
             from agentwatch.history.store import History
 
-            self._history = history = History(state_directory(self.workspace))
-            self._source.remember(history.files(), history.watched_at())
-            # Who is not to know of requests is not told of those that were, either.
-            knows = self._open_inbox is not None
-            self._add(one for one in history.events() if knows or not isinstance(one, Requested))
+            self._history = History(state_directory(self.workspace))
+            recalled = self._history.recall()
+            self._source.remember(recalled.files, recalled.watched_at)
+            self._add(recalled.events)
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
@@ -357,11 +356,11 @@ class Monitor:
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
         self._recorder, self._history, tree = recorder, recorder.history, self._new_tree()
 
-        def recall() -> list[Event]:
-            events = recorder.recall()
+        def recall() -> Sequence[Event]:
+            events, files, watched_at = recorder.recall()
             # Whoever leaves meanwhile does not wait for it.
             tree.apply(*takewhile(lambda _: not self._is_stopped, events))
-            self._source.remember(recorder.history.files(), recorder.history.watched_at())
+            self._source.remember(files, watched_at)
             return events
 
         events = await asyncio.to_thread(recall)
@@ -437,9 +436,6 @@ class Monitor:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
             self._recorder.report(task for task in tasks if _has_new_fault(task))
-            # A task that only a request spoke of has gone with its end.
-            asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
-            self._recorder.note_requests(asked, self.tree.now)
         over, self.tree.asides.over = self.tree.asides.over, {}
         if over and self.shelf is not None:
             self.shelf.mark_over(over)

@@ -39,7 +39,8 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
                     # Nobody decides about what is not there yet, whatever the clocks of files say.
                     at = max(at, held.get(one.decision.return_sha256 or "", at))
             timed.append((at, one))
-    timed.sort(key=lambda pair: pair[0])
+    # What was decided about a request is known when it ends.
+    timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested)))
     return [one for _, one in timed]
 
 

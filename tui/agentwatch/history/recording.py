@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from agentwatch.contracts.shapes import Document, Finding, Handoff, Reading, Return, TodoList
-from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.events import Event, Gone, Ran, Seen
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
 from agentwatch.sources.sessions.checked import is_time, messages, run_of, shape_of
@@ -103,22 +102,6 @@ def _shape(kind: str) -> TypeAdapter[Any]:
     return shape_of(tuple[_KINDS[kind], tuple[Finding, ...], bool])  # type: ignore[valid-type]
 
 
-def dump_request(request: Request) -> dict[str, Any]:
-    """A request as JSON."""
-    return asdict(request.remembered)
-
-
-def read_request(fields: object) -> Request:
-    """A request from JSON. Raises ValueError with the reason."""
-    try:
-        request: Request = shape_of(Request).validate_python(fields)
-    except ValueError as error:
-        raise ValueError("`request` is none of a program") from error
-    if not all(map(is_time, (request.asked_at, request.until or 0.0, request.ended_at or 0.0))):
-        raise ValueError("a time in `request` is none in seconds since 1970")
-    return request.remembered
-
-
 def read_object(line: str | bytes) -> dict[str, Any]:
     """The JSON object in a text. Raises ValueError with the reason."""
     try:
@@ -134,7 +117,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number")
 
 
-Recorded = Seen | Gone | Ran | Requested
+Recorded = Seen | Gone | Ran
 
 
 class Recording(NamedTuple):
@@ -160,8 +143,6 @@ def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[
             case Ran(run=Run() as run):
                 texts = {message.digest: text_of(message.digest) for message in messages(run)}
                 fields = {"run": asdict(run), "texts": texts}
-            case Requested(request=Request() as request):
-                fields = {"request": dump_request(request)}
             case _:
                 continue
         yield json.dumps({"at": one.at, "path": one.path, **fields}) + "\n"
@@ -231,8 +212,6 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str
     if not is_time(at) or not isinstance(path, str) or not path:
         raise ValueError("`at` is no time in seconds since 1970, or `path` is no path")
     at = float(at)
-    if "request" in fields:
-        return Requested(seq, at, path, read_request(fields["request"])), {}
     if digest is None:
         return Gone(seq, at, path), {}
     if "run" in fields:

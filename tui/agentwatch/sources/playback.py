@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from agentwatch.background import Background
-from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
+from agentwatch.delegation.events import Event, Gone, Ran, Seen
 from agentwatch.sources import Batch, Health, Source
 
 IDLE_SECONDS: Final = 2.0
@@ -26,7 +26,7 @@ FASTEST: Final = 1024.0
 
 REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
 
-Recorded = Seen | Gone | Ran | Requested
+Recorded = Seen | Gone | Ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +183,7 @@ class Playback(Background[Batch], Source):
         # Whose a file is that is gone was settled by all that was there then: behind one of them all is told anew.
         first = 0 if self._first_gone < shown else number
         undone = {one.path: one for one in self._events[first:shown]} if number < shown else {}
-        for path, one in undone.items():
-            if isinstance(one, Ran | Requested):
-                yield type(one)(one.seq, one.at, path, None)
-            else:
-                yield Gone(one.seq, one.at, path, undone=True)
+        for one in undone.values():
+            yield Ran(one.seq, one.at, one.path, None) if isinstance(one, Ran) else Gone(*one[:3], undone=True)
         if undone:
             yield from (one for one in self._events[:number] if one.path in undone)
