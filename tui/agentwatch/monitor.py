@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from itertools import takewhile
@@ -22,7 +22,6 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
-from agentwatch.sources.files.walk import to_name
 from agentwatch.state import state_directory
 
 if TYPE_CHECKING:
@@ -102,6 +101,8 @@ class Monitor:
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
+        self.checks = inspects
+        """Whether what returns claim is checked here."""
         self._inspector: Inspector | None = None
         if inspects:
             self._inspector = Inspector(
@@ -142,8 +143,7 @@ class Monitor:
     def problems(self) -> tuple[Problem, ...]:
         """Problems of reading: of the files and sessions, of the history and of the decisions."""
         place = str(state_directory(self.workspace))
-        history = self._history if self._recorder is None else None
-        parts = {"history": history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
+        parts = {"history": self._history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
         own = [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
         return (*self.health.problems, *own)
 
@@ -165,11 +165,6 @@ class Monitor:
         return [*self.notices, *map(str, self.health.problems)]
 
     @property
-    def checks(self) -> bool:
-        """Whether what returns claim is checked here."""
-        return self._inspector is not None
-
-    @property
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
         if self._pending or self.health.mode == "starting" or (self._inspector and self._unchecked):
@@ -179,10 +174,6 @@ class Monitor:
     def of(self, task_id: str) -> tuple[Monitor, str]:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
         return self, task_id
-
-    def absolute(self, relative: str) -> Path:
-        """Where a file of the workspace is on disk; a path of an event spells names that are no text."""
-        return self.workspace / to_name(relative)
 
     def content(self, version: Version | Message) -> str | None:
         """The same as `text`; None where a host does not give it now, too."""
@@ -354,20 +345,26 @@ class Monitor:
 
         self.health = self.health._replace(detail="reading the history")
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
-        self._recorder, self._history, tree = recorder, recorder.history, self._new_tree()
-
-        def recall() -> Sequence[Event]:
-            events, files, watched_at = recorder.recall()
-            # Whoever leaves meanwhile does not wait for it.
-            tree.apply(*takewhile(lambda _: not self._is_stopped, events))
-            self._source.remember(files, watched_at)
-            return events
-
-        events = await asyncio.to_thread(recall)
+        self._recorder, self._history = recorder, recorder.history
+        events, files, watched_at = await asyncio.to_thread(recorder.recall)
+        self._source.remember(files, watched_at)
         worker.add(recorder)
+        return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()
+
+    def _tree_of(self, events: Sequence[Event]) -> Tree:
+        tree = self._new_tree()
+        # Whoever leaves meanwhile does not wait for it.
+        tree.apply(*takewhile(lambda _: not self._is_stopped, events))
+        return tree
+
+    def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
+        """Have a tree of these events take the place of the other. Returns the tasks that may be different then."""
+        before, self.tree = self.tree, tree
+        tree.take_over(before)
+        tree.settle()
         for event in events:
             self.tap(event)
-        return self._apply((), self._replace(tree)) if events else frozenset()
+        return self._apply((), {*before.tasks, *tree.tasks})
 
     def _stop(self) -> None:
         self._is_stopped = True
@@ -400,15 +397,13 @@ class Monitor:
         """Apply the next events that wait, or that time has passed. Returns the tasks that have changed."""
         import asyncio
 
-        events, health, anew = self._pending[0] if self._pending else ((), None, False)
-        tree = self._new_tree() if anew else self.tree
-        for at in range(0, len(events) if anew else 0, _CHUNK):
-            self._add(events[at : at + _CHUNK], tree)
-            await asyncio.sleep(0)
-        if self._pending:
-            self._pending.popleft()
+        if not self._pending:
+            return self._apply(())
+        events, health, anew = self._pending[0]
+        tree = await asyncio.to_thread(self._tree_of, events) if anew else None
+        self._pending.popleft()
         self.health = health or self.health
-        return self._apply((), self._replace(tree)) if anew else self._apply(events)
+        return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
         """Apply events, and that time has passed, and have recorded, checked and answered what that and `others` ask
@@ -441,18 +436,10 @@ class Monitor:
             self.shelf.mark_over(over)
         return changed
 
-    def _add(self, events: Iterable[Event], tree: Tree | None = None) -> None:
-        events = tuple(events)
-        (tree or self.tree).add(events)
+    def _add(self, events: Sequence[Event]) -> None:
+        self.tree.add(events)
         for event in events:
             self.tap(event)
-
-    def _replace(self, tree: Tree) -> Set[str]:
-        """Have a tree that was made anew take the place of the other. Returns the tasks that may be different then."""
-        before, self.tree = self.tree, tree
-        tree.take_over(before)
-        tree.settle()
-        return {*before.tasks, *tree.tasks}
 
     def _checked(self, checks: Sequence[Checks]) -> list[Event]:
         return [one.observed(self._latest_seq, self._clock()) for one in checks]
