@@ -167,7 +167,7 @@ class Monitor:
     @property
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
-        if self._pending or self.health.mode == "starting" or (self._inspector and self._unchecked):
+        if self._pending or self.health.mode == "starting" or self._unchecked:
             return False
         return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
 
@@ -418,12 +418,13 @@ class Monitor:
         if self.health.mode != "starting" and not self._pending and not (events or others):
             # Nothing has come for a while: all that was there at first has been taken in.
             self.tree.asides.watch(self.tree.now)
-        self._unchecked |= changed
-        if self._inspector is not None and self.health.mode != "starting":
+        if self._inspector is not None:
+            self._unchecked |= changed
             # Not before the first look is over, which that would delay.
-            if targets := self._inspector.news_of(self.tree, self._unchecked):
-                self._inspector.want(targets)
-            self._unchecked.clear()
+            if self.health.mode != "starting":
+                if targets := self._inspector.news_of(self.tree, self._unchecked):
+                    self._inspector.want(targets)
+                self._unchecked.clear()
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
         if self._herald is not None:
             self._herald.look(self.tree, changed)
