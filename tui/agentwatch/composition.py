@@ -103,6 +103,7 @@ def monitor_of(
 
         return CodexClient(workspace, home_of("codex"), Holder(workspace, name="codex"))
 
+    first_look = min(first_watched(state_directory(workspace)) or math.inf, time.time())
     parsed = None
     if inspects and not watches:
         from agentwatch.evidence.claims import ParsedClaims
@@ -121,7 +122,7 @@ def monitor_of(
         open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers and watches else None),
         open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
         # Past is what was silent since long before the first watch, or since before the worktree was made.
-        history_before=max(_first_watched(workspace) - settings.history_after, made_at(str(workspace)) or -math.inf),
+        history_before=max(first_look - settings.history_after, made_at(str(workspace)) or -math.inf),
     )
 
 
@@ -240,12 +241,6 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
     tree.apply(*(one.observed(0, tree.now) for one in inspector.check(inspector.news_of(tree, task_ids))))
-
-
-def _first_watched(workspace: Path) -> float:
-    """When the workspace was first watched; where it never was, this look is the first. Epoch seconds."""
-    now, recorded = time.time(), first_watched(state_directory(workspace))
-    return now if recorded is None else min(recorded, now)
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:

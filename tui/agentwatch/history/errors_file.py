@@ -28,7 +28,6 @@ SCHEMA_VERSION: Final = 1
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _LONGEST: Final = 300
 """Characters of one text in an entry."""
-_MOST_RULES: Final = 50
 _MOST_ERRORS: Final = 10
 _LOCK_SECONDS: Final = 1.0
 
@@ -68,7 +67,7 @@ def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Fin
         "task_id": task.task_id[:_LONGEST],
         "path": returned.path[:_LONGEST],
         "digest": returned.digest,
-        "rules": list(dict.fromkeys(one.rule for one in broken))[:_MOST_RULES],
+        "rules": list(dict.fromkeys(one.rule for one in broken)),
         "errors": [
             {"rule": one.rule, "line": one.line, "message": one.message[:_LONGEST]} for one in broken[:_MOST_ERRORS]
         ],

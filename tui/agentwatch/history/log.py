@@ -24,7 +24,6 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
     read before it expired, again with a `Tick` at that time.
     """
     latest: dict[str, float] = {}
-    held: dict[str, float] = {}
     timed: list[tuple[float, Event]] = []
     for event in _with_times_of_loss(list(events)):
         for one in _moments(event, now):
@@ -33,11 +32,6 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
                 # A file may be put back as it was long ago, or be renamed, and still it came after the one before.
                 key = one.path if isinstance(one, Ran | Decided | Requested) else ""
                 latest[key] = at = max(at, latest.get(key, at))
-                if isinstance(one, Seen):
-                    held.setdefault(one.digest, at)
-                elif isinstance(one, Decided):
-                    # Nobody decides about what is not there yet, whatever the clocks of files say.
-                    at = max(at, held.get(one.decision.return_sha256 or "", at))
             timed.append((at, one))
     # What was decided about a request is known when it ends.
     timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested)))
@@ -158,14 +152,11 @@ class StateChanges:
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
         """How far each request had got, and whether it was allowed."""
         self._at = float("-inf")
-        self._held: dict[str, str] = {}
-        """By file, the digest of what it holds."""
 
     def apply(self, events: Iterable[Event]) -> Iterator[Change]:
         """Apply observations to the tree, and give every state change in its order."""
-        for together in self._moves(events):
-            changed = self._tree.apply(*together)
-            yield from self.after(changed, max(one.at for one in together))
+        for one in events:
+            yield from self.after(self._tree.apply(one), one.at)
 
     def replace_tree(self, tree: Tree, at: float) -> list[Change]:
         """Another tree of the same workspace takes the place of the one before. Returns the changes that this makes."""
@@ -200,26 +191,6 @@ class StateChanges:
                 changes.append(ActivityChange(at, task_id, doing))
             self._did[task_id] = did
         return changes
-
-    def _moves(self, events: Iterable[Event]) -> Iterator[list[Event]]:
-        """Each by itself, but files that are gone and those in which their contents are found again: a directory was
-        renamed, and nobody saw half of it."""
-        moving: list[Event] = []
-        lost: set[str] = set()
-        for one in events:
-            if moving and not (isinstance(one, Gone) or (isinstance(one, Seen) and one.digest in lost)):
-                yield moving
-                moving, lost = [], set()
-            if isinstance(one, Seen):
-                self._held[one.path] = one.digest
-            elif isinstance(one, Gone):
-                lost.add(self._held.pop(one.path, ""))
-            if lost:
-                moving.append(one)
-            else:
-                yield [one]
-        if moving:
-            yield moving
 
 
 def state_changes(events: Iterable[Event], tree: Tree) -> Iterator[StateChange]:

@@ -100,11 +100,9 @@ class Playback(Background[Batch], Source):
         """Where the playback is now."""
         with self._news:
             self._advance()
-            at, after = self._times[self._number - 1], self._number
-            if after < len(self._events) and self._due[after] > self._due[after - 1]:
-                # In a shortened wait the recorded time runs faster.
-                share = (self._played - self._due[after - 1]) / (self._due[after] - self._due[after - 1])
-                at += min(max(share, 0.0), 1.0) * (self._times[after] - at)
+            # Behind a shortened wait the recorded time jumps.
+            at = self._times[self._number - 1] + max(self._played - self._due[self._number - 1], 0.0)
+            at = min(at, self._times[min(self._number, len(self._times) - 1)])
             return Position(self._number, len(self._events), at, self._speed, self._playing)
 
     def play(self) -> None:
