@@ -205,8 +205,8 @@ def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "content",
-    [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096, b"\x00" * 8192, b"x"],
-    ids=["text", "header only", "zeros", "one byte"],
+    [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096, b"\x00" * 8192],
+    ids=["text", "header only", "zeros"],
 )
 def test_a_file_that_is_no_history_is_set_aside_and_said(state: Path, content: bytes) -> None:
     state.mkdir()
@@ -237,7 +237,6 @@ def test_an_older_schema_is_read_and_migrated_and_keeps_its_versions(state: Path
             "INSERT INTO observations (run, ordinal, at, path, digest, outline) VALUES ('r', 1, ?, ?, ?, ?)", row
         )
         old.execute("INSERT INTO texts (digest, packed) VALUES (?, ?)", (seen.digest, pack(meta("partial"))))
-    os.utime(state / NAME, (5_000.0, 5_000.0))
     before = {name: it[0] for name, it in listing(state).items()}
     for open_ in (History, opened):
         history = open_(state)
@@ -245,7 +244,6 @@ def test_an_older_schema_is_read_and_migrated_and_keeps_its_versions(state: Path
         assert [file.fingerprint for file in history.recall().files.values()] == [None]
         assert history.notice is None
         assert ({name: it[0] for name, it in listing(state).items()} == before) or open_ is opened
-    assert history.recall().watched_at == 5_000.0
     assert is_usable(history)
 
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -63,8 +62,6 @@ SCHEMA_VERSION: Final = len(MIGRATIONS)
 _NEWEST: Final = 50
 """No version has a larger number: that is damage."""
 _BUSY_SECONDS: Final = 5.0
-_SMALLEST: Final = 512
-"""Bytes of the smallest page: SQLite would take a shorter file for a new one."""
 _TRIES: Final = 3
 _WAY_OUT: Final = "free space or permissions"
 _OLD_LOCK: Final = "history.lock"
@@ -125,7 +122,7 @@ class Database:
         # For an old one a log would be made.
         is_old = not left and os.path.exists(self.directory / _OLD_LOCK)
         try:
-            self._check_size()
+            self.path.stat()
             with self._connected("mode=ro&immutable=1" if is_old else "mode=rw") as connection:
                 return work(connection)
         except (FileNotFoundError, NotADirectoryError):
@@ -155,25 +152,18 @@ class Database:
         # is there: closing it would give up the locks that another thread holds by SQLite.
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        written_at, identity = self._check_size(), self._identity()
+        identity = self._identity()
         if identity == broken:
             raise sqlite3.DatabaseError(how)
         with self._connected("mode=rw") as connection:
             if (version := examine(connection)) < SCHEMA_VERSION:
                 with connection:
-                    _migrate(connection, version, written_at)
+                    _migrate(connection, version)
             # Where an earlier version is running, it keeps its log.
             with suppress(sqlite3.OperationalError, FileNotFoundError):
                 connection.execute("PRAGMA journal_mode = DELETE")
                 (self.directory / _OLD_LOCK).unlink()
         self._opened = identity
-
-    def _check_size(self) -> float:
-        """When the file was written. Raises OSError, sqlite3.Error where it is cut off or no file."""
-        status = self.path.stat()
-        if not S_ISREG(status.st_mode) or 0 < status.st_size < _SMALLEST:
-            raise sqlite3.DatabaseError("it is cut off or something else")
-        return status.st_mtime
 
     @contextmanager
     def _connected(self, way: str) -> Iterator[sqlite3.Connection]:
@@ -222,18 +212,10 @@ def select(connection: sqlite3.Connection, statement: str, *values: object) -> l
         raise
 
 
-def set_watched(connection: sqlite3.Connection, at: float) -> None:
-    """Record when the workspace was watched last, in seconds since the epoch. Raises sqlite3.Error."""
-    connection.execute("INSERT OR REPLACE INTO times VALUES ('watched', ?)", (at,))
-
-
-def _migrate(connection: sqlite3.Connection, version: int, written_at: float) -> None:
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for statement in "".join(MIGRATIONS[version:]).split(";"):
         connection.execute(statement)
-    if version:
-        # Until then its own time said when the workspace was watched.
-        set_watched(connection, written_at)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

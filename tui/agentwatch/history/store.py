@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from agentwatch.background import Part, let_others_work
+from agentwatch.background import Part
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.events import Event, Gone, Seen
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.task import Task
-from agentwatch.history.database import Database, UnusableError, examine, select, set_watched
+from agentwatch.history.database import Database, UnusableError, examine, select
 from agentwatch.history.errors_file import Entry, append, entries_of
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
 from agentwatch.sources.files.documents import KnownFile
@@ -73,12 +73,9 @@ class History(Database):
     def begin(self) -> None:
         """Open the file for writing; it is made where there is none. Reads it through once."""
         try:
-            self.open()
+            self.write(lambda connection: connection.execute(_SHRINK, (self._limit,)))
         except UnusableError as error:
             self._problem = f"attempts are remembered only until agentwatch ends: {error}"
-        else:
-            with suppress(UnusableError):
-                self.write(lambda connection: connection.execute(_SHRINK, (self._limit,)))
 
     def check(self) -> None:
         """Read the file through for its damage. Nothing is written."""
@@ -115,7 +112,7 @@ class History(Database):
     def note_watched(self) -> None:
         """The workspace is watched until now. If that cannot be written, the next start sees a little more as new."""
         with suppress(UnusableError):
-            self.write(lambda connection: set_watched(connection, time.time()))
+            self.write(_set_watched)
 
     def _read(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
         try:
@@ -151,7 +148,11 @@ def _write_versions(connection: sqlite3.Connection, versions: Iterable[tuple[See
         connection.executemany("DELETE FROM observations WHERE id = ?", rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)])
         if packed is not None:
             connection.execute("INSERT OR IGNORE INTO texts (digest, packed) VALUES (?, ?)", (digest, packed))
-    set_watched(connection, time.time())
+    _set_watched(connection)
+
+
+def _set_watched(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT OR REPLACE INTO times VALUES ('watched', ?)", (time.time(),))
 
 
 def _text(connection: sqlite3.Connection, digest: str) -> str | None:
@@ -225,7 +226,6 @@ class Recorder(Part):
     def poll(self) -> Sequence[Event]:
         """Record and report what was given. Blocks."""
         if self._events:
-            let_others_work()
             events = [self._events.popleft() for _ in range(min(len(self._events), _WAITING))]
             self.history.record(events, self._text_of)
         entries = [self._entries.popleft() for _ in range(len(self._entries))]
