@@ -243,9 +243,7 @@ class Monitor:
 
     def scan(self) -> None:
         """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
-        self.clerk = self._make_clerk()
-        if self._open_inbox is not None:
-            self.inbox = self._open_inbox()
+        self._open_parts()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
             self._add(self.shelf.read_changes())
@@ -309,18 +307,14 @@ class Monitor:
             if self._inspector is not None:
                 self._inspector.start(lambda checks: hand_over(self._checked(checks)))
             worker.start(hand_over)
-            self.clerk = await asyncio.to_thread(self._make_clerk)
-            if self.clerk is not None:
-                worker.add(self.clerk)
-                if self.settings.opencode_url:
-                    from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
+            await asyncio.to_thread(self._open_parts)
+            for part in filter(None, (self.clerk, self.inbox)):
+                worker.add(part)
+            if self.clerk is not None and self.settings.opencode_url:
+                from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
 
-                    state = state_directory(self.workspace)
-                    announcer = Announcer(self.settings.opencode_url, self.workspace, state)
-                    self._herald = Herald(announcer, self.clerk.note_announced)
-            if self._open_inbox is not None:
-                self.inbox = await asyncio.to_thread(self._open_inbox)
-                worker.add(self.inbox)
+                announcer = Announcer(self.settings.opencode_url, self.workspace, state_directory(self.workspace))
+                self._herald = Herald(announcer, self.clerk.note_announced)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
                 self._codex.start(hand_over)
@@ -330,12 +324,13 @@ class Monitor:
             # The end of an event loop cancels once more what still ends: the thread goes on all the same.
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
-    def _make_clerk(self) -> Clerk | None:
-        if self._open_desk is None:
-            return None
-        from agentwatch.decisions.clerk import Clerk
+    def _open_parts(self) -> None:
+        if self._open_desk is not None:
+            from agentwatch.decisions.clerk import Clerk
 
-        return Clerk(self._open_desk(), self._clock)
+            self.clerk = Clerk(self._open_desk(), self._clock)
+        if self._open_inbox is not None:
+            self.inbox = self._open_inbox()
 
     async def _recall(self, worker: Worker) -> Set[str]:
         """Make a tree of the history. Nothing of it is shown before all is known: the past would look like now."""
