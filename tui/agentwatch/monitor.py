@@ -124,7 +124,6 @@ class Monitor:
         self._is_stopped = False
         self._pass_at = 0.0
         """When to pass over all tasks again, while events wait (monotonic seconds)."""
-        self._latest_seq = 0
         self._unchecked: set[str] = set()
 
     # What faces ask
@@ -264,7 +263,7 @@ class Monitor:
         self._add((*batch.events, *decisions, *requests))
         if self._inspector is not None:
             self._add(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))
-        self.tree.apply(Tick(len(batch.events), self._clock()))
+        self.tree.apply(Tick(0, self._clock()))
 
     # As long as the screen lives
 
@@ -403,12 +402,11 @@ class Monitor:
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
         """Apply events, and that time has passed, and have recorded, checked and answered what that and `others` ask
         for. Returns the tasks that have changed, with the others."""
-        self._latest_seq = max([self._latest_seq, *(one.seq for one in events)])
         self._add(events)
         began = time.monotonic()
         if self._pending and not others and began < self._pass_at:
             return frozenset()
-        changed = others | self.tree.apply(Tick(self._latest_seq, self._clock()))
+        changed = others | self.tree.apply(Tick(0, self._clock()))
         self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
         if self.health.mode != "starting" and not self._pending and not (events or others):
             # Nothing has come for a while: all that was there at first has been taken in.
@@ -438,7 +436,7 @@ class Monitor:
             self.tap(event)
 
     def _checked(self, checks: Sequence[Checks]) -> list[Event]:
-        return [one.observed(self._latest_seq, self._clock()) for one in checks]
+        return [one.observed(0, self._clock()) for one in checks]
 
 
 def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:

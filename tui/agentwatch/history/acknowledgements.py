@@ -70,7 +70,6 @@ class Acknowledgements(Part):
         """Those that count here only."""
         self._began: float | None = None
         self._known: dict[str, Aside] = {}
-        self._told: tuple[float | None, dict[str, Aside]] = None, {}
         """Since when things are new, and what is known of each task, as far as that was told."""
         self._signs: object = None
         """Others once something may have changed."""
@@ -85,10 +84,10 @@ class Acknowledgements(Part):
 
     def begin(self) -> list[Event]:
         """Read for the first time, for a screen: what is there before the first of all is not new. Blocks."""
-        self._refresh()
+        events = self.read_changes()
         if self._began is None:
             self._try_to_add([_Row("began", self._clock())])
-        return self.read_changes()
+        return [*events, *self.read_changes()]
 
     def mark_seen(self, marks: Mapping[str, str]) -> None:
         """These tasks were looked at when they had these marks. It is written soon."""
@@ -101,31 +100,25 @@ class Acknowledgements(Part):
     def poll(self) -> list[Event]:
         """Write what was marked. Returns the changes since the call before, here or elsewhere. Blocks."""
         with self._io:
-            self._refresh()
+            events = self.read_changes()
             marked = [self._marked.popleft() for _ in range(len(self._marked))]
             puts = {task_id: (put.at, put.mark) for task_id, (put, _) in self._known.items() if put is not None}
             rows = [row for row in marked if row.kind == "seen" or puts.get(row.task_id) == (row.at, row.mark)]
             if not self._try_to_add([row._replace(at=self._clock()) for row in rows]):
                 self._marked.extendleft(reversed(rows))
-            return self.read_changes()
+            return [*events, *self.read_changes()]
 
     def read_changes(self) -> list[Event]:
         """Changes since the call before. Blocks."""
         with self._io:
-            self._refresh()
-            (began, told), self._told = self._told, (self._began, self._known)
-            asides = {one: self._known.get(one, Aside()) for one in sorted({*told, *self._known})}
-            changed = {one: aside for one, aside in asides.items() if aside != told.get(one, Aside())}
-            events: list[Event] = [Noted(0, self._clock(), one, aside) for one, aside in changed.items()]
-            return [*events, Looked(0, self._began)] if self._began not in (None, began) else events
-
-    def _refresh(self) -> None:
-        signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
-        if signs == self._signs:
-            return
-        if (rows := self._rows()) is not None:
-            self._signs = signs
-            self._began, self._known = _fold(rows)
+            signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
+            if signs == self._signs or (rows := self._rows()) is None:
+                return []
+            self._signs, before, was = signs, self._known, self._began
+            self._began, self._known = began, known = _fold(rows)
+            changed = [one for one in sorted({*before, *known}) if known.get(one) != before.get(one)]
+            events: list[Event] = [Noted(0, self._clock(), one, known.get(one, Aside())) for one in changed]
+            return [*events, Looked(0, began)] if began not in (None, was) else events
 
     def _rows(self) -> list[_Row] | None:
         """All that count; None where they cannot be read."""
