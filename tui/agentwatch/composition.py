@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentwatch import history
 from agentwatch.config import Settings
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from agentwatch.requests.source import Inbox
     from agentwatch.sources import Problem
     from agentwatch.sources.sessions.selection import Selection
-
-_SILENT_SECONDS: Final = 1.5
-"""Nobody asks what takes no longer."""
 
 
 def source_of(

@@ -341,7 +341,7 @@ class Monitor:
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
         self._recorder, self._history = recorder, recorder.history
         events, files, watched_at = await asyncio.to_thread(recorder.recall)
-        self._source.remember(files, watched_at)
+        await asyncio.to_thread(self._source.remember, files, watched_at)
         worker.add(recorder)
         return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -128,26 +126,3 @@ async def test_nobody_answers_where_nobody_watches(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path, Settings(), FilesSource(tmp_path), lambda: 0.0)
     with pytest.raises(DecisionError, match="not being watched"):
         await monitor.answer(request(tmp_path), Action.ALLOW, None, "")
-
-
-async def test_what_was_asked_while_it_was_watched_is_known_after_the_box_has_forgotten_it(place: Place) -> None:
-    def opened() -> Monitor:
-        inbox = partial(Inbox, place.box)
-        source = FilesSource(place.workspace)
-        return Monitor(place.workspace, Settings(), source, time.time, remembers=True, open_inbox=inbox)
-
-    asked = request(place.workspace, asked_at=time.time())
-    offer, monitor = place.box.offer(asked), opened()
-    async with aclosing(monitor.updates()) as updates:
-        async for _ in updates:
-            if monitor.tree.request(asked.request_id) is not None:
-                offer.end(RequestStage.DELIVERED, by="ada")
-            elif monitor.tree.requests:
-                # Nothing else speaks of its session.
-                break
-    (place.box.directory / f"{asked.request_id}.json").unlink()
-    again = opened()
-    again.scan()
-    [known] = [one.request for one in again.tree.requests]
-    assert known is not None
-    assert (known.shown, known.stage, known.by) == (asked.shown, RequestStage.DELIVERED, "ada")

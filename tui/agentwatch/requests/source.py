@@ -47,7 +47,7 @@ class Inbox(Part):
                 self._told[request_id] = found[request_id]
                 events.append(Requested(0, now, request_id, found[request_id]))
         for request_id in self._told.keys() - found.keys():
-            known = self._told.pop(request_id).remembered
+            known = self._told.pop(request_id)
             ended = replace(known, stage=RequestStage.GONE, ended_at=now) if known.is_open else known
             events.append(Requested(0, now, request_id, ended))
         return events
