@@ -156,7 +156,7 @@ SEEN = {"at": 1.0, "path": "a.json", "digest": "a" * 64, "text": packet("a"), "o
         (b"[" * 100_000, "nested too deeply|no JSON"),
         (b"", "no JSON"),
         (b"[]", "no JSON object"),
-        (b'{"at": NaN}', "NaN is no number"),
+        (b'{"at": NaN}', "`at` is no time"),
         (json.dumps({**SEEN, "at": 1e300}), "`at` is no time"),
         (json.dumps({**SEEN, "at": True}), "`at` is no time"),
         (json.dumps({**SEEN, "at": -1}), "`at` is no time"),

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding, Handoff, Reading, Return, TodoList
 from agentwatch.delegation.events import Event, Gone, Ran, Seen
@@ -105,16 +105,12 @@ def _shape(kind: str) -> TypeAdapter[Any]:
 def read_object(line: str | bytes) -> dict[str, Any]:
     """The JSON object in a text. Raises ValueError with the reason."""
     try:
-        fields = json.loads(line, parse_constant=_refuse)
+        fields = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON ({error})") from error
     if not isinstance(fields, dict):
         raise ValueError("no JSON object")  # noqa: TRY004  all reasons are of one kind
     return fields
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
 
 
 Recorded = Seen | Gone | Ran
@@ -148,15 +144,13 @@ def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[
         yield json.dumps({"at": one.at, "path": one.path, **fields}) + "\n"
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
 def write_new(path: Path, pieces: Iterable[str]) -> int:
     """Write a text into a new file of the user's own; how many pieces it had. Raises UsageError, and leaves nothing."""
     count = 0
     try:
-        with open(path, "x", encoding="utf-8", newline="\n", opener=_open_private) as file:
+        with open(
+            path, "x", encoding="utf-8", newline="\n", opener=lambda path, flags: os.open(path, flags, 0o600)
+        ) as file:
             try:
                 for count, piece in enumerate(pieces, 1):  # noqa: B007
                     file.write(piece)
