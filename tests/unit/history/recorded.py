@@ -89,7 +89,7 @@ def opened(state: Path, **more: int) -> History:
 
 def seen_in(history: History) -> list[Seen]:
     """The versions that a history holds, in the order recorded."""
-    return [one for one in history.events() if isinstance(one, Seen)]
+    return [one for one in history.recall().events if isinstance(one, Seen)]
 
 
 def facts(versions: list[Seen]) -> list[tuple[str, str]]:
