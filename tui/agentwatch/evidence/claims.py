@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Document, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.evidence.statements import Held
@@ -111,7 +110,7 @@ class ParsedClaims:
         self._room -= len(text)
         if self._room > 0:
             self._known[name] = text, _claims_by(opened)
-        return replace(opened, model=None)
+        return Document(opened.fields, opened.findings, opened.complete)
 
     def claims(self, text: str, name: str) -> DocumentClaims:
         """The claims of a text, by what was parsed where it was."""
@@ -129,7 +128,7 @@ Judge = Callable[..., "list[Held]"]
 """Holds a text against the log of what was done; with `prose` and `demanded` as `statements.judge_text` has them."""
 
 
-def _claims_by(opened: Document | None) -> DocumentClaims:
+def _claims_by(opened: OpenDocument | None) -> DocumentClaims:
     if opened is None:
         return DocumentClaims()
     document, model = opened.fields, opened.model
