@@ -127,10 +127,8 @@ class Monitor:
                 self.content,
                 parsed,
                 self.transcript,
-                pruned=settings.pruned,
                 in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
             )
-            source.hear(self._inspector.wake)
         self._keeper: HistoryWorker | None = None
         self._codex: CodexClient | None = None
         self._herald: Herald | None = None

@@ -11,18 +11,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import Call, Deed, Verdict
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.claims import Call, Verdict
 from agentwatch.evidence.log import (
     Counts,
     Ran,
     ToolLog,
-    WorkspaceLogs,
     counts_in,
     is_forgiving,
     number,
     read_counts,
-    read_log,
     short,
     shows_faults,
     shows_result,
@@ -45,7 +42,6 @@ from agentwatch.evidence.shell import (
     topic_of,
     words_of,
 )
-from agentwatch.evidence.unsaid import unsaid_in
 
 LONGEST_TEXT: Final = 2_000
 """Characters of a text in which statements are looked for."""
@@ -817,52 +813,3 @@ def _is_command(line: Line, *, loosely: bool = False) -> bool:
         return True
     is_path = re.match(r"(?:\.{0,2}/)?[a-z][\w.+-]*/[\w./+-]*\Z|.*python\Z", words[0]) is not None
     return is_path and (loosely or any(word.startswith("-") for word in words[1:]))
-
-
-class AttemptLog:
-    """The log of one attempt, whose run comes first, and of the agents that it asked, which follow: read when first
-    asked, and then only the answers are kept. One thread uses it."""
-
-    def __init__(self, runs: Sequence[Run], logs: WorkspaceLogs, returned_at: float | None) -> None:
-        self._runs, self._logs, self._returned_at = runs, logs, returned_at
-        self._judge: LogJudge | None = None
-        self._is_there: bool | None = None
-        self._answers: dict[object, list[Held]] = {}
-        self._unsaid: tuple[Deed, ...] | None = None
-
-    @property
-    def is_there(self) -> bool:
-        """Whether a log of the attempt is to be had. Reads it at first."""
-        if self._is_there is None:
-            log = read_log(self._runs, self._logs.transcript_of)
-            self._is_there = log is not None
-            self._judge = LogJudge(log or ToolLog(), self._logs.workspace)
-        return self._is_there
-
-    def _open(self) -> LogJudge:
-        if self._judge is None:
-            self._judge = LogJudge(read_log(self._runs, self._logs.transcript_of) or ToolLog(), self._logs.workspace)
-        return self._judge
-
-    def judge(self, text: str, *, prose: bool = False, demanded: bool = False) -> list[Held]:
-        """The verdicts on what a text says of commands, with what any other agent of the workspace changed since."""
-        if (key := (text, prose, demanded)) not in self._answers:
-            self._answers[key] = self._open().judge(text, prose=prose, demanded=demanded)
-        return list(map(self._with_others, self._answers[key]))
-
-    def _with_others(self, held: Held) -> Held:
-        if held.verdict is not _YES or held.call is None:
-            return held
-        others = self._logs.changed(self._runs, held.call.at, self._returned_at)
-        detail = f"outdated: {held.detail}; after that {others}"
-        return held._replace(verdict=_OPEN, detail=detail) if others else held
-
-    def unsaid(self, returned_text: str) -> tuple[Deed, ...]:
-        """The deeds that the return does not speak of."""
-        if self._unsaid is None:
-            self._unsaid = unsaid_in(self._open().log, returned_text, self._logs.workspace)
-        return self._unsaid
-
-    def forget(self) -> None:
-        """Keep the answers alone: what was once done stays as it is."""
-        self._judge = None

@@ -48,9 +48,9 @@ class Sight(NamedTuple):
     """The finding about a claimed path.
 
     `git` is None, and `without_git` says why, where git says nothing; `failed`: there is a repository, and it could not
-    be asked. `line_count` is None where the lines were not counted, and `uncounted` says why. `slashed` are the facts
-    of the same path with `/` for backslashes. `moved` is where the file lies now: all that is told here is about that.
-    `elsewhere` says who has a file that is missing. `cleared`: the return is gone, too.
+    be asked. `line_count` is None where the lines were not counted, and `uncounted` says why. `slashed`: there is a
+    file of the same path with `/` for backslashes. `moved` is where the file lies now: all that is told here is about
+    that. `elsewhere` says who has a file that is missing. `cleared`: the return is gone, too.
     """
 
     place: ClaimedPlace
@@ -60,7 +60,7 @@ class Sight(NamedTuple):
     failed: bool = False
     line_count: int | None = None
     uncounted: str = ""
-    slashed: DiskFacts | None = None
+    slashed: bool = False
     moved: str | None = None
     elsewhere: str = ""
     cleared: bool = False
@@ -116,7 +116,7 @@ def _missing(stated: Stated, sight: Sight) -> Judged:
     gone = "missing: git had it before the handoff, and it is gone"
     rows = (
         (
-            sight.slashed is not None and sight.slashed.kind is not FileKind.MISSING,
+            sight.slashed,
             (_NO, r"missing under this name: there is a file with `/` in place of `\`, and paths are written so"),
         ),
         (sight.cleared, (_OPEN, "missing, and so is its return: the work may have been cleared away as a whole")),
