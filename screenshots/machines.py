@@ -54,7 +54,7 @@ def fleet(
 
     def open_one(one: Place) -> Monitor:
         source = machines[str(one.workspace)]
-        return Monitor(one.workspace, settings, source, clock, keeps_deleted=True, host=one.host)
+        return Monitor(one.workspace, settings, source, clock, host=one.host)
 
     places = [Place(Path(address), f"{host}: {name}", host=host) for host, name, _, address in HOSTS]
     return Workspaces(places, settings, open_one), [*machines.values()]

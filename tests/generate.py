@@ -39,8 +39,8 @@ def keys() -> str:
         "A key is a character as you type it (`R` is not `r`), or a name such as `f5`, `enter`, `space` or `pageup`;"
         " before both may stand `ctrl+`, `alt+` or `shift+`. In a decision `ctrl+s` and `esc` stay what they are, and"
         " `ctrl+c` leaves agentwatch, or the dialog that is open, whatever else you set. Two commands cannot have one"
-        " key in one place: then both keep the keys that they had, which agentwatch says when it starts, and"
-        " `agentwatch doctor` with the line.",
+        " key in one place: then both keep the keys that they had, which agentwatch says when it starts, and so does"
+        " `agentwatch doctor`.",
         WIDTH,
     )
     for group in Group:

@@ -53,7 +53,10 @@ def test_a_control_character_is_shown_and_not_sent() -> None:
 
 
 def test_what_is_cut_is_said() -> None:
-    assert compare("x\n", "y\n" * 5_000).note == "truncated: the first 2,000 lines of 5,000 are shown"
+    assert (
+        compare("x\n", "y\n" * 5_000).note
+        == "truncated: of 9,999 characters at most 2,000 lines of 4,000 characters, and 256 KiB are shown"
+    )
 
 
 def test_the_worst_text_is_compared_in_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:

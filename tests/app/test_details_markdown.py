@@ -94,7 +94,7 @@ def test_a_link_to_an_action_is_only_text() -> None:
 def test_a_long_text_is_cut_and_says_so() -> None:
     shown = said("line\n" * (MAX_LINES * 3))
     assert len(shown) == MAX_LINES + 1
-    assert shown[-1].startswith("truncated: the first 1,000 lines")
+    assert shown[-1].startswith("truncated: of ")
 
 
 @pytest.mark.parametrize("unit", ["[", "![", "[a](", "**a ", "*", "`", "_a", "~~", "\\", "> ", "- ", "|", "#", "[a](b"])

@@ -421,7 +421,7 @@ async def test_raw_marks_the_lines_of_findings_in_the_gutter() -> None:
 
 async def test_raw_says_what_it_cut() -> None:
     text = await tab(case(text="line\n" * 5_000), "raw")
-    assert_says(text, "truncated: the first 2,000 lines of 5,000 are shown", "2000 │ line")
+    assert_says(text, "at most 2,000 lines of 4,000 characters", "2000 │ line")
     assert "2001 │" not in text
 
 

@@ -63,9 +63,7 @@ async def fleet(size: tuple[int, int] = (140, 40), **scenes: Scene | Health) -> 
         places.append(Place(place, name, host="" if is_here else host))
 
     def open_one(place: Place) -> Monitor:
-        return Monitor(
-            place.workspace, Settings(), sources[place.name or ""], lambda: NOW, keeps_deleted=True, host=place.host
-        )
+        return Monitor(place.workspace, Settings(), sources[place.name or ""], lambda: NOW, host=place.host)
 
     app = AgentwatchApp(Workspaces(places, Settings(), open_one), lambda: NOW)
     async with app.run_test(size=size, notifications=True) as pilot:

@@ -140,7 +140,7 @@ def far(hosts: int, tasks: int) -> tuple[Measured, int, int]:
 
     def open_one(place: Place) -> Monitor:
         source = RemoteSource(RemoteHost(links[place.workspace], place.name or ""))
-        monitor = Monitor(place.workspace, Settings(), source, time.time, keeps_deleted=True)
+        monitor = Monitor(place.workspace, Settings(), source, time.time)
         monitor.tap = measured.tap
         return monitor
 
@@ -169,7 +169,7 @@ def far(hosts: int, tasks: int) -> tuple[Measured, int, int]:
 def here(tasks: int) -> Measured:
     """One workspace with all the tasks, observed in a thread of this process."""
     measured, source = Measured(tasks, COUNT), Fed(tasks)
-    monitor = Monitor(Path("/w/all"), Settings(), source, time.time, keeps_deleted=True)
+    monitor = Monitor(Path("/w/all"), Settings(), source, time.time)
     monitor.tap = measured.tap
     feeding = threading.Thread(target=feed, args=([source], RATE, COUNT), daemon=True)
     asyncio.run(measured.watch(monitor, feeding.start))

@@ -78,7 +78,7 @@ async def main(tasks: int, rate: float, count: int, descriptors: list[int]) -> N
     sources, relays = [], []
     for number, descriptor in enumerate(descriptors):
         sources.append(Fed(tasks))
-        monitor = Monitor(Path(f"/w/shop{number}"), Settings(), sources[-1], time.time, keeps_deleted=True)
+        monitor = Monitor(Path(f"/w/shop{number}"), Settings(), sources[-1], time.time)
         signer = Signer(SigningKey(Ed25519PrivateKey.generate()))
         end = StdioEnd(descriptor, descriptor)
         relays.append(asyncio.create_task(Relay({"shop": monitor}, end, signer, host=f"build{number}").run()))

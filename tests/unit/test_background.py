@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Sequence
+from queue import SimpleQueue
 
 import pytest
 
 from agentwatch import background
-from agentwatch.background import Pace
+from agentwatch.background import Pace, Part, Worker
 
 
 @pytest.mark.parametrize("in_thread", [False, True], ids=["a command", "a thread"])
@@ -42,3 +45,37 @@ def test_what_goes_on_takes_its_share_and_debt_is_forgotten(monkeypatch: pytest.
     assert pace.rest == 4.0
     now[0] += 4.0
     assert pace.rest == 0.0
+
+
+class Counting(Part):
+    """Tells how often it was polled; fails in the end."""
+
+    notice = None
+
+    def __init__(self, polls: float = math.inf) -> None:
+        self.polls, self.told, self.closed = polls, 0, False
+
+    def poll(self) -> list[int]:
+        self.told += 1
+        if self.told > self.polls:
+            raise ValueError("a part that is broken")
+        return [self.told]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_worker_polls_when_it_is_woken_and_once_more_at_the_end_and_does_without_what_is_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken, sound, told = Counting(1), Counting(), SimpleQueue[Sequence[int]]()
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    monkeypatch.setattr(background, "_POLL_SECONDS", 1_000.0)
+    worker = Worker(broken, sound)
+    worker.start(told.put)
+    assert [told.get(timeout=10) for _ in range(2)] == [[1], [1]]
+    sound.wake()
+    assert told.get(timeout=10) == [2]
+    worker.stop()
+    assert told.get(timeout=10) == [3]
+    assert (broken.closed, sound.closed, worker.idle) == (False, True, True)

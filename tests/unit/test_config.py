@@ -31,6 +31,7 @@ def written(tmp_path: Path, text: str) -> Path:
         ('[mcp]\nwait = 20\n[hook]\nwhen = "always"\ncorrects = false',
          Settings(mcp_wait=20, hook_when="always", hook_corrects=False)),
         ('[hosts]\na = "ssh://a/x"\nb = ["nats://b"]', Settings(hosts=(("a", ("ssh://a/x",)), ("b", ("nats://b",))))),
+        ("[retry]\n[hook]", Settings()),
         ('[opencode]\nurl = "http://[::1]:4096"', Settings(opencode_url="http://[::1]:4096")),
         ('[notify]\nbell = false\ndesktop = false\ncommand = ["ring", "--loud"]',
          Settings(notify_bell=False, notify_desktop=False, notify_command=("ring", "--loud"))),

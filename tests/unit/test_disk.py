@@ -33,19 +33,6 @@ def test_a_published_file_replaces_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
 
 
-def test_without_links_a_published_file_replaces_nothing_either(tmp_path: Path) -> None:
-    class NoLinks(Disk):
-        def link(self, *_arguments: Any, **_named: Any) -> None:  # type: ignore[override]
-            raise OSError(errno.EPERM, "Operation not permitted")
-
-    with Directory.open(tmp_path, NoLinks()) as directory:
-        directory.publish("a", b"first")
-        with pytest.raises(FileExistsError):
-            directory.publish("a", b"second")
-        assert directory.read("a", 10) == b"first"
-    assert {path.name for path in tmp_path.iterdir()} == {".lock", "a"}
-
-
 def test_a_file_that_is_too_large_is_none(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"12345")
     with Directory.open(tmp_path) as directory:
@@ -129,9 +116,7 @@ def test_who_waits_for_a_lock_gets_it_when_it_is_given_back(tmp_path: Path) -> N
     with Directory.open(tmp_path) as directory:
         waiting = threading.Thread(target=wait)
         with directory.locked():
-            # The same one may ask again.
-            with directory.locked():
-                waiting.start()
+            waiting.start()
             waiting.join(0.02)
             assert not got.is_set()
         waiting.join(10)

@@ -172,13 +172,6 @@ async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatc
         program.close()
 
 
-async def test_where_nothing_was_alive_that_is_said(home: Path) -> None:
-    monitor = watched([], NO_PROGRAMS, everywhere=DAY)
-    async with watching(monitor) as until:
-        await until(lambda: monitor.health.mode == "live")
-        assert not monitor.tree.tasks
-
-
 def test_all_goes_with_no_path(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from agentwatch.cli import watch
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -17,12 +16,9 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task, Version
-from agentwatch.evidence import checker
-from agentwatch.evidence.disk import DiskFacts, look
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.test_worktrees import git
 
 RETURN = """\
 ## Status
@@ -113,27 +109,6 @@ async def test_what_was_found_stays_while_the_workspace_is_gone(tmp_path: Path) 
     away.rename(root)
     await until(updates, monitor, lambda task: task.claims != found)
     await updates.aclose()  # type: ignore[attr-defined]
-
-
-def test_the_inspector_ends_by_itself_once_nobody_listens(tmp_path: Path) -> None:
-    root, told = workspace_with_a_lie(tmp_path), threading.Event()
-    monitor = Monitor(root, Settings(), FilesSource(root), clock=time.time)
-    monitor.scan()
-
-    def closed(_checks: object) -> None:
-        told.set()
-        raise RuntimeError("Event loop is closed")
-
-    inspector = Inspector(root, lambda version: RETURN)
-    inspector.start(closed)
-    (attempt,) = monitor.tree.tasks["shop.api"].attempts
-    assert attempt.returned is not None
-    inspector.want([Target("shop.api", attempt.returned)])
-    assert told.wait(20)
-    for thread in threading.enumerate():
-        if thread.name == "agentwatch-evidence":
-            thread.join(20)
-            assert not thread.is_alive()
 
 
 def test_what_a_session_gave_back_claims_nothing_by_the_tags_around_it(tmp_path: Path) -> None:
@@ -281,54 +256,6 @@ def test_a_handoff_and_a_return_that_are_backdated_together_make_no_old_file_new
     assert attempt.started_at == pytest.approx(now - 2_000)
     claims = {claim.kind: claim.verdict for claim in monitor.tree.tasks["shop.api"].claims}
     assert claims["created"] is claims["deliverable"] is Verdict.UNVERIFIABLE
-
-
-def test_a_file_that_changes_while_it_is_checked_is_checked_again_and_others_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = workspace_with_a_lie(tmp_path)
-    design = root / "docs" / "design.md"
-
-    def changing(workspace: str, path: str) -> DiskFacts:
-        facts = look(workspace, path)
-        design.write_text("# Another design\n", "utf-8")
-        return facts
-
-    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
-    target = Target("shop.api", Version(1, 0.0, "api.return.md", "d" * 64, said, ()))
-    inspector = Inspector(root, lambda _: RETURN)
-    inspector.check([target])
-    assert inspector.look_again() == []
-    monkeypatch.setattr(checker, "look", changing)
-    design.write_text("# A design\n", "utf-8")
-    inspector.check([target])
-    assert inspector.look_again() == [target]
-
-
-def test_a_missing_file_is_looked_for_again_only_when_the_disk_changes_and_seldom_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = workspace_with_a_lie(tmp_path)
-    git(root, "init", "-q")
-    git(root, "commit", "-q", "--allow-empty", "-m", "one")
-    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
-    target = Target("shop.api", Version(1, 0.0, "api.return.md", "d" * 64, said, ()))
-    inspector = Inspector(root, lambda _: RETURN)
-
-    def is_checked_again() -> bool:
-        changed = inspector.look_again()
-        inspector.check(changed)
-        return changed == [target]
-
-    inspector.check([target])
-    assert [is_checked_again() for _ in range(2)] == [False, False]
-    monkeypatch.setattr("agentwatch.evidence.inspector._ELSEWHERE_SECONDS", 0.0)
-    inspector.check([target])
-    # Another branch or work tree may have it by now.
-    assert [is_checked_again() for _ in range(3)] == [True, True, True]
-    (root / "src").mkdir()
-    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
-    assert [is_checked_again() for _ in range(2)] == [True, False]
 
 
 def test_what_is_in_sight_is_checked_before_all_others_and_many_do_not_keep_it_waiting(

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.cli import run
 from agentwatch.composition import watched
 from agentwatch.config import Settings
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
@@ -117,7 +116,7 @@ async def test_one_workspace_alone_looks_as_it_always_did(home: Path) -> None:
         task = monitor.tree.tasks["shop.api"]
         version = task.attempts[-1].returned
         assert version is not None
-        assert "The migration timed out." in (monitor.content(version) or "")
+        assert "The migration timed out." in (monitor.of("shop.api")[0].content(version) or "")
 
 
 async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
@@ -130,20 +129,12 @@ async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
         assert {notice.path.partition(":")[0] for notice in monitor.tree.notices} == {"two"}
 
 
-def test_whatever_faces_ask_of_a_monitor_is_asked_of_those_that_it_is_made_of() -> None:
-    """A method that is not here would answer for a workspace that nobody watches."""
-    of_one_only = {"absolute", "answer", "checks", "decide", "load", "returned_now", "text"}
-    asked = {name for name, member in vars(Monitor).items() if not name.startswith("_") and callable(member)}
-    asked |= {name for name, member in vars(Monitor).items() if isinstance(member, property)}
-    assert asked - of_one_only <= vars(Workspaces).keys()
-
-
 async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
     sources: list[ToldSource] = []
 
     def open_one(place: Place) -> Monitor:
         sources.append(ToldSource())
-        return Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, keeps_deleted=True, host=place.host)
+        return Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, host=place.host)
 
     places = [Place(Path(f"/ssh:{name}:/shop"), f"{name}: shop", host=name) for name in ("build1", "build2")]
     monitor = Workspaces(places, NO_PROGRAMS, open_one)
@@ -156,30 +147,6 @@ async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
         sources[0].push([Lost(1, 1_000.0)], Health("degraded", why, problems=(Problem(FILES, "", why),)))
         await until(lambda: monitor.health.detail.startswith("build1"))
         assert monitor.health.detail == f"{why}, and 1 more"
-
-
-async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_keys_between_them() -> None:
-    sources: list[ToldSource] = []
-
-    def open_one(place: Place) -> Monitor:
-        sources.append(ToldSource())
-        monitor = Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, keeps_deleted=True, host=place.host)
-        monitor.tap = lambda _: taken.append(turns)
-        return monitor
-
-    monitor = Workspaces([Place(Path(f"/ssh:{n}"), f"{n}", host=f"{n}") for n in range(20)], NO_PROGRAMS, open_one)
-    taken: list[int] = []
-    turns = 0
-    async with watching(monitor) as until:
-        await until(lambda: len(sources) == 20 and all(one.health.mode == LIVE.mode for one in parts(monitor)))
-        for source in sources:
-            source.push([Lost(1, 1_000.0)])
-        while len(taken) < 20:
-            # A key is answered when the event loop goes round.
-            await asyncio.sleep(0)
-            turns += 1
-        await until(lambda: all(one.tree.lost_since == 1_000.0 for one in parts(monitor)))
-    assert taken == sorted(set(taken))
 
 
 @pytest.mark.parametrize(
@@ -196,11 +163,25 @@ def test_workspaces_are_called_by_as_much_of_their_path_as_tells_them_apart(path
     assert list(names_of([Path(path) for path in paths]).values()) == names
 
 
-def test_a_path_that_is_no_directory_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agentwatch.cli import watch
+async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_keys_between_them() -> None:
+    sources: list[ToldSource] = []
 
-    workspace(home, "one")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(watch, "require_terminal", lambda: None)
-        assert run([str(home / "one"), str(home / "none")]) == 2
-    assert "none: no such directory" in capsys.readouterr().err
+    def open_one(place: Place) -> Monitor:
+        sources.append(ToldSource())
+        monitor = Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, host=place.host)
+        monitor.tap = lambda _: taken.append(turns)
+        return monitor
+
+    monitor = Workspaces([Place(Path(f"/ssh:{n}"), f"{n}", host=f"{n}") for n in range(20)], NO_PROGRAMS, open_one)
+    taken: list[int] = []
+    turns = 0
+    async with watching(monitor) as until:
+        await until(lambda: len(sources) == 20 and all(one.health.mode == LIVE.mode for one in parts(monitor)))
+        for source in sources:
+            source.push([Lost(1, 1_000.0)])
+        while len(taken) < 20:
+            # A key is answered when the event loop goes round.
+            await asyncio.sleep(0)
+            turns += 1
+        await until(lambda: all(one.tree.lost_since == 1_000.0 for one in parts(monitor)))
+    assert taken == sorted(set(taken))

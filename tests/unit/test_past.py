@@ -18,7 +18,6 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
 from agentwatch.state import first_watched, record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
@@ -130,32 +129,19 @@ def test_what_asked_while_it_was_watched_asks_until_it_is_decided(
     assert asking(capsys, workspace) == {"old", "new"}
 
 
-def test_the_line_is_a_setting(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = workspace.parent / ".config" / "agentwatch" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text(f"history_after = {11 * DAY}\n")
-    assert asking(capsys, workspace) == {"old", "new"}
-
-
 def test_a_new_sign_of_life_ends_the_past(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_aged(workspace / "old.return.md", report("ERROR") + "\n", days=0)
     assert asking(capsys, workspace) == {"old", "new"}
 
 
-def test_the_first_note_stays_and_a_damaged_one_is_as_old_as_its_file(tmp_path: Path) -> None:
+def test_the_first_note_stays_and_a_damaged_one_says_nothing(tmp_path: Path) -> None:
     assert first_watched(tmp_path) is None
     record_first_watch(tmp_path, 1_000_000.25)
     record_first_watch(tmp_path, 2_000_000.0)
     assert first_watched(tmp_path) == 1_000_000.25
     (note,) = tmp_path.iterdir()
-    write_aged(note, "yesterday", days=2)
-    record_first_watch(tmp_path, 2_000_000.0)
-    assert first_watched(tmp_path) == pytest.approx(time.time() - 2 * DAY, abs=60)
-
-
-def test_a_first_watch_in_the_future_is_now(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record_first_watch(state_directory(workspace), time.time() + 100 * DAY)
-    assert asking(capsys, workspace) == {"new"}
+    note.write_text("yesterday")
+    assert first_watched(tmp_path) is None
 
 
 def git(place: Path, *words: str) -> None:
@@ -187,15 +173,6 @@ def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: 
     assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
     shutil.copytree(clone, clone.parent / "copy", copy_function=shutil.copyfile)
     assert asking(capsys, clone.parent / "copy") == set()
-
-
-def test_while_the_first_screen_starts_the_files_are_as_old_as_git_says(
-    clone: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record_first_watch(state_directory(clone), time.time())
-    History(state_directory(clone)).begin()
-    assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
-    assert asked(capsys, "tree", "--fail", str(clone))[0] == 0
 
 
 @pytest.mark.parametrize("way", ["switched", "touched", "moved"])

@@ -13,7 +13,7 @@ from agentwatch.delegation.events import Event, Gone, Ran, Rules, Seen, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources import Batch, Health
-from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback
+from agentwatch.sources.playback import FASTEST, SLOWEST, Playback
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.events import Recorder, handoff
 from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
@@ -59,20 +59,6 @@ def test_distances_are_those_of_the_recording_and_long_ones_are_shortened() -> N
         time.passes(passed)
         shown.append(playback.position.number)
     assert shown == [1, 1, 3, 3, 4, 5]
-
-
-def test_in_a_shortened_wait_the_recorded_time_runs_faster() -> None:
-    playback, time = playback_of(at_times(1_000, 1_010))
-    for at in (1_000, 1_005, 1_010):
-        assert playback.clock() == at
-        time.passes(IDLE_SECONDS / 2)
-
-
-def test_a_file_older_than_the_one_before_does_not_turn_time_back() -> None:
-    playback, time = playback_of(at_times(1_000, 400, 1_001))
-    assert played(playback) == (2, 1_000)
-    time.passes(1)
-    assert played(playback) == (3, 1_001)
 
 
 # Pause, step and speed
@@ -228,25 +214,6 @@ def test_what_is_due_comes_by_itself() -> None:
         seen += len(batches.get(timeout=10).events)
     playback.stop()
     assert seen == 3
-
-
-def test_a_receiver_that_is_gone_ends_the_playback() -> None:
-    playback = Playback(at_times(1_000, 1_000.01), lambda _: None)
-    calls: list[Batch] = []
-
-    def refuse(batch: Batch) -> None:
-        calls.append(batch)
-        raise RuntimeError("Event loop is closed")
-
-    playback.start(refuse)
-    playback.stop()
-    assert len(calls) <= 1
-
-
-def test_a_scan_is_the_whole_recording_and_texts_are_those_of_the_recording() -> None:
-    playback, _ = playback_of([*at_times(1_000, 2_000), Gone(9, 3_000.0, "0.json")])
-    assert len(playback.scan().events) == 3
-    assert playback.content("ab") == "text of ab"
 
 
 def test_a_task_whose_files_were_deleted_stays_as_it_does_live() -> None:

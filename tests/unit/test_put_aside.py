@@ -55,48 +55,12 @@ def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> 
     return {task["task_id"] for task in pending(capsys, workspace, *words)["tasks"]}
 
 
-def test_fridays_task_asks_on_monday_until_it_is_acknowledged(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = str(workspace)
-    assert asking(capsys, workspace) == {"friday", "new"}
-    code, out, _ = asked(capsys, "ack", "friday", place)
-    assert (code, out.splitlines()[-1]) == (0, "acknowledged: 1 task; `agentwatch ack --undo` takes it back")
-    assert "✗ friday  attempt 1, failed" in out
-    assert asking(capsys, workspace) == {"new"}
-    assert asking(capsys, workspace, "--acknowledged") == {"friday"}
-    assert "1 acknowledged: see `agentwatch pending --acknowledged`" in asked(capsys, "pending", place)[1]
-    assert "✗ friday  attempt 1, failed, acknowledged" in asked(capsys, "pending", "--acknowledged", place)[1]
-    tree = json.loads(asked(capsys, "tree", "--json", place)[1])
-    told = {task["task_id"]: (task["acknowledged"], task["ask"], task["needs_operator"]) for task in tree["tasks"]}
-    assert told["friday"] == (True, None, False)
-    assert (tree["summary"]["acknowledged"], tree["summary"]["needs_operator"]) == (1, 1)
-    account = json.loads(asked(capsys, "report", "--format", "json", place)[1])
-    assert [one["task_id"] for one in account["attention"]] == ["new"]
-    found = json.loads(asked(capsys, "tree", "--json", "--where", "is:acknowledged", place)[1])
-    assert found["matches"] == ["friday"]
-    (workspace / "new.return.md").unlink()
-    assert asked(capsys, "tree", "--fail", place)[0] == 0
-    write_aged(workspace / "friday.return.md", report("ERROR", "It failed in another way."), days=0)
-    assert asking(capsys, workspace) == {"friday"}
-
-
 def test_what_is_acknowledged_can_be_decided_on(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked(capsys, "ack", "new", str(workspace))
     (task,) = pending(capsys, workspace, "--acknowledged")["tasks"]
     assert (task["acknowledged"], bool(task["ask"]), "retry" in task["commands"]) == (True, True, True)
     code, _, _ = asked(capsys, "decide", "new", str(workspace), "--abort", "--yes")
     assert code == 0
-
-
-def test_an_undo_takes_back_the_last_one(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = str(workspace)
-    assert asked(capsys, "ack", "--undo", place)[:2] == (1, "there is nothing to undo\n")
-    asked(capsys, "ack", "--where", "is:needs-you", "--yes", place)
-    assert asking(capsys, workspace) == set()
-    code, out, _ = asked(capsys, "ack", "--undo", place)
-    assert (code, out.splitlines()) == (0, ["undone: 2 tasks acknowledged just now", "  friday", "  new"])
-    assert asking(capsys, workspace) == {"friday", "new"}
 
 
 def test_a_snooze_ends_in_time(
@@ -118,33 +82,6 @@ def test_all_below_a_task_is_put_aside_with_it(workspace: Path, capsys: pytest.C
     assert asking(capsys, workspace) == {"friday", "new", "new.api"}
     assert "acknowledged: 2 tasks" in asked(capsys, "ack", "new", str(workspace))[1]
     assert asking(capsys, workspace) == {"friday"}
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "why"),
-    [
-        ([], 2, "name a task, or say --where QUERY"),
-        (["nobody"], 2, "no task “nobody” is seen"),
-        (["fridya"], 2, "did you mean friday?"),
-        (["--where", "stat:failed"], 2, "did you mean state?"),
-        (["--where", "is:asks"], 2, "there is no terminal to ask on; say --yes"),
-        (["new", "--where", "is:asks"], 2, "one of the three"),
-        (["new", "--undo"], 2, "one of the three"),
-        (["--undo", "--for", "2h"], 2, "it goes with nothing else"),
-        (["new", "--for", "soon"], 2, "is no time"),
-        (["--where", "is:completed", "--yes"], 1, "nothing is put aside: nothing asks there"),
-    ],
-)
-def test_what_is_not_clear_is_refused_and_nothing_is_written(
-    workspace: Path,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    code: int,
-    why: str,
-) -> None:
-    ended, out, err = asked(capsys, "ack", *words)
-    assert (ended, why in out + err) == (code, True)
-    assert not (state_directory(workspace) / NAME).exists()
 
 
 def test_read_only_refuses(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,11 +133,8 @@ async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_wat
         monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=read_only))
         assert list(monitor.tree.unseen) == ["later"]
     assert monitor.shelf is not None
-    shelf = monitor.shelf
-    shelf.mark_seen({"later": mark_of(monitor.tree.tasks["later"])})
-    shelf._stopped = False
-    shelf.start(lambda _: None)
-    shelf.stop()
+    monitor.shelf.mark_seen({"later": mark_of(monitor.tree.tasks["later"])})
+    monitor.shelf.poll()
     assert list((await watched(workspace)).tree.unseen) == []
     (workspace / "later.return.md").write_text(report("ERROR", "Later, in another way."))
     assert list((await watched(workspace)).tree.unseen) == ["later"]

@@ -198,7 +198,7 @@ def test_returns_that_break_their_contract_are_kept_as_the_schema_says(shop: Pat
     assert reading is not None
     tree = tree_of([Recorder().seen("b.return.md", reading.document, *reading.findings)])
     (task,) = tree.tasks.values()
-    assert errors_file.append(shop, errors_file.failures(task)) is None
+    assert errors_file.append(shop, errors_file.entries_of(task)) is None
     document = json.loads((shop / ".agentwatch" / "errors.json").read_bytes())
     assert document["errors"]
     check("errors", document)

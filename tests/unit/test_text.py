@@ -86,7 +86,7 @@ def test_nothing_acts_or_hides_in_tens_of_thousands_of_hostile_texts() -> None:
     [
         ("plain", "plain"),
         ("\x1b[31m", "␛[31m"),
-        ("\x7f\x00", "␡␀"),
+        ("\x7f\x00", "<U+007F>␀"),
         ("\x9b31m", "<U+009B>31m"),
         ("a\u202eb", "a<U+202E>b"),
         ("one\ntwo\r\nthree\rfour\tfive", "one two three four  five"),
@@ -117,11 +117,12 @@ def test_a_line_of_ten_megabytes_is_cut_before_it_is_looked_at() -> None:
 
 def test_long_texts_are_cut_and_say_how_much() -> None:
     lines, note = clean_lines("x\n" * 3_000)
-    assert (len(lines), note) == (2_000, "truncated: the first 2,000 lines of 3,001 are shown")
+    most = "2,000 lines of 4,000 characters, and 256 KiB"
+    assert (len(lines), note) == (2_000, f"truncated: of 6,000 characters at most {most} are shown")
     lines, note = clean_lines("x" * 400_000)
-    assert note == "truncated: the first 256 KiB of 390 KiB are shown"
+    assert note == f"truncated: of 400,000 characters at most {most} are shown"
     lines, note = clean_lines("ok\n" + "y" * 5_000)
-    assert (len(lines), note) == (2, "truncated: lines are cut after 4,000 characters")
+    assert (len(lines), note) == (2, f"truncated: of 5,003 characters at most {most} are shown")
     assert clean_lines("a\r\nb") == (["a", "b"], None)
 
 
@@ -171,23 +172,11 @@ def test_a_program_without_standard_output_is_no_reason_to_fail(monkeypatch: pyt
     assert say("✓ done") is None  # type: ignore[func-returns-value]
 
 
-@pytest.mark.parametrize("is_loaded", [True, False])
-def test_json_is_indented_and_plain_ascii_whatever_writes_it(is_loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if is_loaded:
-        import pydantic_core  # noqa: F401
-    else:
-        monkeypatch.delitem(sys.modules, "pydantic_core", raising=False)
+def test_json_is_indented_and_plain_ascii() -> None:
     texts = ["é\u2028\x7f\x1b", "😀", "half \ud83d", '"\\/']
     for value in (texts, texts[:2], {"b": {}, "c": []}, [1, -0.5, True, None, math.inf]):
         assert indented(value) == json.dumps(value, indent=2)
     assert json.loads(indented(1e16)) == 1e16  # "1e16" or "1e+16": JSON knows both
-
-
-def test_a_long_list_is_written_by_the_library_though_nobody_has_loaded_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "pydantic_core", raising=False)
-    long = {"tasks": [{"path": "\u202ea\x7f", "number": number} for number in range(2_000)]}
-    assert indented(long) == json.dumps(long, indent=2)
-    assert "pydantic_core" in sys.modules
 
 
 def test_a_text_is_whole_and_what_is_far_behind_blanks_is_near() -> None:
@@ -216,7 +205,7 @@ def test_of_a_call_all_that_runs_is_seen(text: str, seen: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<3,000 blanks>", "<58 empty lines>", "<U+200B>", "<+498 marks>", "<+1 mark>", "<+9 characters>", "a␊b", "␠", "␡"],
+    ["<3,000 blanks>", "<58 empty lines>", "<U+200B>", "<+498 marks>", "<+1 mark>", "<+9 characters>", "a␊b", "␠"],
 )
 def test_no_text_of_a_call_looks_like_a_count_or_a_sign_of_ours(text: str) -> None:
     assert text not in verbatim(text)
@@ -324,7 +313,7 @@ class UnsayableError(Exception, metaclass=Named):
     [
         (OSError("of no\nuse\x07"), "OSError: of no use␇"),
         (OSError(), "OSError"),
-        (UnsayableError(), "UnsayableError"),
+        (UnsayableError(), "an error that cannot be printed"),
         (ValueError("x" * 5_000), f"ValueError: {'x' * 287}…"),
     ],
 )

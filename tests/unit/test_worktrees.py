@@ -18,10 +18,10 @@ from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.store import slug
 from agentwatch.sources.worktrees import (
     NoRepositoryError,
-    Worktrees,
     is_another,
     lies_in_another,
     made_at,
+    used_worktrees,
     worktrees_below,
     worktrees_of,
 )
@@ -88,7 +88,7 @@ def test_they_are_those_that_git_lists_from_each_of_them(shop: Path) -> None:
     git(shop, "worktree", "move", str(places[2]), str(shop.parent / "moved"))
     places[2] = shop.parent / "moved"
     for workspace in (shop, *places):
-        assert worktrees_of(str(workspace)) == listed_by_git(workspace)
+        assert sorted(worktrees_of(str(workspace))) == listed_by_git(workspace)
         assert len(worktrees_of(str(workspace))) == 3
     assert worktrees_below(str(shop)) == [str(places[1])]
 
@@ -96,14 +96,14 @@ def test_they_are_those_that_git_lists_from_each_of_them(shop: Path) -> None:
 def test_one_that_was_removed_without_git_is_none(shop: Path) -> None:
     place = add(shop, "../gone")
     (place / ".git").unlink()
-    assert worktrees_of(str(shop)) == []
+    assert list(worktrees_of(str(shop))) == []
 
 
 def test_a_path_in_a_repository_and_one_in_none_have_no_others(shop: Path) -> None:
     add(shop, "../shop-fix")
     (shop / "src").mkdir()
-    assert worktrees_of(str(shop / "src")) == []
-    assert worktrees_of(str(shop.parent)) == []
+    assert list(worktrees_of(str(shop / "src"))) == []
+    assert list(worktrees_of(str(shop.parent))) == []
     assert made_at(str(shop)) is None
     assert made_at(str(shop / "src")) is None
 
@@ -112,30 +112,22 @@ def test_of_a_bare_repository_the_others_are_known(shop: Path) -> None:
     bare = shop.parent / "bare.git"
     git(shop.parent, "clone", "-q", "--bare", str(shop), str(bare))
     one, two = add(bare, "../one"), add(bare, "../two", "-b", "other")
-    assert worktrees_of(str(one)) == [str(two)]
+    assert list(worktrees_of(str(one))) == [str(two)]
 
 
 def test_a_submodule_has_none_and_is_no_trouble(shop: Path) -> None:
     other = shop.parent / "other"
     git(shop.parent, "clone", "-q", str(shop), str(other))
     git(shop, "submodule", "add", "-q", str(other), "part")
-    assert worktrees_of(str(shop / "part")) == []
+    assert list(worktrees_of(str(shop / "part"))) == []
     assert not is_another(str(shop), str(shop / "part"))
     assert [one.path for one in FilesSource(shop).scan().events if one.path.startswith("part/")]
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("nonsense\n", "names no git directory"),
-        ("gitdir: \n", "names no git directory"),
-        ("gitdir: ../nowhere/.git/worktrees/x\n", "points elsewhere"),
-        ("gitdir: \0\n", "names no git directory"),
-    ],
-)
-def test_a_broken_git_file_is_told_in_a_sentence(tmp_path: Path, text: str, why: str) -> None:
+@pytest.mark.parametrize("text", ["nonsense\n", "gitdir: \n", "gitdir: ../nowhere/.git/worktrees/x\n", "gitdir: \0\n"])
+def test_a_broken_git_file_is_told_in_a_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").write_text(text)
-    with pytest.raises(NoRepositoryError, match=why):
+    with pytest.raises(NoRepositoryError, match="it is not followed"):
         worktrees_of(str(tmp_path))
     assert worktrees_below(str(tmp_path)) == []
     assert made_at(str(tmp_path)) is None
@@ -161,14 +153,14 @@ def test_a_repository_that_names_another_one_leads_nowhere(shop: Path) -> None:
         (own / "gitdir").write_text(f"{target}/.git\n")
         (own / "commondir").write_text("../..\n")
         (own / "HEAD").write_text("ref: refs/heads/main\n")
-    assert worktrees_of(str(shop)) == []
+    assert list(worktrees_of(str(shop))) == []
     # A work tree that names our own, and a directory of ours that the repository of another knows nothing of.
     mine = shop.parent / "mine"
     (mine / "git").mkdir(parents=True)
     (mine / ".git").write_text("gitdir: git\n")
     (mine / "git" / "gitdir").write_text("../.git\n")
     (mine / "git" / "commondir").write_text(f"{private}/.git\n")
-    assert worktrees_of(str(mine)) == []
+    assert list(worktrees_of(str(mine))) == []
 
 
 def test_a_link_in_the_place_of_a_git_directory_is_not_followed(shop: Path) -> None:
@@ -185,26 +177,17 @@ def test_git_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     marker = shop.parent / "ran"
     git(shop, "config", "core.fsmonitor", f"touch {marker}")
     monkeypatch.setenv("PATH", "")
-    assert worktrees_of(str(shop)) == [str(place)]
+    assert list(worktrees_of(str(shop))) == [str(place)]
     assert not marker.exists()
 
 
-def test_one_that_was_made_stays_so_when_something_is_committed_in_it(shop: Path) -> None:
-    worktrees = Worktrees(shop)
-    place = add(shop, "../shop-fix")
-    assert worktrees.find() == []
-    index = Path(git(place, "rev-parse", "--absolute-git-dir").strip(), "index")
-    os.utime(index, (time.time() - 3,) * 2)
-    assert worktrees.find() == [place]
-    fill(place, "form")
-    git(place, "add", "-A")
-    git(place, "commit", "-q", "-m", "two")
-    assert Worktrees(shop).find() == []
-    assert worktrees.find() == [place]
-    git(shop, "worktree", "remove", str(place))
-    assert worktrees.find() == []
-    add(shop, "../shop-fix", "-f")
-    assert worktrees.find() == []
+def test_one_that_git_is_still_making_waits_and_the_last_used_comes_first(shop: Path) -> None:
+    one, two = add(shop, "../one"), add(shop, "../two")
+    own = {place: Path(git(place, "rev-parse", "--absolute-git-dir").strip()) for place in (one, two)}
+    os.utime(own[one] / "index", (1, 1))
+    assert used_worktrees(shop) == [two, one]
+    (own[two] / "locked").write_text("initializing")
+    assert used_worktrees(shop) == [one]
 
 
 # What is whose
@@ -360,7 +343,7 @@ async def test_a_broken_git_file_leaves_the_workspace_as_it_is_and_is_told(tmp_p
     monitor = watched([place], NO_PROGRAMS)
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.tasks and monitor.notices)
-        assert "Other worktrees of this repository are not shown: .git is a file that" in monitor.notices[0]
+        assert "Other worktrees of this repository are not shown: .git is no git directory" in monitor.notices[0]
 
 
 # Without a screen
@@ -419,4 +402,4 @@ def test_a_git_file_that_leads_nowhere_is_told_without_a_screen(
     assert run(["tree", str(place)]) == 0
     out, err = capsys.readouterr()
     assert "shop.api" in out
-    assert "Other worktrees of this repository are not shown: .git is a file" in err
+    assert "Other worktrees of this repository are not shown: .git is no git directory" in err

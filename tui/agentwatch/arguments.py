@@ -39,13 +39,10 @@ def workspace_at(path: str) -> Path:
         # Its dot is looked up in it: that takes the right to enter it, besides the right to list it.
         os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot
     except (OSError, ValueError) as error:
-        reasons: dict[type[Exception], str] = {
-            FileNotFoundError: "no such directory",
-            NotADirectoryError: "not a directory",
-        }
-        reason = reasons.get(type(error)) or getattr(error, "strerror", None) or str(error)
-        is_wrong = type(error) in reasons or isinstance(error, ValueError)
-        give = "the directory that the agents work in" if is_wrong else "a directory that you can read and enter"
+        known = {"FileNotFoundError": "no such directory", "NotADirectoryError": "not a directory"}
+        reason = known.get(type(error).__name__) or getattr(error, "strerror", None) or str(error)
+        is_closed = isinstance(error, PermissionError)
+        give = "a directory that you can read and enter" if is_closed else "the directory that the agents work in"
         raise WorkspaceError(f"{path}: {reason}; give {give}") from error
     workspace = Path(os.path.realpath(path))
     watch_workspace(workspace)

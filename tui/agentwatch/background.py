@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar, Final, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 _JOIN_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.5
 _REST: Final = 0.004
 
 T = TypeVar("T")
@@ -38,29 +41,83 @@ class Background(ABC, Generic[T]):
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
 
-    def ring(self) -> None:
-        """Something may have changed where it looks. Any thread may call it."""
+    def _rest(self, seconds: float) -> None:
+        """Wait until it is stopped, something has rung, or so many seconds have passed."""
         with self._news:
-            self._rung = True
-            self._news.notify()
-
-    @property
-    def _is_wanted(self) -> bool:
-        """Whether it is to go on at once; asked while `_news` is held."""
-        return self._stopped
-
-    def _rest(self, least: float, most: float) -> bool:
-        """Wait until it is wanted, or something has rung after `least` seconds, or `most` have passed. Returns whether
-        something has rung."""
-        with self._news:
-            if not self._news.wait_for(lambda: self._is_wanted, least):
-                self._news.wait_for(lambda: self._is_wanted or self._rung, most - least)
-            rung, self._rung = self._rung, False
-            return rung
+            self._news.wait_for(lambda: self._stopped or self._rung, seconds)
+            self._rung = False
 
     @abstractmethod
     def _run(self, emit: Callable[[T], None]) -> None:
         """Work, until it is `_stopped`."""
+
+
+class Part(ABC):
+    """Something that a worker asks again and again. `wake` has it asked at once; any thread may call it.
+
+    `notice` is a message for the operator, one sentence, which may quote foreign text.
+    """
+
+    notice: str | None
+    wake: Callable[[], None] = staticmethod(lambda: None)
+
+    @abstractmethod
+    def poll(self) -> Sequence[Any]:
+        """Do what is to be done, and give the events since the call before. Blocks."""
+
+    def close(self) -> None:
+        """Nobody polls it any more."""
+        return
+
+
+class Worker(Background[Sequence[Any]]):
+    """Polls parts, one after the other, in one thread; once more at the end."""
+
+    thread_name = "agentwatch-parts"
+
+    def __init__(self, *parts: Part) -> None:
+        super().__init__()
+        self._parts: list[Part] = []
+        self._polled = 0
+        for part in parts:
+            self.add(part)
+
+    def add(self, part: Part) -> None:
+        """Poll this one, too, from now on."""
+        self._parts.append(part)
+        part.wake = self._ring
+        self._ring()
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was there at first has been told."""
+        return self._polled == len(self._parts)
+
+    def _ring(self) -> None:
+        with self._news:
+            self._rung = True
+            self._news.notify()
+
+    def _run(self, emit: Callable[[Sequence[Any]], None]) -> None:
+        is_last = False
+        while not is_last:
+            is_last, parts = self._stopped, list(self._parts)
+            for part in parts:
+                try:
+                    news = part.poll()
+                except Exception:  # noqa: BLE001  the others go on
+                    self._parts.remove(part)
+                    threading.excepthook(threading.ExceptHookArgs([*sys.exc_info(), self._thread]))
+                    continue
+                # Once the receiver's event loop is closed, nobody listens any more.
+                with suppress(RuntimeError):
+                    if news:
+                        emit(news)
+            self._polled = len(parts)
+            if not is_last:
+                self._rest(_POLL_SECONDS)
+        for part in self._parts:
+            part.close()
 
 
 class Pace:

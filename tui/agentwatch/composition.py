@@ -23,8 +23,8 @@ from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
-from agentwatch.sources.worktrees import Worktrees, made_at
-from agentwatch.state import first_watched, is_there, record_first_watch, state_directory, user_home
+from agentwatch.sources.worktrees import made_at
+from agentwatch.state import first_watched, is_there, state_directory, user_home
 from agentwatch.text import clean, complain
 from agentwatch.workspaces import (
     Everywhere,
@@ -55,9 +55,6 @@ _SILENT_SECONDS: Final = 1.5
 """Nobody asks what takes no longer."""
 
 
-# Sources
-
-
 def source_of(
     workspace: Path,
     settings: Settings,
@@ -67,10 +64,8 @@ def source_of(
     dates: bool = False,
     parsed: ParsedClaims | None = None,
 ) -> Source:
-    """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
-
-    With `dates`, what is there at first is as old as it says itself, or git. `parsed` reads the documents for one look.
-    """
+    """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With
+    `dates`, what is there at first is as old as it says itself, or git."""
     files = FilesSource(
         workspace,
         FilesSettings(
@@ -102,9 +97,6 @@ def read_sources(workspace: Path, settings: Settings) -> Set[str]:
         source.close()
 
 
-# Workspaces that run
-
-
 def monitor_of(
     workspace: Path,
     settings: Settings,
@@ -112,17 +104,16 @@ def monitor_of(
     *,
     remembers: bool = False,
     inspects: bool = True,
+    dates: bool = True,
+    watches: bool = True,
+    parsed: ParsedClaims | None = None,
     open_desk: Callable[[], Desk] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
 ) -> Monitor:
-    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet."""
-    first = _first_watched(workspace)
+    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet.
 
-    def open_shelf() -> Acknowledgements:
-        if remembers and not settings.read_only:
-            record_first_watch(state_directory(workspace), first)
-        return shelf_of(workspace if remembers else None, settings)
+    One that `watches` has what its operator needs besides: a place to put tasks aside, and what programs ask."""
 
     def open_codex() -> CodexClient:
         from agentwatch.requests.codex import CodexClient
@@ -133,15 +124,17 @@ def monitor_of(
     return Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, selection, sessions, dates=True),
+        source_of(workspace, settings, selection, sessions, dates=dates, parsed=parsed),
         time.time,
         inspects=inspects,
+        parsed=parsed,
         remembers=remembers,
         open_desk=open_desk,
-        open_shelf=open_shelf,
-        open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers else None),
+        open_shelf=partial(shelf_of, workspace if remembers else None, settings) if remembers or watches else None,
+        open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers and watches else None),
         open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
-        history_before=_history_before(workspace, settings, first) if remembers else -math.inf,
+        # Past is what was silent since long before the first watch, or since before the worktree was made.
+        history_before=max(_first_watched(workspace) - settings.history_after, made_at(str(workspace)) or -math.inf),
     )
 
 
@@ -155,49 +148,42 @@ def watched(
 ) -> Workspaces:
     """A monitor for the screen: of a workspace and the other worktrees of its repository, or of several as one tree.
 
-    With `addresses`, of workspaces on other machines, too; with `everywhere`, of all workspaces in which a session was
-    alive in so many seconds before. It has not looked yet.
+    With `everywhere`, of all workspaces in which a session was alive in so many seconds before.
     """
-    names, fleet = names_of(workspaces), None
+    places = [Place(one, name) for one, name in names_of(workspaces).items()]
+    finds: list[Callable[[], Places]] = []
+    fleet, nowhere, noun = None, user_home(), "workspace"
+    if everywhere is not None:
+        finds.append(Everywhere(everywhere))
+    elif len(workspaces) == 1:
+        finds.append(partial(find_worktrees, workspaces[0]))
+        noun = "worktree"
     if addresses:
         from agentwatch.remote.fleet import Fleet
 
         fleet = Fleet(addresses)
+        places += fleet.find().places
+        nowhere, noun = Path(f"/nats:{addresses[0].server}"), "host"
+        if fleet.is_growing:
+            finds.insert(0, fleet.find)
+    elif noun == "worktree":
+        places = [Place(workspaces[0])]
 
     def open_one(place: Place) -> Monitor:
-        own = selection and selection.anew()
         if fleet is not None and place.host:
             return _monitor_of_host(fleet, place, settings)
-        desk = partial(desk_of, place.workspace, settings)
+        own, desk = selection and selection.anew(), partial(desk_of, place.workspace, settings)
         return monitor_of(place.workspace, settings, own, remembers=True, open_desk=desk)
 
-    finds: list[Callable[[], Places]] = [fleet.find] if fleet is not None and fleet.is_growing else []
-    if everywhere is not None:
-        finds.append(Everywhere(everywhere))
-    elif len(workspaces) == 1:
-        finds.append(partial(find_worktrees, Worktrees(workspaces[0])))
-
-    def find() -> Places:
-        found = [find_some() for find_some in finds]
-        return Places(
-            [one for some in found for one in some.places], [text for one in found for text in one.complaints]
-        )
-
-    more: dict[str, Any] = {"find": find if finds else None}
-    places = [Place(one, names[one]) for one in workspaces]
-    if fleet is not None:
-        places += fleet.find().places
-        more |= {"noun": "host", "end": fleet.close, "workspace": Path(f"/nats:{addresses[0].server}")}
-    elif everywhere is not None:
-        more["workspace"] = user_home()
-    elif len(workspaces) == 1:
-        places, more["noun"] = [Place(workspaces[0])], "worktree"
-    if places:
-        more["workspace"] = places[0].workspace
-    return Workspaces(places, settings, open_one, **more)
-
-
-# One look, for commands
+    return Workspaces(
+        places,
+        settings,
+        open_one,
+        finds=finds,
+        noun=noun,
+        workspace=places[0].workspace if places else nowhere,
+        end=fleet.close if fleet is not None else lambda: None,
+    )
 
 
 def scanned(
@@ -213,28 +199,25 @@ def scanned(
 ) -> Monitor:
     """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
 
-    `sessions` takes the place of a source of its own. With `requests` it knows what programs ask the operator, which is
-    nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
-    unless it says `dates`.
+    With `requests` it knows what programs ask the operator, which is nothing for agents.
     """
     state, parsed = state_directory(workspace), None
-    has_acknowledgements = any(is_there(state / name) for name in (history.NAME, history.OLD_NAME))
     if inspects:
         from agentwatch.evidence.claims import ParsedClaims
 
         parsed = ParsedClaims()
-    monitor = Monitor(
+    monitor = monitor_of(
         workspace,
         settings,
-        source_of(workspace, settings, selection, sessions, dates=inspects or dates, parsed=parsed),
-        time.time,
+        selection,
+        remembers=any(is_there(state / name) for name in (history.NAME, history.OLD_NAME)),
         inspects=inspects,
+        dates=inspects or dates,
+        watches=False,
         parsed=parsed,
-        remembers=is_there(state / history.NAME),
         open_desk=None if desk is None else lambda: desk,
-        open_shelf=partial(shelf_of, workspace, settings) if has_acknowledgements else None,
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
-        history_before=_history_before(workspace, settings, _first_watched(workspace)),
+        sessions=sessions,
     )
     monitor.scan()
     return monitor
@@ -242,7 +225,7 @@ def scanned(
 
 def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | None = None) -> Places:
     """The other worktrees of its repository that have a row on a screen: in each, something is not past. Blocks."""
-    found = find_worktrees(Worktrees(workspace))
+    found = find_worktrees(workspace)
 
     def is_shown(place: Place) -> bool:
         own, desk = selection and selection.anew(), known_desk(place.workspace)
@@ -258,10 +241,7 @@ Blocks, and writes nothing."""
 
 
 def repeated_load() -> Load:
-    """`scanned` for a server, which looks each time that it is asked: of the agents' sessions it reads what is new.
-
-    Any thread may call it.
-    """
+    """`scanned` for a server: of the agents' sessions it reads what is new. Any thread may call it."""
     sessions: dict[Path, KeptSessions] = {}
 
     def load(workspace: Path, settings: Settings, **more: Any) -> Monitor:
@@ -295,14 +275,6 @@ def _first_watched(workspace: Path) -> float:
     """When the workspace was first watched; where it never was, this look is the first. Epoch seconds."""
     now, recorded = time.time(), first_watched(state_directory(workspace))
     return now if recorded is None else min(recorded, now)
-
-
-def _history_before(workspace: Path, settings: Settings, first: float) -> float:
-    """What was silent since then is past: since long before the first watch, or since before the worktree was made."""
-    return max(first - settings.history_after, made_at(str(workspace)) or -math.inf)
-
-
-# What a monitor knows besides
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:
@@ -341,9 +313,6 @@ def inbox_of(workspace: Path) -> Inbox:
     from agentwatch.requests.source import Inbox
 
     return Inbox(Box(workspace))
-
-
-# Workspaces on other machines
 
 
 class RemoteWorkspaces(NamedTuple):
@@ -422,7 +391,6 @@ def _monitor_of_host(
         settings,
         source,
         time.time,
-        keeps_deleted=True,
         open_desk=partial(_desk_of_host, source, place.workspace, settings, passphrase),
         open_shelf=partial(shelf_of, place.workspace, settings),
         host=place.host,

@@ -6,7 +6,8 @@ The workspace has no say in them: agents write there, and one that could switch 
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -58,21 +59,19 @@ def _one_or_more(value: Fields, *others: Fields) -> Fields:
     return {"anyOf": [value, _list(value, 1), *others]}
 
 
-def _flatten(table: Fields, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a table and of the tables in it, by their names with dots between."""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
-
-
-def _pairs(table: Fields) -> tuple[tuple[str, Any], ...]:
+def _pairs(table: Fields) -> Pairs:
     return tuple(table.items())
 
 
-def _lists(table: Mapping[str, str | list[str]]) -> Lists:
-    return tuple((name, (one,) if isinstance(one, str) else tuple(one)) for name, one in table.items())
+def _lists(table: Fields, prefix: str = "") -> Lists:
+    """The values of a table and of the tables in it, by their names with dots between, each as a list."""
+    lists: Lists = ()
+    for name, value in table.items():
+        if isinstance(value, dict):
+            lists += _lists(value, f"{prefix}{name}.")
+        else:
+            lists += ((prefix + name, (value,) if isinstance(value, str) else tuple(value)),)
+    return lists
 
 
 _STRING: Final = {"type": "string"}
@@ -173,7 +172,7 @@ class Settings(NamedTuple):
             "a table of commands, each with a key or a list of keys",
             # Behind a dot, a name is a table to TOML: `filter.state.back` is one in one in one.
             _table(_one_or_more(_WORD, _table(_one_or_more(_WORD, _table(_one_or_more(_WORD)))))),
-            lambda value: _lists(dict(_flatten(value))),
+            _lists,
         ),
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ] = ()
@@ -280,9 +279,7 @@ def load(path: Path | None = None) -> Settings:
     table.pop("alarms", None)  # older versions had it
     for name, value in table.items():
         is_table = isinstance(value, dict) and name not in SETTINGS
-        for key, one in (
-            {f"{name}.{inner}": one for inner, one in value.items()}.items() if is_table else [(name, value)]
-        ):
+        for key, one in ({f"{name}.{key}": one for key, one in value.items()} if is_table else {name: value}).items():
             if key not in SETTINGS:
                 raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(SETTINGS))}")
             kind = SETTINGS[key]
@@ -292,28 +289,14 @@ def load(path: Path | None = None) -> Settings:
     return Settings(**values)
 
 
-_HEADER: Final = re.compile(r"\s*\[([^\[\]]+)\]")
-_ASSIGNED: Final = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w.-]|\s*\.\s*)+?)\s*=""")
-
-
 def where(key: str) -> str:
-    """The place of what stands in the file, such as `views.mine`: file and line, the file alone if no line shows it."""
-    path = config_directory() / "config.toml"
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return str(path)
-    table = ""
-    for number, line in enumerate(lines, start=1):
-        if header := _HEADER.match(line):
-            table = _plain(header[1]) + "."
-        elif assigned := _ASSIGNED.match(line):
-            name = table + _plain(assigned[1])
-            if key == name or (key.startswith(f"{name}.") and "{" in line):
+    """The place of a key such as `views.mine`: the file, and the line in or below its table that gives it a value."""
+    path, table = config_directory() / "config.toml", key.partition(".")[0]
+    assigned = re.compile(rf"""(?:^|[\s.{{"'])["']?{re.escape(key.rpartition(".")[2])}["']?\s*=""")
+    with suppress(OSError, UnicodeDecodeError):
+        is_inside = False
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            is_inside |= table in line
+            if is_inside and assigned.search(line):
                 return f"{path}:{number}"
     return str(path)
-
-
-def _plain(name: str) -> str:
-    """A name of the file without quotes, and without blanks around its dots."""
-    return re.sub(r"\s*\.\s*", ".", name.replace('"', "").replace("'", "")).strip()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_CHUNK: Final = 64 * 1024
 OPEN_HELD: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 """For a lock: some file systems lock only what may be written."""
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
@@ -34,9 +35,6 @@ LOCK_SECONDS: Final = 10.0
 
 _ABANDONED: Final = 3_600.0
 """Seconds after which a temporary file belongs to nobody: its writer needed milliseconds."""
-
-_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What file systems without hard links answer (FAT, exFAT, some of FUSE)."""
 
 
 class Disk:
@@ -92,7 +90,6 @@ class Directory:
     def __init__(self, descriptor: int, disk: Disk = DISK) -> None:
         self.descriptor = descriptor
         self._disk = disk
-        self._holds_lock = False
 
     @classmethod
     def open(cls, path: Path, disk: Disk = DISK) -> Directory:
@@ -101,26 +98,13 @@ class Directory:
 
     @classmethod
     def make(cls, path: Path, disk: Disk = DISK) -> Directory:
-        """Open a directory that only the user can enter, made where it is missing and kept by a power failure.
-
-        Syncs all that may be new: a `PrivateDirectory` does so once.
-        """
-        made, nearest = [], path
-        while True:
-            try:
-                disk.stat(nearest)
-                break
-            except FileNotFoundError:
-                made.append(nearest)
-                nearest = nearest.parent
-        for directory in reversed(made):
-            with suppress(FileExistsError):
-                disk.mkdir(directory, 0o700)
-        # Another process may have made the nearest ones, and been killed before it synced them.
-        for directory in dict.fromkeys((*made, path, path.parent, path.parent.parent)):
-            with cls.open(directory.parent, disk) as parent:
-                parent.sync()
-        return cls.open(path, disk)
+        """Open a directory that only the user can enter, made where it is missing and kept by a power failure."""
+        with suppress(FileNotFoundError):
+            return cls.open(path, disk)
+        with cls.make(path.parent, disk) as parent:
+            child = parent.child(path.name, make=0o700)
+            parent.sync()
+            return child
 
     def __enter__(self) -> Self:
         return self
@@ -153,6 +137,10 @@ class Directory:
 
     def read(self, name: str, limit: int) -> bytes:
         """The bytes of a regular file. Raises NotRegularError for anything else and for more than `limit` bytes."""
+        return self.read_with_status(name, limit)[0]
+
+    def read_with_status(self, name: str, limit: int) -> tuple[bytes, os.stat_result, os.stat_result]:
+        """As `read`, with the attributes of the file before and after."""
         # Before it is opened: opening a device may already do something.
         _require_regular(self.status(name))
         try:
@@ -163,16 +151,20 @@ class Directory:
                 raise NotRegularError(errno.EINVAL, "not a regular file") from None
             raise
         try:
-            _require_regular(self._disk.fstat(descriptor))
-            chunks, missing = [], limit + 1
-            while missing > 0 and (chunk := self._disk.read(descriptor, missing)):
-                chunks.append(chunk)
+            before = self._disk.fstat(descriptor)
+            _require_regular(before)
+            size, data = before.st_size, b""
+            missing = (size or limit + 1) if size <= limit else 0
+            # Of one that says how large it is, no more: it would never end while somebody appends to it.
+            while missing > 0 and (chunk := self._disk.read(descriptor, min(missing, size or _CHUNK))):
+                data += chunk
                 missing -= len(chunk)
+            after = self._disk.fstat(descriptor)
         finally:
             self._close(descriptor)
-        if missing <= 0:
+        if size > limit or len(data) > limit:
             raise NotRegularError(errno.EFBIG, f"larger than {limit} bytes")
-        return b"".join(chunks)
+        return data, before, after
 
     def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
         """Give a new file its name, whole and on disk. Raises FileExistsError where the name is taken.
@@ -181,18 +173,7 @@ class Directory:
         """
         here = self.descriptor
         with self._written(data, mode) as (temporary, _):
-            try:
-                self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                # Creating the name and writing into it could leave half a file there; a rename cannot. That it
-                # replaces nothing is up to the lock then.
-                with self.locked():
-                    with suppress(FileNotFoundError):
-                        self.status(name)
-                        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
-                    self._disk.rename(temporary, name, src_dir_fd=here, dst_dir_fd=here)
+            self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
             self.sync()
 
     def replace(self, name: str, data: bytes, mode: int = 0o600) -> None:
@@ -231,16 +212,11 @@ class Directory:
 
         Not for the workspace: an agent could hold the lock.
         """
-        if self._holds_lock:
-            yield
-            return
         descriptor = self._open(".lock", _LOCK, 0o600)
         try:
             take_lock(descriptor, LOCK_SECONDS, self._disk)
-            self._holds_lock = True
             yield
         finally:
-            self._holds_lock = False
             self._close(descriptor)
 
     def sweep(self, older_than: float = _ABANDONED) -> None:
@@ -282,7 +258,6 @@ class PrivateDirectory:
     def __init__(self, path: Path, disk: Disk = DISK) -> None:
         self.path: Final = path
         self._disk = disk
-        self._is_made = False
 
     def open(self) -> Directory:
         """Raises FileNotFoundError where it was never made, OSError for the rest."""
@@ -290,12 +265,7 @@ class PrivateDirectory:
 
     def make(self) -> Directory:
         """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
-        if self._is_made:
-            with suppress(FileNotFoundError):
-                return self.open()
-        directory = Directory.make(self.path, self._disk)
-        self._is_made = True
-        return directory
+        return Directory.make(self.path, self._disk)
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:

@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from agentwatch.background import Worker
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Ran, Requested, Rules, Tick
 from agentwatch.delegation.links import missing_artifacts
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
     from agentwatch.evidence.claims import ParsedClaims
     from agentwatch.history.acknowledgements import Acknowledgements
-    from agentwatch.history.store import HistoryWorker
+    from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.following import RunTranscript
@@ -51,25 +53,13 @@ _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
 
-class _Chunk(NamedTuple):
-    """Events that are to be applied at a stretch, and the health with the last of a batch; `anew` as in `Batch`."""
-
-    events: Sequence[Event]
-    health: Health | None
-    anew: bool
-
-
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
 
-    With `inspects`, the claims of the returns are held against the disk and git; `parsed` may know what files say.
-    With `remembers`, the history of the workspace, which lies in the user's state directory, comes first: `updates`
-    records in it, `scan` only reads it. With `keeps_deleted`, tasks outlive their files all the same.
-    What is silent since `history_before` (epoch seconds) is past.
-    With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
-    `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
-    what programs ask, and `answer` answers that. With `open_codex`, `updates` holds what Codex asks.
-    `host` is what the operator calls the machine that the workspace is on, "" for this one.
+    With `inspects`, the claims of the returns are checked; `parsed` may know what files say. With `remembers`, its
+    history comes first: `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch
+    seconds) is past. Each `open_…` is called in a thread and makes a part: the operator's decisions, acknowledgements,
+    what programs ask, what Codex asks. `host` is what the operator calls another machine that the workspace is on.
     """
 
     def __init__(
@@ -82,7 +72,6 @@ class Monitor:
         inspects: bool = False,
         parsed: ParsedClaims | None = None,
         remembers: bool = False,
-        keeps_deleted: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
         open_shelf: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
@@ -93,27 +82,20 @@ class Monitor:
         self.workspace, self.settings, self.host = workspace, settings, host
         if not host:
             watch_workspace(workspace)
-        self.directory = str(workspace)
-        """Its path on the machine that it is on, as far as that is known."""
-        self.written = str(workspace)
-        """By what a command line names it."""
-        rules, keeps = rules_of(settings, history_before), remembers or keeps_deleted
-        self._new_tree = partial(Tree, rules, remembers=keeps, host=host)
+        # Its path on its own machine, as far as that is known, and what a command line calls it.
+        self.directory = self.written = str(workspace)
+        self._new_tree = partial(Tree, rules_of(settings, history_before), remembers=True, host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
         self.in_sight: Callable[[], Collection[str]] = tuple
         """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
-        """Messages of the screen or command itself, a sentence each."""
+        # The parts, once `updates` runs or `scan` has run, as far as there are any.
         self.shelf: Acknowledgements | None = None
-        """Acknowledgements, once `updates` runs; None where nothing can be."""
         self.clerk: Clerk | None = None
-        """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self.inbox: Inbox | None = None
-        """Keeps the tree told of what programs ask, once `updates` runs; None where nothing can be answered."""
         self.tap: Callable[[Event], None] = lambda _: None
         """Is called with every event that the tree has taken."""
-        self.tick_seconds = _TICK_SECONDS
         self.turn: AbstractAsyncContextManager[object] = nullcontext()
         """Is held while events are applied: of several monitors that share it, one at a time does, and a key waits for
         one chunk instead of one of each."""
@@ -129,17 +111,18 @@ class Monitor:
                 self.transcript,
                 in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
             )
-        self._keeper: HistoryWorker | None = None
+        self._worker: Worker | None = None
+        self._history: History | None = None
+        self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
         self._herald: Herald | None = None
-        self._history_problem: str | None = None
-        """Why `scan` could not read the history; else the keeper has it in its notice."""
-        self._pending: deque[_Chunk] = deque()
+        self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
+        """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
+        self._is_stopped = False
         self._pass_at = 0.0
         """When to pass over all tasks again, while events wait (monotonic seconds)."""
         self._latest_seq = 0
         self._unchecked: set[str] = set()
-        """The tasks whose returns may have to be checked."""
 
     # What faces ask
 
@@ -156,14 +139,11 @@ class Monitor:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of reading: of the files and sessions, of the history and of the decisions."""
-        own = {
-            "history": self._history_problem,
-            "decisions": self.clerk and self.clerk.notice,
-            "put aside": self.shelf and self.shelf.notice,
-            "requests": self.inbox and self.inbox.notice,
-        }
         place = str(state_directory(self.workspace))
-        return (*self.health.problems, *(Problem(kind, place, notice) for kind, notice in own.items() if notice))
+        history = self._history if self._recorder is None else None
+        parts = {"history": history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
+        own = [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
+        return (*self.health.problems, *own)
 
     @property
     def shelves(self) -> list[Acknowledgements]:
@@ -173,7 +153,7 @@ class Monitor:
     @property
     def notices(self) -> list[str]:
         """Messages about the files of agentwatch itself, a sentence each. May quote foreign text."""
-        parts = (self._keeper, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
+        parts = (self._recorder, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
         own = [part.notice for part in parts if part is not None and part.notice]
         return [*own, *self.health.notices, *self.complaints]
 
@@ -190,9 +170,9 @@ class Monitor:
     @property
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
-        workers = (self.clerk, self.inbox, self._inspector)
-        is_done = not (self._pending or (self._inspector and self._unchecked)) and self.health.mode != "starting"
-        return is_done and all(worker is None or worker.idle for worker in workers)
+        if self._pending or self.health.mode == "starting" or (self._inspector and self._unchecked):
+            return False
+        return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
@@ -211,18 +191,10 @@ class Monitor:
         return None
 
     def text(self, version: Version | Message) -> str | None:
-        """The text that this version of a file had, or that a session's message has; it may read a file.
-
-        None where it is not kept any more. Raises NoAnswerError.
-        """
+        """The text that this version of a file had, or that a session's message has; None where it is not kept. It may
+        read a file. Raises NoAnswerError."""
         text = self._source.content(version.digest)
-        if text is not None or not self._remembers:
-            return text
-        if self._keeper is not None:
-            return self._keeper.text(version.digest)
-        from agentwatch.history.store import History
-
-        return History(state_directory(self.workspace)).text(version.digest)
+        return self._history.text(version.digest) if text is None and self._history is not None else text
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """The transcript of a run, None where there is none to be had. Any thread may call it."""
@@ -231,18 +203,10 @@ class Monitor:
     # What the operator decides
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
-        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError.
-
-        Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.
-        """
-        import asyncio
-
-        from agentwatch.decisions.errors import DecisionError
-
-        if self.clerk is None:
-            raise DecisionError("nothing can be decided here: this workspace is not being watched")
+        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError, also where the
+        return has changed since. Whether the policy allows it is asked before."""
         now = self.returned_now(subject.task_id)
-        return await asyncio.to_thread(self.clerk.decide, subject, action, params, returned=now, note=note)
+        return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
     def returned_now(self, task_id: str) -> Callable[[], str | None]:
         """How to look once more at the return of a task as it is seen: gives its sha256 in hex, None where there is
@@ -258,23 +222,29 @@ class Monitor:
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
-        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError.
-
-        Whether it takes this answer, and is still open, is asked once more.
-        """
-        import asyncio
-
-        from agentwatch.decisions.errors import DecisionError
-
-        if self.clerk is None or (self.inbox is None and not self.host):
-            raise DecisionError("nothing can be answered here: this workspace is not being watched")
+        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError, also where it is
+        not open any more."""
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
         task_id = asked.task_id if asked is not None else request.session_id
         attempt = max(self.tree.tasks[task_id].attempt, 1) if asked is not None else 1
-        record = partial(self.clerk.answer, task_id=task_id, attempt=attempt, gone=gone, note=note)
-        return await asyncio.to_thread(record, request, action, params)
+        return await self._record(
+            lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
+        )
+
+    async def _record(self, record: Callable[[OperatorDesk], DecisionMade]) -> DecisionMade:
+        import asyncio
+
+        from agentwatch.decisions.errors import DecisionError
+
+        if self.clerk is None:
+            raise DecisionError("nothing can be decided here: this workspace is not being watched")
+        try:
+            return await asyncio.to_thread(record, self.clerk.desk)
+        finally:
+            # Also where it failed: the truth is on disk, whatever was said.
+            self.clerk.look_soon()
 
     # Once, for a command
 
@@ -287,14 +257,13 @@ class Monitor:
             self.shelf = self._open_shelf()
             self._add(self.shelf.read_changes())
         if self._remembers:
-            from agentwatch.history.store import recall
+            from agentwatch.history.store import History
 
-            recalled = recall(self.workspace)
-            self._history_problem = recalled.notice
-            self._source.remember(recalled.files, recalled.watched_at)
+            self._history = history = History(state_directory(self.workspace))
+            self._source.remember(history.files(), history.watched_at())
             # Who is not to know of requests is not told of those that were, either.
             knows = self._open_inbox is not None
-            self._add(one for one in recalled.events if knows or not isinstance(one, Requested))
+            self._add(one for one in history.events() if knows or not isinstance(one, Requested))
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
@@ -310,11 +279,8 @@ class Monitor:
     # As long as the screen lives
 
     async def updates(self) -> AsyncIterator[Set[str]]:
-        """Run the source and apply what it observes, until the iteration is closed.
-
-        Gives the ids of the tasks that have changed, after each chunk of events and for every change of health: the
-        event loop stays free in between.
-        """
+        """Run the source and apply what it observes, until the iteration is closed. Gives the ids of the tasks that
+        have changed, after each chunk of events and for every change of health."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -323,36 +289,37 @@ class Monitor:
             size = max(len(events), 1) if anew else _CHUNK
             for at in range(0, max(len(events), 1), size):
                 # It is not live before all of it is in the tree.
-                last = health if at + size >= len(events) else None
-                self._pending.append(_Chunk(events[at : at + size], last, anew))
+                self._pending.append((events[at : at + size], health if at + size >= len(events) else None, anew))
             arrived.set()
 
         def hand_over(*news: Any) -> None:
             loop.call_soon_threadsafe(put, *news)
 
         def observed(batch: Batch) -> None:
-            # In the source's thread: what it has told counts as known, whether the loop still takes it or not.
-            if self._keeper is not None:
-                # Sessions are not kept, and they go on all the time.
-                kept = [one for one in batch.events if not isinstance(one, Ran)]
-                if kept or (batch.events and self._keeper.notice):
-                    self._keeper.record(kept)
+            # In the source's thread: it counts as known, whether the loop still takes it or not.
+            if self._recorder is not None:
+                # Sessions are not recorded, and they go on all the time.
+                self._recorder.note(one for one in batch.events if not isinstance(one, Ran))
             hand_over(*batch)
 
+        worker = self._worker = Worker()
         try:
             if self._open_shelf is not None:
                 # Before anything is there to ask: what is put aside never does so for a moment.
                 self.shelf = await asyncio.to_thread(self._open_shelf)
                 self._add(await asyncio.to_thread(self.shelf.begin))
-                self.shelf.start(hand_over)
-            if self._remembers and (recalled := await self._recall()):
-                yield recalled
+                worker.add(self.shelf)
+            if self._remembers:
+                recalled = await self._recall(worker)
+                if recalled:
+                    yield recalled
             self._source.start(observed)
             if self._inspector is not None:
                 self._inspector.start(lambda checks: hand_over(self._checked(checks)))
+            worker.start(hand_over)
             self.clerk = await asyncio.to_thread(self._make_clerk)
             if self.clerk is not None:
-                self.clerk.start(hand_over)
+                worker.add(self.clerk)
                 if self.settings.opencode_url:
                     from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
 
@@ -361,7 +328,7 @@ class Monitor:
                     self._herald = Herald(announcer, self.clerk.note_announced)
             if self._open_inbox is not None:
                 self.inbox = await asyncio.to_thread(self._open_inbox)
-                self.inbox.start(hand_over)
+                worker.add(self.inbox)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
                 self._codex.start(hand_over)
@@ -378,28 +345,34 @@ class Monitor:
 
         return Clerk(self._open_desk(), self._clock)
 
-    async def _recall(self) -> Set[str]:
+    async def _recall(self, worker: Worker) -> Set[str]:
         """Make a tree of the history. Nothing of it is shown before all is known: the past would look like now."""
         import asyncio
 
-        from agentwatch.history.store import HistoryWorker
+        from agentwatch.history.store import Recorder
 
         self.health = self.health._replace(detail="reading the history")
-        make = partial(HistoryWorker, self.workspace, self._source.content, read_only=self.settings.read_only)
-        self._keeper = await asyncio.to_thread(make)
-        tree = self._new_tree()
-        recalled = await asyncio.wrap_future(self._keeper.start(tree))
-        self._source.remember(recalled.files, recalled.watched_at)
-        for event in recalled.events:
+        recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
+        self._recorder, self._history, tree = recorder, recorder.history, self._new_tree()
+
+        def recall() -> list[Event]:
+            events = recorder.recall()
+            # Whoever leaves meanwhile does not wait for it.
+            tree.apply(*takewhile(lambda _: not self._is_stopped, events))
+            self._source.remember(recorder.history.files(), recorder.history.watched_at())
+            return events
+
+        events = await asyncio.to_thread(recall)
+        worker.add(recorder)
+        for event in events:
             self.tap(event)
-        return self._apply((), self._replace(tree)) if recalled.events else frozenset()
+        return self._apply((), self._replace(tree)) if events else frozenset()
 
     def _stop(self) -> None:
-        for part in (self._codex, self.clerk, self.inbox, self._inspector, self._source, self.shelf):
+        self._is_stopped = True
+        for part in (self._codex, self._source, self._inspector, self._worker):
             if part is not None:
                 part.stop()
-        if self._keeper is not None:
-            self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Set[str]]:
         import asyncio
@@ -408,30 +381,31 @@ class Monitor:
             with suppress(TimeoutError):
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
                 rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
-                async with asyncio.timeout(self.tick_seconds[rests]):
+                async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
             arrived.clear()
-            if not self._pending:
-                async with self.turn:
-                    if changed := self._apply(()):
-                        yield changed
-            while self._pending:
+            is_idle = not self._pending
+            while self._pending or is_idle:
                 async with self.turn:
                     began = time.monotonic()
-                    yield await self._apply_next()
+                    changed = await self._apply_next()
+                    if changed or not is_idle:
+                        yield changed
+                    is_idle = False
                     # A key takes a dozen rounds of the event loop: half of the time is theirs.
                     await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
-        """Apply the next chunk that waits. Returns the tasks that have changed."""
+        """Apply the next events that wait, or that time has passed. Returns the tasks that have changed."""
         import asyncio
 
-        events, health, anew = self._pending[0]
+        events, health, anew = self._pending[0] if self._pending else ((), None, False)
         tree = self._new_tree() if anew else self.tree
         for at in range(0, len(events) if anew else 0, _CHUNK):
             self._add(events[at : at + _CHUNK], tree)
             await asyncio.sleep(0)
-        self._pending.popleft()
+        if self._pending:
+            self._pending.popleft()
         self.health = health or self.health
         return self._apply((), self._replace(tree)) if anew else self._apply(events)
 
@@ -459,11 +433,11 @@ class Monitor:
             self._herald.look(self.tree, changed)
         if self.clerk is not None:
             self.clerk.note_acted(tasks)
-        if self._keeper is not None:
-            self._keeper.report(task for task in tasks if _has_new_fault(task))
+        if self._recorder is not None:
+            self._recorder.report(task for task in tasks if _has_new_fault(task))
             # A task that only a request spoke of has gone with its end.
             asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
-            self._keeper.record_requests(asked, self.tree.now)
+            self._recorder.note_requests(asked, self.tree.now)
         over, self.tree.asides.over = self.tree.asides.over, {}
         if over and self.shelf is not None:
             self.shelf.mark_over(over)

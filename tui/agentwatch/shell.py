@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -50,36 +50,20 @@ def launcher() -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(package / "__main__.py"), os.pathsep.join(places))
 
 
+@cache
 def called() -> tuple[str, ...]:
     """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
-    return _called(os.environ.get("PATH"), sys.argv[0])
-
-
-@lru_cache(maxsize=1)
-def _called(path: str | None, program: str) -> tuple[str, ...]:
-    """Found once: a list of what waits asks for each of its lines."""
     import shutil
 
-    if shutil.which("agentwatch", path=path):
+    if shutil.which("agentwatch"):
         return ("agentwatch",)
-    script = Path(program).absolute()
+    script = Path(sys.argv[0]).absolute()
     return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra where this agentwatch is: from the clone that it was installed from, if it is
-    known. No index has agentwatch."""
-    import json
-    from importlib.metadata import PackageNotFoundError, distribution
-    from urllib.parse import unquote, urlsplit
-
-    clone = "."
-    with suppress(PackageNotFoundError, OSError, ValueError, KeyError, TypeError):
-        source = urlsplit(json.loads(distribution("agentwatch").read_text("direct_url.json") or "{}")["url"])
-        if source.scheme == "file" and Path(unquote(source.path), "pyproject.toml").is_file():
-            clone = unquote(source.path)
-    line = command_line([sys.executable, "-m", "pip", "install", f"{clone}[{extra}]"])
-    return line if clone != "." else f"{line} (in your clone of agentwatch)"
+    """The command that installs an extra where this agentwatch is. No index has agentwatch."""
+    return command_line([sys.executable, "-m", "pip", "install", f".[{extra}]"]) + " (in your clone of agentwatch)"
 
 
 @contextmanager

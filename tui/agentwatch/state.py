@@ -72,23 +72,16 @@ def is_there(path: Path | str) -> bool:
 
 def leads_through(path: Path, directory: Path) -> bool:
     """Whether a path leads into a directory, or passes it on its way, by links, too: who writes there can turn it."""
-    root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
-    rest = [*(Path.cwd() / path).parts][::-1]
-    while rest and not here.is_relative_to(root):
+    root, here = Path(os.path.realpath(directory)), Path(os.sep)
+    rest, links = [*(Path.cwd() / path).parts][::-1], 0
+    while rest and links <= _MAX_LINKS and not here.is_relative_to(root):
         name = rest.pop()
-        if name == os.pardir:
-            here = here.parent
-            continue
         try:
-            link = (here / name).readlink()
+            rest += (here / name).readlink().parts[::-1]
+            links += 1
         except OSError:
-            here /= name
-            continue
-        links += 1
-        if links > _MAX_LINKS:
-            return True
-        rest += link.parts[::-1]
-    return here.is_relative_to(root)
+            here = here.parent if name == os.pardir else here / name
+    return links > _MAX_LINKS or here.is_relative_to(root)
 
 
 def workspace_id(workspace: Path) -> str:
@@ -126,7 +119,7 @@ def scratch_directory() -> Iterator[Path]:
     It is locked meanwhile: one that nobody holds was left by a process that was killed, and is removed by the next.
     """
     import shutil
-    import tempfile
+    from tempfile import mkdtemp
 
     top = state_directories() / _SCRATCH
     with Directory.make(top, UNSYNCED) as parent:
@@ -135,7 +128,7 @@ def scratch_directory() -> Iterator[Path]:
                 fcntl.flock(left.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if time.time() - os.fstat(left.descriptor).st_mtime > _NEW_SECONDS:
                     shutil.rmtree(top / name, ignore_errors=True)
-    path = Path(tempfile.mkdtemp(prefix="", dir=top)).resolve()
+    path = Path(mkdtemp(dir=top)).resolve()
     try:
         with Directory.open(path) as directory:
             # Nobody is waited for: an agent that may read here can hold a lock, too.
@@ -219,12 +212,8 @@ def first_watched(state: Path) -> float | None:
     """When a screen first showed the workspace, in epoch seconds; None where that is not known."""
     from datetime import datetime
 
-    with suppress(OSError), Directory.open(state) as directory:
-        try:
-            return datetime.fromisoformat(directory.read(_FIRST, _MAX_BYTES).decode("ascii").strip()).timestamp()
-        except (ValueError, OverflowError):
-            # Damaged: nobody has written it since, so its own time is good enough.
-            return directory.status(_FIRST).st_mtime
+    with suppress(OSError, ValueError, OverflowError), Directory.open(state) as directory:
+        return datetime.fromisoformat(directory.read(_FIRST, _MAX_BYTES).decode("ascii").strip()).timestamp()
     return None
 
 

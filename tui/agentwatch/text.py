@@ -11,11 +11,10 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TextIO
 
 _MAX_MARKS: Final = 2
 """Combining marks kept on one base character; more would climb over the neighbouring lines."""
@@ -86,14 +85,9 @@ def folded(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _shown(character: str) -> str:
     """How one character is shown; "" where it is a combining mark that has to be counted."""
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
     category = unicodedata.category(character)
     if category in _UNSAFE or (_HIDDEN.match(character) and character not in _SELECTORS):
-        return f"<U+{code:04X}>"
+        return _visible(character)
     if category[0] == "M" or character in _TONES or _JAMO.match(character):
         return ""
     # Other spaces (no-break, ideographic, thin) look like a space but are not one: they could fake a word boundary.
@@ -177,22 +171,14 @@ def _visible(blanks: re.Match[str] | str) -> str:
 def clean_lines(
     text: str, max_lines: int = LINES_LIMIT, max_characters: int = TEXT_LIMIT
 ) -> tuple[list[str], str | None]:
-    """Safe lines of a longer text, and a sentence that says what was cut, None where nothing was.
-
-    At most `max_lines` lines and `max_characters` characters are looked at, each line capped like `clean`.
-    """
-    note, total = None, len(text)
-    if total > max_characters:
-        text = text[:max_characters]
-        note = f"truncated: the first {max_characters // 1024} KiB of {total // 1024} KiB are shown"
-    lines = text.replace("\r\n", "\n").split("\n")
-    if len(lines) > max_lines:
-        note = f"truncated: the first {max_lines:,} lines of {len(lines):,} are shown"
-        lines = lines[:max_lines]
-    shown = [clean(line) for line in lines]
-    if note is None and any(len(line) > LINE_LIMIT for line in lines):
-        note = f"truncated: lines are cut after {LINE_LIMIT:,} characters"
-    return shown, note
+    """Safe lines of a longer text, each capped like `clean`, and a sentence that says that something was cut, None
+    where nothing was. At most `max_lines` lines and `max_characters` characters are looked at."""
+    lines = text[:max_characters].replace("\r\n", "\n").split("\n")
+    note = None
+    if len(text) > max_characters or len(lines) > max_lines or any(len(line) > LINE_LIMIT for line in lines):
+        most = f"{max_lines:,} lines of {LINE_LIMIT:,} characters, and {max_characters // 1024} KiB"
+        note = f"truncated: of {len(text):,} characters at most {most} are shown"
+    return [clean(line) for line in lines[:max_lines]], note
 
 
 class Piece(NamedTuple):
@@ -225,27 +211,24 @@ def quoted(text: str, limit: int = 80) -> str:
 
 def words_of(error: BaseException) -> str:
     """The type of an error and what it says, safe. Never raises: code of others may raise what cannot be printed."""
-    name: str = type.__dict__["__name__"].__get__(type(error))  # a metaclass may have put something else before it
     try:
-        text = f"{name}: {error}".removesuffix(": ")
+        return clean(f"{type(error).__name__}: {error}".removesuffix(": "), 300)
     except BaseException:  # noqa: BLE001
-        text = name
-    return clean(text, 300)
+        return "an error that cannot be printed"
 
 
 def indented(value: object) -> str:
     """A value as JSON, in ASCII only: foreign characters reach the reader as escapes, a terminal never."""
-    is_long = isinstance(value, dict) and any(isinstance(part, list) and len(part) > 100 for part in value.values())
-    if is_long or "pydantic_core" in sys.modules:
-        # A sixth of the time of `json`, which indents in Python; loading it takes as long as writing a hundred tasks.
-        import pydantic_core
+    # A sixth of the time of `json`, which indents in Python.
+    import pydantic_core
 
-        with suppress(ValueError):  # half a character
-            text: str = pydantic_core.to_json(value, indent=2).decode()
-            return text if text.isascii() and "\x7f" not in text else re.sub("[^\x00-\x7e]", _escape, text)
-    import json
+    try:
+        text: str = pydantic_core.to_json(value, indent=2).decode()
+    except ValueError:  # half a character
+        import json
 
-    return json.dumps(value, indent=2)
+        return json.dumps(value, indent=2)
+    return re.sub("[^\x00-\x7e]", _escape, text)
 
 
 def _escape(character: re.Match[str]) -> str:
@@ -293,13 +276,7 @@ def complain(text: str) -> None:
     _write(sys.stderr, text)
 
 
-def _write(stream: object, text: str) -> None:
-    write = getattr(stream, "write", None)
-    if write is None:
-        return
-    if not text.isascii():
-        encoding = getattr(stream, "encoding", None) or "utf-8"
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
-    # Not as one: what is long would be copied.
-    write(text)
-    write("\n")
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is not None:
+        encoding = stream.encoding or "utf-8"
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.delegation.joined import JoinedTree
-from agentwatch.delegation.run import Message, Run
-from agentwatch.delegation.task import Task, Version
+from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import FILES, CombinedSource, Health, Problem, health_of, together
-from agentwatch.sources.worktrees import NoRepositoryError, Worktrees
+from agentwatch.sources.worktrees import NoRepositoryError, used_worktrees
 from agentwatch.state import shown, state_directory, user_home
 from agentwatch.text import words_of
 from agentwatch.view.words import plural
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from agentwatch.history.acknowledgements import Acknowledgements
-    from agentwatch.sources.sessions.following import RunTranscript
 
 _SEARCH_SECONDS: Final = 2.0
 _EVERYWHERE_SECONDS: Final = 10.0
@@ -36,17 +34,15 @@ _MOST: Final = 40
 
 _TURN_SECONDS: Final = 0.5
 """A workspace whose first scan takes longer than this keeps the next one waiting no longer."""
-_TICK_SECONDS: Final = (1.0, 60.0)
-"""As a monitor has it, for all workspaces but the first."""
 _TITLE: Final = 30
 """Characters up to which the header names all workspaces; beyond it says how many there are."""
 
 
 class Place(NamedTuple):
-    """A workspace that is to be watched, and what its top row is called; without a name, it has none.
+    """A workspace that is to be watched, and what its top row is called, if it has one.
 
     One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
-    something in it is not past. `host` is what the operator calls the machine that it is on, "" for this one.
+    something in it is not past. `host` is what the operator calls another machine that it is on.
     """
 
     workspace: Path
@@ -76,13 +72,13 @@ def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
     return names
 
 
-def find_worktrees(worktrees: Worktrees) -> Places:
+def find_worktrees(workspace: Path) -> Places:
     """The other worktrees of a repository, as they are now."""
     try:
-        others = worktrees.find()
+        others = used_worktrees(workspace)
     except NoRepositoryError as error:
         return Places((), [f"Other worktrees of this repository are not shown: {error}"])
-    names = names_of([worktrees.workspace, *others])
+    names = names_of([workspace, *others])
     return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
 
@@ -128,12 +124,10 @@ _Emit = Callable[[Set[str] | Exception], None]
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """One workspace. `scope` is that of its tasks in the tree, None before they are shown; `health` is
-    the last that were taken into account."""
+    """One workspace. `scope` is that of its tasks in the tree, None before they are shown."""
 
     place: Place
     monitor: Monitor
-    health: Health | None = None
     scope: str | None = None
     running: asyncio.Task[None] | None = None
 
@@ -149,9 +143,7 @@ class _Part:
 class Workspaces(Monitor):
     """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
 
-    `find`, which is called in a thread, and again and again while it runs, says which others there are; `noun` is what
-    each of these is called. `workspace` is the one that the command is about: else the first.
-    `end` is called in a thread when nothing is watched any more.
+    `finds`, called in a thread again and again, say which others there are; `noun` is what each of these is called.
     """
 
     tree: JoinedTree
@@ -162,7 +154,7 @@ class Workspaces(Monitor):
         settings: Settings,
         open_one: Callable[[Place], Monitor],
         *,
-        find: Callable[[], Places] | None = None,
+        finds: Sequence[Callable[[], Places]] = (),
         noun: str = "workspace",
         workspace: Path | None = None,
         end: Callable[[], None] = lambda: None,
@@ -170,7 +162,7 @@ class Workspaces(Monitor):
         super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
         # No task of a workspace can be called so: its id would be the key of another's.
         self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
-        self._open_one, self._find, self._end = open_one, find, end
+        self._open_one, self._finds, self._end = open_one, finds, end
         self._pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
@@ -230,18 +222,6 @@ class Workspaces(Monitor):
                     return part.monitor, place[1]
         return self, task_id
 
-    def content(self, version: Version | Message) -> str | None:
-        texts = (part.monitor.content(version) for part in list(self._parts.values()))
-        return next((text for text in texts if text is not None), None)
-
-    def transcript(self, run: Run) -> RunTranscript | None:
-        transcripts = (part.monitor.transcript(run) for part in list(self._parts.values()))
-        return next((one for one in transcripts if one is not None), None)
-
-    def scan(self) -> None:
-        """Nobody looks at several workspaces once through one monitor."""
-        raise NotImplementedError
-
     async def updates(self) -> AsyncIterator[Set[str]]:
         import asyncio
 
@@ -274,9 +254,10 @@ class Workspaces(Monitor):
                     is_here = not part.place.host
                     while is_here and part.monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110
                         await asyncio.sleep(0.02)
-                if self._find is None:
+                if not self._finds:
                     return
-                found = await asyncio.to_thread(self._find)
+                every = await asyncio.to_thread(lambda: [find() for find in self._finds])
+                found = Places([one for each in every for one in each[0]], [one for each in every for one in each[1]])
                 if found != self._places:
                     emit(self._apply_places(found))
                 if all(part.running for part in self._parts.values()):
@@ -306,9 +287,6 @@ class Workspaces(Monitor):
     def _open(self, place: Place) -> _Part:
         monitor = self._open_one(place)
         monitor.in_sight = partial(self._in_sight_of, monitor)
-        if self._parts:
-            # The first tells what time it is.
-            monitor.tick_seconds = _TICK_SECONDS
         part = self._parts[place.workspace] = _Part(place, monitor)
         with suppress(ValueError):
             self.complaints.remove(_gone(place))
@@ -332,9 +310,7 @@ class Workspaces(Monitor):
             keys = self.tree.update(part.scope, tree, changed, _why(part))
         elif any(has_row(task) for key in changed if (task := tree.tasks.get(key))):
             keys = self._show(part)
-        if part.health is not part.monitor.health or (self.clerk is None) != (part.monitor.clerk is None):
-            part.health = part.monitor.health
-            self._look_at_parts()
+        self._look_at_parts()
         return keys
 
     def _apply_places(self, found: Places) -> Set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -106,28 +105,6 @@ def test_a_decision(prepared: Operator, with_ledger: bool) -> None:
         shutil.rmtree(operator.root)
     # Each of them happens: recorded, recorded with a doubt, not recorded, and nobody can tell.
     assert {(DecisionMade, False), (DecisionMade, True), (NotRecordedError, False), (UncertainError, False)} <= outcomes
-
-
-def test_a_file_system_without_links_that_fails(prepared: Operator) -> None:
-    def unlinkable(disk: Disk) -> Disk:
-        def link(*_arguments: object, **_named: object) -> None:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-        disk.link = link  # type: ignore[method-assign]
-        return disk
-
-    def do(disk: Disk, number: int) -> None:
-        assert fresh(prepared, number, unlinkable(disk)).decide("now").fresh
-
-    for number, disk in enumerate(cases(do)):
-        operator = fresh(prepared, number, unlinkable(disk))
-        outcome = outcome_of(lambda operator=operator: operator.decide("now"))
-        chain = operator.chain()
-        assert chain.problems == ()
-        assert len(chain.entries) in {DecisionMade: [2], NotRecordedError: [1]}.get(type(outcome), [1, 2])
-        Operator(operator.root).decide("now")
-        assert [entry.record.task_id for entry in operator.chain().entries] == ["before", "now"]
-        shutil.rmtree(operator.root)
 
 
 def test_delivery_fails_in_words_and_is_made_up_for(prepared: Operator) -> None:

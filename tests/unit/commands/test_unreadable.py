@@ -15,6 +15,7 @@ import pytest
 from agentwatch import history
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
+from agentwatch.disk import Disk
 from agentwatch.history.store import History
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import state_directory
@@ -237,7 +238,7 @@ def test_a_task_is_not_gone_because_its_directory_was_closed(
 def test_an_error_of_the_disk_is_no_missing_file(
     workspace: Path, capsys: pytest.CaptureFixture[str], with_: Callable[[], AbstractContextManager[Any]]
 ) -> None:
-    really = os.open
+    really = Disk.open
 
     def failing(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if Path(path).name == "job.handoff.md":
@@ -246,7 +247,7 @@ def test_an_error_of_the_disk_is_no_missing_file(
 
     with with_() as patch:
         if patch is not None:
-            patch.setattr(os, "open", failing)
+            patch.setattr(Disk, "open", staticmethod(failing))
         code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
     assert (code, told["complete"]) == ((0, True) if patch is None else (1, False))
 

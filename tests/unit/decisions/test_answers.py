@@ -167,7 +167,7 @@ def test_agents_are_not_told_of_answers(place: Place) -> None:
 def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place: Place) -> None:
     asked = request(place.workspace)
     clerk = Clerk(place.desk())
-    clerk.answer(asked, Action.DENY, None, task_id="a.b", attempt=1, gone=lambda: None, note="No.")
+    clerk.desk.answer(asked, Action.DENY, None, task_id="a.b", attempt=1, gone=lambda: None, note="No.")
     (told,) = clerk.look()
     assert isinstance(told, Decided)
     assert told.decision.request_id == asked.request_id

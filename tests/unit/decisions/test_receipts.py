@@ -8,6 +8,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,10 +50,10 @@ def sandboxed(workspace: Path, state: Path) -> ReceiptBook:
     """For an agent that may write into the workspace only."""
 
     class Sandbox(type(QUICK)):  # type: ignore[misc]
-        def mkdir(self, path: object, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
-            if dir_fd is None:
+        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+            if dir_fd is None and Path(path).is_relative_to(state):
                 raise OSError(errno.EROFS, "Read-only file system")
-            os.mkdir(path, mode, dir_fd=dir_fd)  # type: ignore[arg-type]
+            return os.open(path, flags, mode, dir_fd=dir_fd)
 
     return ReceiptBook(workspace, state, Sandbox())
 

@@ -15,9 +15,8 @@ from agentwatch.app.widgets.task_line import age_of
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
-from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.commits import Commits
-from agentwatch.history.store import HistoryWorker
+from agentwatch.history.store import Recorder
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import state_directory
 from tests.unit.evidence import repository as repositories
@@ -165,10 +164,11 @@ def test_without_git_a_file_is_as_old_as_its_own_time(plain: Repository) -> None
 def watched(root: Path) -> None:
     """Somebody watched the workspace, and has ended."""
     source = FilesSource(root)
-    keeper = HistoryWorker(root, source.content)
-    keeper.start(Tree()).result()
-    keeper.record(source.scan().events)
-    keeper.stop()
+    recorder = Recorder(root, source.content)
+    recorder.recall()
+    recorder.note(source.scan().events)
+    recorder.poll()
+    recorder.close()
 
 
 def test_what_comes_after_the_first_look_counts_from_when_it_was_seen_whatever_it_says(repository: Repository) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.disk import Disk
 from agentwatch.sources.files import documents as documents_module
 from agentwatch.sources.files.documents import Documents, Reader
 from agentwatch.sources.files.walk import FilesSettings
@@ -144,9 +145,9 @@ def test_a_file_that_changes_during_every_read_is_told_after_a_while(
         return real_read(descriptor, length)
 
     with monkeypatch.context() as busy:
-        busy.setattr(os, "read", growing_read)
+        busy.setattr(Disk, "read", staticmethod(growing_read))
         assert read(documents, "return.json") == ""
-        assert documents.withheld == {"return.json"}
+        assert set(documents.withheld) == {"return.json"}
         clock.passed = 2.1
         assert read(documents, "return.json") == "SRC007"
     assert read(documents, "return.json") == "seen"
@@ -157,17 +158,18 @@ def test_a_file_that_cannot_be_reached_for_a_moment_is_told_and_read_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     write(tmp_path / "x.return.json", A)
-    documents, real = documents_of(tmp_path), getattr(os, call)
+    place = os if call == "lstat" else Disk
+    documents, real = documents_of(tmp_path), getattr(place, call)
     assert read(documents, "x.return.json") == "seen"
     write(tmp_path / "x.return.json", B)
 
     def refusing(path: str, *arguments: int, **options: int) -> object:
-        if path.endswith("x.return.json"):
+        if str(path).endswith("x.return.json"):
             raise OSError(24, "Too many open files")
         return real(path, *arguments, **options)
 
     with monkeypatch.context() as full:
-        full.setattr(os, call, refusing)
+        full.setattr(place, call, staticmethod(refusing))
         assert read(documents, "x.return.json") == "SRC005"
         assert documents.unread
     assert read(documents, "x.return.json") == "seen"
@@ -175,9 +177,9 @@ def test_a_file_that_cannot_be_reached_for_a_moment_is_told_and_read_later(
 
 
 def test_bytes_that_are_not_utf8_are_a_finding_of_the_document(tmp_path: Path) -> None:
-    documents = documents_of(tmp_path, lambda _text, path: read_document(A, path))
-    (tmp_path / "plain.json").write_bytes(b"\xff")
-    documents.read("plain.json")
+    documents = documents_of(tmp_path, lambda _, path: read_document(A, path))
+    (tmp_path / "plain.md").write_bytes(b"\xff")
+    documents.read("plain.md")
     (seen,) = events_of(documents)
     assert isinstance(seen, Seen)
     assert [finding.rule for finding in seen.findings] == ["SRC006"]
@@ -205,7 +207,7 @@ def test_the_text_of_a_version_is_kept_for_a_while_or_read_from_its_file(tmp_pat
         assert isinstance(seen, Seen)
         digests.append(seen.digest)
     write(tmp_path / "b.json", OTHER)
-    kept = [documents.text(digest) for digest in digests]
+    kept = [documents.content(digest) for digest in digests]
     assert kept == [A, None, None, None, packet("2"), packet("3"), packet("4")]
     (tmp_path / "a.json").unlink()
-    assert documents.text(digests[0]) is None
+    assert documents.content(digests[0]) is None

@@ -134,9 +134,9 @@ def test_it_is_told_when_the_queue_of_the_kernel_ran_over(watcher: Watcher, tmp_
     assert watcher.wait(0.0).lost
 
 
-@pytest.mark.parametrize(("call", "limit"), [("add_watch", "max_user_watches"), ("__init__", "max_user_instances")])
+@pytest.mark.parametrize("call", ["add_watch", "__init__"])
 def test_at_a_limit_of_the_system_it_says_so_and_that_events_were_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, limit: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -145,7 +145,6 @@ def test_at_a_limit_of_the_system_it_says_so_and_that_events_were_lost(
     watcher = Watcher(str(tmp_path))
     watcher.watch("")
     assert watcher.polling.startswith("Polling, because the system gives no more file watches (No space left")
-    assert limit in watcher.polling
     assert watcher.wait(PATIENCE) == Changes(lost=True)
     watcher.watch("")
     assert watcher.wait(0.0) == Changes()

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentwatch.background import Worker
 from agentwatch.delegation.events import Event, Looked, Noted
 from agentwatch.delegation.task import Aside, Put
 from agentwatch.history import NAME, OLD_NAME, database
@@ -32,7 +33,6 @@ class Screen:
         self.asides: dict[str, Aside] = {}
         self.looked_at: float | None = None
         self.apply(self.all.begin())
-        self.all._emit = self.apply
 
     def clock(self) -> float:
         """A second later each time."""
@@ -51,12 +51,10 @@ class Screen:
         self.apply(self.all.read_changes())
         return {task_id: aside for task_id, aside in self.asides.items() if aside != Aside()}
 
-    def stop(self, **over: Put) -> None:
-        """Have its thread write what is to be written."""
+    def poll(self, **over: Put) -> None:
+        """Write what is to be written."""
         self.all.mark_over(over)
-        self.all._stopped = False
-        self.all.start(self.apply)
-        self.all.stop()
+        self.apply(self.all.poll())
 
 
 def known(state: Path) -> dict[str, Aside]:
@@ -124,7 +122,7 @@ def test_two_screens_come_to_the_same_and_an_undo_restores_exactly(
                     before.append(now)
                 case "seen":
                     screen.all.mark_seen(marks)
-                    screen.stop()
+                    screen.poll()
                 case "undo":
                     assert (screen.all.undo() is None) == (not before)
                     assert puts(state) == (before.pop() if before else now)
@@ -139,9 +137,9 @@ def test_what_is_over_stays_over_and_what_is_put_aside_anew_does_not_end_with_it
     over = puts(tmp_path)
     screen.all.acknowledge({"b": "1 failed y"})
     screen.all.mark_seen({"c": "1 completed"})
-    screen.stop()
+    screen.poll()
     for _ in range(2):
-        screen.stop(**over)
+        screen.poll(**over)
     found = known(tmp_path)
     assert found["a"] == Aside(None, ""), "new, whatever it looks like"
     assert found["b"].put is not None
@@ -154,7 +152,8 @@ def test_what_is_over_stays_over_and_what_is_put_aside_anew_does_not_end_with_it
 
 def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_end(tmp_path: Path) -> None:
     one, other = Screen(tmp_path), Screen(tmp_path)
-    other.all.start(other.apply)
+    worker = Worker(other.all)
+    worker.start(other.apply)
     one.all.acknowledge({"a": "m"})
     end = time.monotonic() + 10.0
     while "a" not in other.asides:
@@ -162,7 +161,7 @@ def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_
         time.sleep(0.01)
     for number in range(100):
         other.all.mark_seen({f"t{number}": "m"})
-    other.all.stop()
+    worker.stop()
     assert len(known(tmp_path)) == 101
 
 
@@ -189,12 +188,9 @@ def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypa
         with pytest.raises(AcknowledgeError, match=r"nothing is put aside: .*; see to that, and try again"):
             screen.all.acknowledge({"a": "m"})
         screen.all.mark_seen({"b": "m"})
-        screen.all.start(screen.apply)
-        end = time.monotonic() + 10.0
-        while "nothing is put aside" not in (screen.all.notice or ""):
-            assert time.monotonic() < end
-            time.sleep(0.01)
-    screen.all.stop()
+        screen.poll()
+        assert "nothing is put aside" in (screen.all.notice or "")
+    screen.poll()
     assert (known(tmp_path).keys(), screen.all.notice) == ({"b"}, None)
 
 
@@ -209,7 +205,7 @@ def test_a_damaged_history_is_told_and_what_is_put_aside_then_begins_anew(tmp_pa
     (tmp_path / NAME).unlink()
     assert screen.known == {}
     screen.all.acknowledge({"b": "m"})
-    assert Screen(tmp_path).looked_at == screen.looked_at
+    assert screen.known.keys() == {"b"}
 
 
 OLD: list[object] = [

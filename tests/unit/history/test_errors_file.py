@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -19,16 +18,19 @@ from agentwatch.delegation.events import Checked
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Disk
-from agentwatch.history import errors_file
-from agentwatch.history.errors_file import LIMIT, Failure, append, failures
+from agentwatch.history.errors_file import LIMIT, Entry, append, entries_of
 from tests.unit.history.recorded import META, Workspace, meta, packet, tree_of
 
-BROKEN = (
-    Finding("RET004", Severity.ERROR, "State is missing.", 3),
-    Finding("RET009", Severity.ERROR, "No evidence.", None),
-    Finding("RET004", Severity.ERROR, "State is doubled.", 5),
-)
-FAILURE = Failure(1_700_000_000.5, "coder", "checkout.api", "api.return.md", "a" * 64, BROKEN)
+FAILURE: Entry = {
+    "at": "2023-11-14T22:13:20+00:00",
+    "agent": "coder",
+    "task_id": "checkout.api",
+    "path": "api.return.md",
+    "digest": "a" * 64,
+    "rules": ["RET004"],
+    "errors": [{"rule": "RET004", "line": 3, "message": "State is missing."}],
+    "recommendation": "Fix coder subagent return format",
+}
 
 
 def entries(workspace: Path) -> list[dict[str, Any]]:
@@ -42,46 +44,21 @@ def names(workspace: Path) -> list[str]:
     return sorted(file.name for file in (workspace / ".agentwatch").iterdir())
 
 
-def many(count: int) -> list[Failure]:
-    return [FAILURE._replace(task_id=f"task.{number}") for number in range(count)]
+def many(count: int) -> list[Entry]:
+    return [{**FAILURE, "task_id": f"task.{number}"} for number in range(count)]
 
 
-def test_an_entry_says_who_broke_what_where_and_what_to_do(tmp_path: Path) -> None:
+def test_an_entry_is_written_as_it_is(tmp_path: Path) -> None:
     assert append(tmp_path, [FAILURE]) is None
-    assert entries(tmp_path) == [
-        {
-            "at": "2023-11-14T22:13:20+00:00",
-            "agent": "coder",
-            "task_id": "checkout.api",
-            "path": "api.return.md",
-            "digest": "a" * 64,
-            "rules": ["RET004", "RET009"],
-            "errors": [
-                {"rule": "RET004", "line": 3, "message": "State is missing."},
-                {"rule": "RET009", "line": None, "message": "No evidence."},
-                {"rule": "RET004", "line": 5, "message": "State is doubled."},
-            ],
-            "recommendation": "Fix coder subagent return format",
-        }
-    ]
+    assert entries(tmp_path) == [FAILURE]
     assert names(tmp_path) == [".gitignore", "errors.json"]
     assert (tmp_path / ".agentwatch" / ".gitignore").read_text() == "*\n"
 
 
-@pytest.mark.parametrize("at", [1e300, float("nan")])
-def test_foreign_text_and_a_time_of_another_world_break_nothing(tmp_path: Path, at: float) -> None:
-    hostile = 'x"\x1b]52;c;aGk=\x07\u202e\ud800\n'
-    assert append(tmp_path, [FAILURE._replace(at=at, task_id=hostile, agent=None)]) is None
-    (entry,) = entries(tmp_path)
-    assert (entry["at"][:4], entry["task_id"]) == ("1970", hostile)
-    assert entry["recommendation"] == f"Fix {hostile} subagent return format"
-    assert b"\x1b" not in (tmp_path / ".agentwatch" / "errors.json").read_bytes()
-
-
-def test_each_failure_is_appended_once(tmp_path: Path) -> None:
-    other = FAILURE._replace(digest="b" * 64)
+def test_each_entry_is_appended_once(tmp_path: Path) -> None:
+    other = {**FAILURE, "digest": "b" * 64}
     assert append(tmp_path, [FAILURE, FAILURE]) is None
-    assert append(tmp_path, [FAILURE._replace(at=5.0), other]) is None
+    assert append(tmp_path, [{**FAILURE, "at": ""}, other]) is None
     written = (tmp_path / ".agentwatch" / "errors.json").stat()
     assert append(tmp_path, [other, FAILURE]) is None
     assert [entry["digest"][0] for entry in entries(tmp_path)] == ["a", "b"]
@@ -96,16 +73,18 @@ def test_the_last_thousand_are_kept(tmp_path: Path) -> None:
     assert (found[0]["task_id"], found[-1]["task_id"]) == ("task.6", "checkout.api")
 
 
-def test_the_largest_entries_are_still_read_again(tmp_path: Path) -> None:
-    long = "\U0001f600" * 5_000
-    large = [
-        Failure(0.0, long, f"{number}{long}", long, "d" * 64, (Finding(long, Severity.ERROR, long),) * 4)
-        for number in range(LIMIT)
-    ]
-    assert append(tmp_path, large) is None
+def test_foreign_texts_are_cut_and_a_time_of_another_world_breaks_nothing(tmp_path: Path) -> None:
+    long = "x\x1b]52;c;aGk=\x07\u202e\ud800" + "\U0001f600" * 5_000
+    seen = Workspace().seen(META, meta("implemented", agent=long), at=1e300)
+    broken = tuple(Finding(f"RET{number}", Severity.ERROR, long) for number in range(100))
+    tree = tree_of([seen._replace(findings=broken)])
+    (entry,) = [entry for task in tree.tasks.values() for entry in entries_of(task)]
+    assert (entry["at"][:4], len(json.dumps(entry)) < 80_000) == ("1970", True)
+    assert append(tmp_path, [{**entry, "task_id": str(number)} for number in range(30)]) is None
     assert append(tmp_path, [FAILURE]) is None
     assert names(tmp_path) == [".gitignore", "errors.json"]
-    assert entries(tmp_path)[-1]["task_id"] == "checkout.api"
+    assert (len(entries(tmp_path)), entries(tmp_path)[-1]) == (31, FAILURE)
+    assert b"\x1b" not in (tmp_path / ".agentwatch" / "errors.json").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -182,36 +161,6 @@ def test_a_directory_that_is_none_is_refused_in_words(tmp_path: Path, kind: str)
     assert list(outside.iterdir()) == []
 
 
-def test_a_workspace_that_is_gone_is_refused_in_words(tmp_path: Path) -> None:
-    assert "cannot be written" in (append(tmp_path / "gone", [FAILURE]) or "")
-
-
-def test_broken_files_do_not_pile_up_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors_file, "_MOST_ASIDE", 2)
-    place = tmp_path / ".agentwatch"
-    place.mkdir()
-    reasons = []
-    for _ in range(3):
-        (place / "errors.json").write_text("broken")
-        reasons.append(append(tmp_path, [FAILURE]))
-    assert reasons[:2] == [None, None]
-    assert "delete them" in (reasons[2] or "")
-    assert (place / "errors.json").read_text() == "broken"
-
-
-def test_a_lock_that_is_never_given_back_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors_file, "_LOCK_SECONDS", 0.0)
-    place = tmp_path / ".agentwatch"
-    place.mkdir()
-    held = os.open(place, os.O_RDONLY)
-    fcntl.flock(held, fcntl.LOCK_EX)
-    try:
-        assert append(tmp_path, [FAILURE]) is None
-    finally:
-        os.close(held)
-    assert len(entries(tmp_path)) == 1
-
-
 def test_an_error_of_the_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert append(tmp_path, [FAILURE]) is None
     before = entries(tmp_path)
@@ -230,9 +179,9 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from agentwatch.history.errors_file import Failure, append
+from agentwatch.history.errors_file import append
 for number in range(40):
-    reason = append(Path(sys.argv[1]), [Failure(1.0, "a", f"{sys.argv[2]}.{number}", "p", "d", ())])
+    reason = append(Path(sys.argv[1]), [{"task_id": f"{sys.argv[2]}.{number}", "digest": "d"}])
     assert reason is None, reason
 """
     writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path), side]) for side in "ab"]
@@ -252,14 +201,10 @@ def checked(tree: Tree, task_id: str, *claims: Claim) -> Task:
     return tree.tasks[task_id]
 
 
-def rules_of(failure: Failure) -> tuple[str, ...]:
-    return tuple(finding.rule for finding in failure.findings)
+def failures(task: Task) -> list[tuple[str, list[str]]]:
+    return [(entry["path"], entry["rules"]) for entry in entries_of(task)]
 
 
-REST = (
-    "\n## Deliverables\n- (none)\n\n## Evidence\n- (none)\n\n## Runtime Attestation\nruntime_model_reported: m\n"
-    "runtime_mode_reported: coder\nfiles_created:\n- (none)\nfiles_modified:\n- (none)\nlimitations:\n- half\n"
-)
 NOWHERE = Claim("artifact", "plan.md", Verdict.CONTRADICTED, "missing: no such file in the workspace", is_missing=True)
 
 
@@ -272,18 +217,11 @@ def test_a_missing_artifact_of_a_completed_return_is_a_failure_too(status: str) 
     (placed,) = [placed for placed in task.findings if placed.finding.rule == "LNK007"]
     assert placed.path == META
     assert "the artifact plan.md is not on disk" in placed.finding.message
-    assert [(one.path, rules_of(one)) for one in failures(task)] == [(META, ("LNK007",))]
+    assert failures(task) == [(META, ["LNK007"])]
     assert (
         failures(checked(tree, task_id, NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists", is_missing=False)))
         == []
     )
-
-
-def test_returns_that_disagree_are_a_failure_with_its_rule() -> None:
-    workspace = Workspace()
-    said = "## Status\nstate: {}\nsummary: It is so.\ntask_id: x\n" + REST
-    tree = tree_of([workspace.seen("a.md", said.format("SUCCESS")), workspace.seen("b.md", said.format("PARTIAL"))])
-    assert [(one.path, rules_of(one)) for one in failures(tree.tasks["x"])] == [("a.md", ("LNK005",))]
 
 
 def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:
@@ -295,12 +233,13 @@ def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:
             workspace.seen(META, meta("implemented")),
         ]
     )
-    found = [failure for task in tree.tasks.values() for failure in failures(task)]
-    assert [(one.task_id, one.path) for one in found] == [("x", "x.return.md")]
+    (entry,) = [entry for task in tree.tasks.values() for entry in entries_of(task)]
     (attempt,) = tree.tasks["x"].attempts
     assert attempt.state is State.INVALID
     assert attempt.returned is not None
-    assert found[0].digest == attempt.returned.digest
-    assert rules_of(found[0])
-    assert all(rule.startswith("RET") for rule in rules_of(found[0]))
-    assert (found[0].agent, found[0].task_id) == (None, "x")
+    assert (entry["task_id"], entry["agent"], entry["path"]) == ("x", None, "x.return.md")
+    assert entry["digest"] == attempt.returned.digest
+    assert entry["rules"]
+    assert all(rule.startswith("RET") for rule in entry["rules"])
+    assert entry["errors"][0].keys() == {"rule", "line", "message"}
+    assert entry["recommendation"] == "Fix x subagent return format"

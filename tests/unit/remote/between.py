@@ -39,7 +39,7 @@ class Host(Relay):
     """A relay that does at once what it is asked, of a monitor that is told what it sees."""
 
     def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), signer: Signer = SIGNER) -> None:
-        self.monitor = Monitor(workspace, Settings(), CombinedSource([]), time, keeps_deleted=True)
+        self.monitor = Monitor(workspace, Settings(), CombinedSource([]), time)
         super().__init__({"shop": self.monitor}, end, signer, host="build1", clock=time)
         (self.part,) = self._parts.values()
         self.end = end

@@ -457,7 +457,7 @@ def test_a_clerk_holds_it_as_any_other_desk(host: Host, line: Line, kim: RemoteD
     task = host.monitor().tree.tasks["a"]
     assert clerk.look() == []
     assert clerk.look(writes=False) == []
-    made = clerk.decide(kim.subject(task), Action.RETRY, None, returned=lambda: None, note="once more")
+    made = clerk.desk.decide(kim.subject(task), Action.RETRY, None, returned=lambda: None, note="once more")
     assert made.fresh
     assert clerk.look() == []
     assert clerk.notice is None

@@ -78,7 +78,7 @@ class Session:
         now = START + self.end + later
         for event in [*self.events, Tick(len(self.events), now)]:
             tree.apply(event)
-        history = list(state_changes(self.events)) if remembered else []
+        history = list(state_changes(self.events, Tree())) if remembered else []
         return account_of(tree, history, workspace="/home/ann/shop", now=now, decisions=decisions)
 
 

@@ -13,6 +13,7 @@ from queue import SimpleQueue
 
 import pytest
 
+from agentwatch.background import Worker
 from agentwatch.config import Settings
 from agentwatch.decisions.errors import DecisionError, RequestGoneError
 from agentwatch.delegation.decision import Action
@@ -48,21 +49,9 @@ def test_each_change_is_told_once(place: Place) -> None:
 
 def test_a_box_in_the_workspace_is_told_while_nothing_is_there_yet(tmp_path: Path) -> None:
     inbox = Inbox(Box(tmp_path, state=tmp_path / "state"))
-    inbox.start(lambda _: None)
-    end = time.monotonic() + 30
-    while inbox.notice is None and time.monotonic() < end:
-        time.sleep(0.01)
-    inbox.stop()
+    assert inbox.poll() == []
     assert "lies in the workspace" in (inbox.notice or "")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_open_and_not_in_the_box_any_more_is_gone(place: Place) -> None:
-    inbox, asked = Inbox(place.box), request(place.workspace)
-    with place.box.offer(asked):
-        inbox.look()
-        (place.box.directory / f"{asked.request_id}.json").unlink()
-        assert told(inbox.look()) == [(asked.request_id, RequestStage.GONE)]
 
 
 def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
@@ -84,25 +73,18 @@ def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
     assert [one.ended_at for one in inbox._told.values()] == [200.0]
 
 
-def test_a_damaged_box_is_told_and_the_rest_of_it_seen(place: Place) -> None:
-    inbox, asked = Inbox(place.box), request(place.workspace)
-    with place.box.offer(asked):
-        (place.box.directory / ("0" * 32 + ".json")).write_text("{}")
-        assert told(inbox.look()) == [(asked.request_id, RequestStage.OFFERED)]
-        assert "is no request" in (inbox.notice or "")
-
-
-def test_the_thread_tells_what_is_offered_and_that_it_ended(place: Place) -> None:
+def test_a_worker_tells_what_is_offered_and_that_it_ended(place: Place) -> None:
     inbox, asked = Inbox(place.box), request(place.workspace)
     seen: SimpleQueue[Sequence[Event]] = SimpleQueue()
-    inbox.start(seen.put)
+    worker = Worker(inbox)
+    worker.start(seen.put)
     try:
         with place.box.offer(asked):
             assert told(seen.get(timeout=10)) == [(asked.request_id, RequestStage.OFFERED)]
         assert told(seen.get(timeout=10)) == [(asked.request_id, RequestStage.GONE)]
     finally:
-        inbox.stop()
-    assert not any(thread.name == "agentwatch-requests" for thread in threading.enumerate())
+        worker.stop()
+    assert not any(thread.name == "agentwatch-parts" for thread in threading.enumerate())
 
 
 def test_it_says_why_a_request_cannot_be_answered_any_more(place: Place) -> None:
@@ -169,18 +151,3 @@ async def test_what_was_asked_while_it_was_watched_is_known_after_the_box_has_fo
     [known] = [one.request for one in again.tree.requests]
     assert known is not None
     assert (known.shown, known.stage, known.by) == (asked.shown, RequestStage.DELIVERED, "ada")
-
-
-def test_what_is_offered_is_told_at_once_and_by_no_clock(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentwatch.requests.source._PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr("agentwatch.requests.source._SELDOM_SECONDS", 1_000.0)
-    seen = SimpleQueue[Sequence[Event]]()
-    inbox, asked = Inbox(place.box), request(place.workspace)
-    inbox.start(seen.put)
-    while not inbox.idle:
-        time.sleep(0.01)
-    try:
-        with place.box.offer(asked):
-            assert told(seen.get(timeout=30.0)) == [(asked.request_id, RequestStage.OFFERED)]
-    finally:
-        inbox.stop()

@@ -137,7 +137,7 @@ def _check_file(file: _File) -> _Checked | None:
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
-        is_told = file.is_named or looks_like_ours(file.relative) or refused.rule is NOT_READABLE
+        is_told = file.is_named or looks_like_ours(file.relative) or refused.rule == NOT_READABLE
         return _Checked(file.path, None, None, (refused.finding,)) if is_told else None
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import locale
 import os
 import re
@@ -133,12 +132,7 @@ def _try_links(directory: Path) -> None:
     try:
         with first.open("x") as file:
             os.fsync(file)
-        try:
-            os.link(first, second)
-        except OSError as error:
-            # Without hard links the ledger renames under its lock, which is as good on one machine.
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
-                raise
+        os.link(first, second)
     finally:
         for one in (first, second):
             with suppress(OSError):

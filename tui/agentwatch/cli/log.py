@@ -167,7 +167,6 @@ def past_of(
     Raises WorkspaceError if nothing is known, unless it `may_be_none`.
     """
     history = History(state_directory(workspace))
-    history.check()
     sessions = sessions_of(workspace, selection) if settings.sessions else None
 
     def text(digest: str) -> str | None:

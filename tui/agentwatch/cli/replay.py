@@ -55,7 +55,7 @@ def run(options: Namespace) -> int:
         complain(clean(problem))
     if len(recording.problems) > _MOST_PROBLEMS:
         complain(f"{len(recording.problems) - _MOST_PROBLEMS} more lines were left out")
-    return _play(Path(recording.workspace), options, recording.events, recording.text)
+    return _play(Path(recording.workspace), options, recording.events, recording.texts.get)
 
 
 def _play(workspace: Path, options: Namespace, events: Sequence[Event], text_of: Callable[[str], str | None]) -> int:
@@ -63,5 +63,5 @@ def _play(workspace: Path, options: Namespace, events: Sequence[Event], text_of:
     from agentwatch.app.run import replay
 
     playback = Playback(story(events, time.time()), text_of, options.speed)
-    monitor = Monitor(workspace, settings_of(options), playback, clock=playback.clock, keeps_deleted=True)
+    monitor = Monitor(workspace, settings_of(options), playback, clock=playback.clock)
     return replay(monitor, playback)

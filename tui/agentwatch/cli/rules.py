@@ -8,12 +8,10 @@ from typing import Final
 
 from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import argument, format_of
-from agentwatch.contracts.rules import Rule, contract_rules
+from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.decisions.rules import RULES as DECISION_RULES
-from agentwatch.delegation.links import RULES as LINK_RULES
 from agentwatch.errors import UsageError
 from agentwatch.manual import print_schema
-from agentwatch.sources.files.read import RULES as FILE_RULES
 from agentwatch.text import clean, indented, say
 
 _IN_JSON: Final = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
@@ -33,7 +31,7 @@ _WIDTH: Final = 100
 
 def every_rule() -> dict[str, Rule]:
     """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
-    return {**contract_rules(), **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
+    return read_rules() | {rule.id: rule for rule in DECISION_RULES}
 
 
 def run(options: Namespace) -> int:

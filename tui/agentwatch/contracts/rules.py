@@ -64,7 +64,7 @@ PREFIXES: Final = {
     "MET": Contract.RETURN_META,
     "REP": Contract.REPORT_CONTRACT,
 }
-"""By the letters of a rule its contract; rules of links have none of these."""
+"""By the letters of a rule its contract; rules of files and links have none of these."""
 
 
 def module_of(contract: Contract) -> Any:
@@ -74,7 +74,7 @@ def module_of(contract: Contract) -> Any:
 
 @cache
 def read_rules() -> dict[str, Rule]:
-    """All rules by id, in the order of the catalogue: those of the contracts, then those of links."""
+    """All rules by id, in the order of the catalogue: those of the contracts, of files, of links."""
     section, rules = "", {}
     text = (get_data("agentwatch.contracts", "rules.txt") or b"").decode().partition("\n\n")[2]
     for row in re.sub(r"\n (?= )", "", text).splitlines():

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from agentwatch.contracts.fields import Model
+from typing import Any, ClassVar
 
 
 class Contract(StrEnum):
@@ -141,7 +138,7 @@ class Reading:
     document: Document
     findings: tuple[Finding, ...] = ()
     complete: bool = True
-    model: Model | None = field(default=None, compare=False)
+    model: Any = field(default=None, compare=False)
 
     @property
     def contract(self) -> Contract:

@@ -4,77 +4,42 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from agentwatch.background import Background
+from agentwatch.background import Part
 from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, UNVERIFIED, Mirror
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.face import OperatorDesk
-from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.record import Params, Record, Subject, time_of
+from agentwatch.decisions.record import Record, time_of
 from agentwatch.decisions.rules import forged
 from agentwatch.delegation import decision as told
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Decided, Event, Unreadable
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.task import Task
-from agentwatch.sources.files.watcher import shared_watcher
 
-_PAUSE_SECONDS: Final = 0.5
 _MIRROR_SECONDS: Final = (10.0, 60.0)
 """Between two looks at everything: whether something waits to be delivered, was edited, or is forged; the second where
-all is delivered, and the system tells when something is written. In between, only what the directories tell by their
-times is looked at, and what has rung."""
+all is delivered. In between, only what the directories tell by their times is looked at."""
 
 
-class Clerk(Background[Sequence[Event]]):
-    """Looks at the desk in a thread of its own, from `start` to `stop`."""
-
-    thread_name = "agentwatch-decisions"
+class Clerk(Part):
+    """Looks at the desk, once or as a part of a worker."""
 
     def __init__(self, desk: OperatorDesk, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
         self.desk: Final = desk
         self.notice: str | None = None
-        """What the operator must know of the ledger, one sentence. May quote foreign text."""
-        self.idle = False
-        """Whether all that was there at first has been told."""
         self._clock = clock
         self._known: dict[str, told.Decision] = {}
         self._forged: dict[str, str] = {}
-        self._acted: dict[tuple[str, float], told.Decision] = {}
+        self._acted: list[told.Decision] = []
+        """Those to be written down."""
+        self._written: set[tuple[str, float]] = set()
         """By id and time: the same attempt can be decided anew."""
         self._announced: dict[str, str] = {}
         self._mirror = Mirror()
-        self._hurry = False
-
-    def decide(
-        self, subject: Subject, action: Action, params: Params | None, *, returned: Callable[[], str | None], note: str
-    ) -> DecisionMade:
-        """Record a decision and deliver it, as `Desk.decide` does. Blocks; any thread may call it."""
-        try:
-            return self.desk.decide(subject, action, params, returned=returned, note=note)
-        finally:
-            # Also where it failed: what is on disk is the truth, whatever was said.
-            self.look_soon()
-
-    def answer(
-        self,
-        request: Request,
-        action: Action,
-        params: Params | None,
-        *,
-        task_id: str,
-        attempt: int,
-        gone: Callable[[], str | None],
-        note: str,
-    ) -> DecisionMade:
-        """Record the answer to a request, as `Desk.answer` does. Blocks; any thread may call it."""
-        try:
-            return self.desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
-        finally:
-            self.look_soon()
+        self._mirror_at = -math.inf
+        self._looked: tuple[int | None, ...] | None = None
 
     def look(self, *, mirror: bool = True, writes: bool = True) -> list[Event]:
         """What has changed since the call before, with the `mirror` or without. Blocks."""
@@ -110,17 +75,13 @@ class Clerk(Background[Sequence[Event]]):
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
         """Write down which decisions were carried out, for those that read the receipts elsewhere."""
-        news: dict[tuple[str, float], told.Decision] = {}
         for task in tasks:
             decisions = [one for attempt in task.attempts for one in attempt.decisions]
-            news |= {(one.decision_id, one.at): one for one in decisions if one.receipt.stage is told.Stage.ACTED}
+            self._acted += [one for one in decisions if one.receipt.stage is told.Stage.ACTED]
             acted = (one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
             # What the program's records show, the tree sees: its answers have the receipts that were read.
             answers = [self._known[request_id] for request_id in acted if request_id in self._known]
-            news |= {(one.decision_id, one.at): one for one in answers if one.receipt.stage is not told.Stage.ACTED}
-        if news.keys() - self._acted.keys():
-            self._acted = news | self._acted
-            self.ring()
+            self._acted += [one for one in answers if one.receipt.stage is not told.Stage.ACTED]
 
     def note_announced(self, decision_id: str, words: str) -> None:
         """Say of a decision that the session that waits for it was told. Any thread may call it."""
@@ -129,55 +90,32 @@ class Clerk(Background[Sequence[Event]]):
 
     def look_soon(self) -> None:
         """Something was decided just now. Any thread may call it."""
-        with self._news:
-            self._hurry = True
-            self._news.notify()
+        self._mirror_at = -math.inf
+        self.wake()
 
-    @property
-    def _is_wanted(self) -> bool:
-        return self._stopped or self._hurry
-
-    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
-        with shared_watcher.watch(self.desk.places, self.ring):
-            self._watch(emit)
-
-    def _watch(self, emit: Callable[[Sequence[Event]], None]) -> None:
-        mirrored_at = mirror_at = -math.inf
-        rung = False
-        written: set[tuple[str, float]] = set()
-        looked: tuple[int | None, ...] = ()
-        while True:
-            for key in self._acted.keys() - written:
-                written.add(key)
-                try:
-                    acted = self._acted[key]
-                    saw = "the next attempt" if acted.request_id is None else "its program's record"
-                    self.desk.acted(acted, f"agentwatch saw {saw}")
-                except DecisionError as error:
-                    self.notice = str(error)
-            now = time.monotonic()
-            with self._news:
-                hurry, self._hurry = self._hurry, False
-            least, most = _MIRROR_SECONDS
-            mirror = hurry or now >= (min(mirror_at, mirrored_at + least) if rung else mirror_at)
-            places = self.desk.changes()
-            if mirror or rung or places != looked:
-                looked = places
-                events = self.look(mirror=mirror)
-                try:
-                    if events:
-                        emit(events)
-                except RuntimeError:
-                    return
-            is_heard = shared_watcher.works and bool(self.desk.places)
-            if mirror:
-                mirrored_at, mirror_at = now, now + (most if is_heard and not self._mirror.pending else least)
-            elif rung:
-                mirror_at = min(mirror_at, mirrored_at + least)
-            self.idle = True
-            rung = self._rest(_PAUSE_SECONDS, mirror_at - now if is_heard else _PAUSE_SECONDS)
-            if self._stopped:
-                return
+    def poll(self) -> list[Event]:
+        """Write down what was carried out, and look where something may have changed. Blocks."""
+        while self._acted:
+            acted = self._acted.pop()
+            if (key := (acted.decision_id, acted.at)) in self._written:
+                continue
+            self._written.add(key)
+            saw = "the next attempt" if acted.request_id is None else "its program's record"
+            try:
+                self.desk.acted(acted, f"agentwatch saw {saw}")
+            except DecisionError as error:
+                self.notice = str(error)
+        now, places = time.monotonic(), self.desk.changes()
+        is_due = now >= self._mirror_at
+        if not is_due and places == self._looked:
+            return []
+        self._looked = places
+        if is_due:
+            self._mirror_at = now + _MIRROR_SECONDS[1]
+        events = self.look(mirror=is_due)
+        if self._mirror.pending:
+            self._mirror_at = min(self._mirror_at, now + _MIRROR_SECONDS[0])
+        return events
 
 
 def decision_of(

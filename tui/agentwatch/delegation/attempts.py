@@ -17,7 +17,7 @@ from agentwatch.delegation.links import (
     UNASKED,
     finding_of,
 )
-from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in
+from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
 from agentwatch.delegation.states import answers_another_session, is_early, state_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version, has_moved
 
@@ -44,7 +44,7 @@ class Attempts:
         self.todos: tuple[Todo, ...] | None = None
         self.todos_at: float | None = None
         self.checklist: Version | None = None
-        self.moved: Activity | None = None  # the todo that was ticked or begun last, in a file
+        self.moved: Activity | None = None  # the todo in a file that is worked on, else the one ticked last
         self.problems: list[PlacedFinding] = []
         self.updated_at = 0.0  # the last sign of life in files
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
@@ -83,13 +83,14 @@ class Attempts:
                 self._hand_off(version, document)
             elif isinstance(document, TodoList):
                 self.todos, self.todos_at, self.checklist = document.items, version.at, version
-                self.moved = version.moved
             elif not document.recognised and returning and version.path not in returning:
                 # A return by its name alone is no rival of a real one.
                 unheard[version.path] = version
             elif not self._hand_back(version, document):
                 continue
             self.updated_at = max(self.updated_at, version.at)
+        if self.todos_at is not None:
+            self.moved = todo_moved(None, self.todos, self.todos_at)
         for path, version in unheard.items():
             if version.document.contract is not Contract.REPORT_CONTRACT and not self._is_gone(path):
                 self.problems += (PlacedFinding(finding, path) for finding in version.findings)
@@ -120,7 +121,7 @@ class Attempts:
         attempt.handoff, attempt.again = version, False
         attempt.session_id = document.session_id or attempt.session_id
         if document.todos is not None:
-            self.todos, self.todos_at, self.moved = document.todos, version.at, version.moved
+            self.todos, self.todos_at = document.todos, version.at
 
     def _hand_back(self, version: Version, document: Return) -> bool:
         """A file returns the task. Returns whether that tells anything new."""

@@ -9,10 +9,9 @@ from posixpath import dirname
 from sys import intern
 from typing import Final
 
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
+from agentwatch.contracts.shapes import Contract, Handoff, Return, TodoList
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Seen, Unreadable
-from agentwatch.delegation.run import Activity, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
@@ -163,7 +162,7 @@ class Files:
                 # The first version stays: it says when the task began.
                 file.versions = file.versions[:1] + file.versions[2:]
                 file.settled = file.settled[:1] + file.settled[2:]
-            file.versions += (Version(*seen, moved=_moved(last, seen)),)
+            file.versions += (Version(*seen),)
             file.kind = file.find_kind()
         if file.kind in (None, _HANDOFF):
             self._give(path, self._tasks_for(path, file, {}, is_alone=False))
@@ -279,16 +278,3 @@ def _is_known(last: Version, seen: Seen) -> bool:
     """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
     is_same = (last.digest, last.incomplete, last.document) == (seen.digest, seen.incomplete, seen.document)
     return is_same and (seen.at <= last.at or not isinstance(seen.document, Return))
-
-
-def _moved(before: Version | None, seen: Seen) -> Activity | None:
-    """The todo that was ticked or begun last in a file that has this content now."""
-    known = _todos_in(before.document) if before is not None else None
-    moved = todo_moved(known, _todos_in(seen.document), seen.at)
-    return before.moved if moved is None and before is not None else moved
-
-
-def _todos_in(document: Document) -> tuple[Todo, ...] | None:
-    if isinstance(document, TodoList):
-        return document.items
-    return document.todos if isinstance(document, Handoff) else None

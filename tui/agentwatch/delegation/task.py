@@ -109,7 +109,6 @@ class Version(NamedTuple):
     findings: tuple[Finding, ...]
     incomplete: bool = False
     stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document
-    moved: Activity | None = None  # the todo that was ticked or begun last in the file
 
 
 class Retry(NamedTuple):

@@ -3,15 +3,13 @@
 Each operation opens the file anew, for another agentwatch may have replaced it. It has a rollback journal on every file
 system: a reader then leaves nothing beside the file, and may be another user's sandbox.
 
-observations  in the order they were recorded. `digest` is null where the file was gone. `run` is the process that
-              recorded it and `ordinal` its own count.
-texts         zlib of the document, once for each digest. The texts of superseded versions are dropped first.
+observations  in the order recorded, by a process (`run`) that counts them. `digest` is null for a file that is gone.
+texts         zlib of the document, once for each digest. The oldest are dropped first.
 files         of earlier versions.
 requests      zlib of the JSON of each request that has ended; the latest.
 times         `watched`: when the workspace was watched last.
-asides        append-only: a row for each task that was acknowledged, snoozed, is aside no more (`over`) or was looked
-              at (`seen`). `began`: nothing from before is new; `undo` takes back those of its `name`. Ids of tasks are
-              UTF-8.
+asides        append-only: tasks that were acknowledged, snoozed, are aside no more (`over`) or were looked at (`seen`).
+              `began`: nothing from before is new; `undo` takes back those of its `name`. Ids of tasks are UTF-8.
 """
 
 from __future__ import annotations
@@ -71,12 +69,10 @@ _MOST_ASIDE: Final = 20
 _TRIES: Final = 3
 _OLD_LOCK: Final = "history.lock"
 """Earlier versions made it. Where it is there, the file may still have their write-ahead log."""
-_DAMAGE: Final = {
-    sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG,
-    # Our statements do not change: one that is wrong meets tables that are not ours.
-    sqlite3.SQLITE_ERROR,
-}  # fmt: skip
+_SETTINGS: Final = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
+    PRAGMA synchronous = EXTRA"""
+"""The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
+no files in a directory that is shared."""
 
 T = TypeVar("T")
 Identity = tuple[int, int]
@@ -125,25 +121,23 @@ class Database:
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Read from the file as it is, None where there is none. Raises UnusableError."""
         identity = self._identity()
-        try:
-            left = any(os.path.exists(f"{self.path}{suffix}") for suffix in ("-wal", "-journal"))
-            # A log would be made for the old one; the second way rolls back what a killed writer left.
-            is_old = not left and (self.directory / _OLD_LOCK).exists()
-            for way in ("mode=ro&immutable=1",) if is_old else ("mode=ro", "mode=rw"):
-                try:
-                    self._check_size()
-                    with self._connected(way) as connection:
-                        return work(connection)
-                except sqlite3.Error as error:
-                    failure = error
-                    if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-                        break
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise UnusableError(f"the history cannot be read: {self.path}: {error.strerror}") from error
-        if _is_damage(failure):
-            self.damage = identity, str(failure)
+        left = any(os.path.exists(f"{self.path}{suffix}") for suffix in ("-wal", "-journal"))
+        is_old = not left and os.path.exists(self.directory / _OLD_LOCK)
+        # A log would be made for an old one; the second way rolls back what a killed writer left.
+        for way in ("mode=ro&immutable=1",) if is_old else ("mode=ro", "mode=rw"):
+            try:
+                self._check_size()
+                with self._connected(way) as connection:
+                    return work(connection)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except OSError as error:
+                raise UnusableError(f"the history cannot be read: {self.path}: {error.strerror}") from error
+            except sqlite3.Error as error:
+                failure = error
+                if _is_damage(error):
+                    self.damage = identity, str(error)
+                    break
         raise UnusableError(f"the history cannot be read: {self.path}: {failure}") from failure
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -205,12 +199,7 @@ class Database:
         )
         try:
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
-            # The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked.
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA cell_size_check = ON")
-            # Else SQLite would make files in a directory that is shared.
-            connection.execute("PRAGMA temp_store = MEMORY")
-            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.executescript(_SETTINGS)
             if SCHEMA_VERSION < version_of(connection) <= _NEWEST:
                 raise UnusableError(f"{self.path} was written by a newer agentwatch; update this one")
             yield connection
@@ -228,14 +217,14 @@ class Database:
 
     def _set_aside(self, directory: Directory) -> str:
         """Rename the file and those beside it. Returns the new name."""
-        suffixes, taken = ("-journal", "-wal", "-shm", ""), set(directory.names())
-        for number in range(1, _MOST_ASIDE + 1):
-            aside = f"history.corrupt-{number}.db"
-            if taken.isdisjoint(f"{aside}{suffix}" for suffix in suffixes):
+        taken = set(directory.names())
+        for aside in (f"history.corrupt-{number}.db" for number in range(1, _MOST_ASIDE + 1)):
+            names = [(f"{NAME}{suffix}", f"{aside}{suffix}") for suffix in ("-journal", "-wal", "-shm", "")]
+            if taken.isdisjoint(new for _, new in names):
                 # Those beside it go first: a journal that stays would be played into the new file.
-                for suffix in suffixes:
+                for name, new in names:
                     with suppress(FileNotFoundError):
-                        directory.move(f"{NAME}{suffix}", directory, f"{aside}{suffix}")
+                        directory.move(name, directory, new)
                 return aside
         raise UnusableError(f"{self.path}: damaged, and {_MOST_ASIDE} damaged ones are set aside already; delete those")
 
@@ -282,11 +271,8 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(_value(connection, "PRAGMA user_version"))
 
 
-def _code(error: sqlite3.Error) -> int:
-    """Errors that are not SQLite's have none: 0."""
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
 def _is_damage(error: sqlite3.Error) -> bool:
     """Whether the file is broken, and not the disk full, busy or gone."""
-    return isinstance(error, sqlite3.DatabaseError) and _code(error) in {0, *_DAMAGE}
+    # Our statements do not change: one that is wrong meets tables that are not ours.
+    is_wrong = getattr(error, "sqlite_errorcode", 0) & 0xFF in (0, sqlite3.SQLITE_ERROR)
+    return isinstance(error, sqlite3.DatabaseError) and (is_wrong or not isinstance(error, sqlite3.OperationalError))

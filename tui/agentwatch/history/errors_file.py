@@ -12,20 +12,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.identity import agent_of
 from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
 from agentwatch.delegation.task import Attempt, State, Task, Version
-from agentwatch.disk import DOT as DIRECTORY
-from agentwatch.disk import (
-    Directory,
-    NotADirectoryOfOursError,
-    NotRegularError,
-    open_dot_directory,
-    take_lock,
-)
+from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
 
 NAME: Final = "errors.json"
 LIMIT: Final = 1_000
@@ -39,47 +32,59 @@ _MOST_RULES: Final = 50
 _MOST_ERRORS: Final = 10
 _LOCK_SECONDS: Final = 1.0
 
-
-class Failure(NamedTuple):
-    """One return that broke its contract: when it was written, whose it is, where, and what is wrong with it."""
-
-    at: float
-    agent: str | None
-    task_id: str
-    path: str
-    digest: str
-    findings: tuple[Finding, ...]
+Entry = dict[str, Any]
 
 
-def failures(task: Task) -> list[Failure]:
-    """The attempts of a task whose return breaks its contract."""
-    failed = []
-    for attempt in task.attempts:
-        if (returned := attempt.returned) is not None and (broken := _broken(task, attempt, returned)) is not None:
-            agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
-            failed.append(Failure(returned.at, agent, task.task_id, returned.path, returned.digest, tuple(broken)))
-    return failed
+def entries_of(task: Task) -> list[Entry]:
+    """An entry for each attempt of a task whose return breaks its contract."""
+    return [
+        _entry(task, attempt, returned, broken)
+        for attempt in task.attempts
+        if (returned := attempt.returned) and (broken := _broken(task, attempt, returned))
+    ]
 
 
-def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding] | None:
-    """The rules that a return breaks, None where there is nothing to report."""
+def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding]:
+    """The rules that the return of an attempt breaks."""
     places = returned.path, attempt.rival.path if attempt.rival is not None else None
     others = [placed.finding for placed in task.findings if placed.path in places]
     if attempt.state is not State.INVALID:
         # A return whose artifacts are missing is contradicted, and keeps its state; only the latest was looked at.
-        return [one for one in others if attempt is task.latest and one.rule == ARTIFACT_MISSING.id] or None
+        return [one for one in others if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
     if attempt.ended_without_result:
         # Nothing is wrong with what it wrote.
-        return None
+        return []
     own = [finding for finding in returned.findings if finding.severity is Severity.ERROR]
     # That two returns disagree breaks no document, and leaves no result all the same.
     return own or [one for one in others if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
 
 
-def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
-    """Append the failures that are not in the file yet. Returns None, or in words why nothing was written.
+def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Finding]) -> Entry:
+    agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
+    try:
+        at = datetime.fromtimestamp(returned.at, UTC)
+    except (ValueError, OverflowError, OSError):
+        # A file's time can be set to any year.
+        at = datetime.fromtimestamp(0, UTC)
+    return {
+        "at": at.isoformat(timespec="seconds"),
+        "agent": agent and agent[:_LONGEST],
+        "task_id": task.task_id[:_LONGEST],
+        "path": returned.path[:_LONGEST],
+        "digest": returned.digest,
+        "rules": list(dict.fromkeys(one.rule for one in broken))[:_MOST_RULES],
+        "errors": [
+            {"rule": one.rule, "line": one.line, "message": one.message[:_LONGEST]} for one in broken[:_MOST_ERRORS]
+        ],
+        # What the contract says to do about it (subagent-return, "Validation Failures").
+        "recommendation": f"Fix {agent or task.task_id} subagent return format"[:_LONGEST],
+    }
 
-    A failure is known by task and digest. What lies in the place of the file and is not one of ours is set aside as
+
+def append(workspace: Path, new: Sequence[Entry]) -> str | None:
+    """Append the entries that are not in the file yet. Returns None, or in words why nothing was written.
+
+    An entry is known by task and digest. What lies in the place of the file and is not one of ours is set aside as
     `errors.broken-<n>.json`. Blocks for a second at most where something holds the lock; call it in a worker thread.
     """
     try:
@@ -88,60 +93,31 @@ def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
             with suppress(OSError):
                 take_lock(directory.descriptor, _LOCK_SECONDS)
             directory.sweep()
-            entries = _read_entries(directory)
-            known = {(entry["task_id"], entry["digest"]) for entry in entries}
-            new = {(entry["task_id"], entry["digest"]): entry for entry in map(_entry, reversed(failures))}
-            added = [entry for key, entry in reversed(new.items()) if key not in known]
+            before = _read_entries(directory)
+            known = {(one["task_id"], one["digest"]) for one in before}
+            added = {key: one for one in new if (key := (one["task_id"], one["digest"])) not in known}.values()
             if added:
-                entries = [*entries, *added][-LIMIT:]
+                text = _text([*before, *added][-LIMIT:])
                 # Entries that somebody else put there may be of any size; what is too large would not be read again.
-                while len(text := _text(entries)) > _MAX_BYTES:
-                    entries = entries[len(entries) // 2 :]
-                try:
-                    directory.replace(NAME, text.encode("ascii"), 0o644)
-                except (IsADirectoryError, FileExistsError):
-                    # A directory was put there since the look.
-                    _set_aside(directory)
-                    directory.replace(NAME, text.encode("ascii"), 0o644)
+                text = text if len(text) <= _MAX_BYTES else _text([*added])
+                directory.replace(NAME, text.encode("ascii"), 0o644)
     except NotADirectoryOfOursError as error:
         return error.strerror
     except OSError as error:
         reason = error.strerror or str(error)
-        return f"{DIRECTORY}/{NAME} cannot be written: {reason}; free space or correct the permissions"
+        return f"{DOT}/{NAME} cannot be written: {reason}; free space or correct the permissions"
     return None
 
 
-def _entry(failure: Failure) -> dict[str, Any]:
-    try:
-        at = datetime.fromtimestamp(failure.at, UTC)
-    except (ValueError, OverflowError, OSError):
-        # A file's time can be set to any year.
-        at = datetime.fromtimestamp(0, UTC)
-    return {
-        "at": at.isoformat(timespec="seconds"),
-        "agent": None if failure.agent is None else failure.agent[:_LONGEST],
-        "task_id": failure.task_id[:_LONGEST],
-        "path": failure.path[:_LONGEST],
-        "digest": failure.digest,
-        "rules": list(dict.fromkeys(finding.rule for finding in failure.findings))[:_MOST_RULES],
-        "errors": [
-            {"rule": finding.rule, "line": finding.line, "message": finding.message[:_LONGEST]}
-            for finding in failure.findings[:_MOST_ERRORS]
-        ],
-        # What the contract says to do about it (subagent-return, "Validation Failures").
-        "recommendation": f"Fix {failure.agent or failure.task_id} subagent return format"[:_LONGEST],
-    }
-
-
-def _text(entries: list[dict[str, Any]]) -> str:
+def _text(entries: Sequence[Entry]) -> str:
     """One line an entry. Raises ValueError where something in it is not JSON, such as NaN."""
     # Indented by the library it would take ten times as long, and the file is written whole for each new entry.
     lines = ",\n".join(json.dumps(entry, allow_nan=False) for entry in entries)
     return f'{{"schema_version": {SCHEMA_VERSION}, "errors": [\n{lines}\n]}}\n'
 
 
-def _read_entries(directory: Directory) -> list[dict[str, Any]]:
-    """The records of the file. Something that we could not have written is set aside first."""
+def _read_entries(directory: Directory) -> list[Entry]:
+    """The entries of the file. Something that we could not have written is set aside first."""
     try:
         entries = json.loads(directory.read(NAME, _MAX_BYTES))["errors"]
         _text(entries)
@@ -152,16 +128,11 @@ def _read_entries(directory: Directory) -> list[dict[str, Any]]:
         return []
     except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
         pass
-    _set_aside(directory)
-    return []
-
-
-def _set_aside(directory: Directory) -> None:
-    """Renaming touches the name only, be it a link, a pipe, a directory or a file of any size."""
     taken = directory.names()
-    for number in range(1, _MOST_ASIDE + 1):
-        if (aside := f"errors.broken-{number}.json") not in taken:
-            with suppress(FileNotFoundError):
-                directory.move(NAME, directory, aside)
-            return
-    raise OSError(0, f"it is broken, and {_MOST_ASIDE} broken ones are set aside already, so delete them")
+    free = (name for n in range(1, _MOST_ASIDE + 1) if (name := f"errors.broken-{n}.json") not in taken)
+    if (aside := next(free, None)) is None:
+        raise OSError(0, f"it is broken, and {_MOST_ASIDE} broken ones are set aside already, so delete them")
+    # Renaming touches the name only, be it a link, a pipe, a directory or a file of any size.
+    with suppress(FileNotFoundError):
+        directory.move(NAME, directory, aside)
+    return []

@@ -7,22 +7,21 @@ that is kept of it. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Seen, Tick
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 
 
 def story(events: Iterable[Event], now: float) -> list[Event]:
     """Observations in the order of their times; files keep the order observed, as do those of one run or decision.
 
-    A run comes as it was when it began, at the end of each of its rounds, and as it is; a request as it was asked and
-    as it ended; a decision that nobody read before it expired, again with a `Tick` at that time. `now` is in seconds
-    since the epoch.
+    A run comes as it was at each of its rounds, a request as it was asked and as it ended, and a decision that nobody
+    read before it expired, again with a `Tick` at that time.
     """
     latest: dict[str, float] = {}
     held: dict[str, float] = {}
@@ -109,13 +108,10 @@ def _begun(run: Run, part: Run) -> Run:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StateChange:
-    """A task came (`before` is None), went (`after` is None), or changed its state or its attempt.
+class StateChange(NamedTuple):
+    """A task came (`before` is None), went (`after` is None), or changed its state, its attempt or a verdict.
 
-    `at` is the time of the observation that showed it, in seconds since the epoch. `attempt` is the number of the
-    latest attempt. `contradicted`: a claim of its return is false; that it is now, or is no more, is a change as well.
-    `task_id` and `reason` are foreign and unsanitised.
+    `at` is the time of the observation that showed it, in seconds since the epoch. `task_id` and `reason` are foreign.
     """
 
     at: float
@@ -154,7 +150,8 @@ class StateChanges:
         self._with_activity = with_activity
         self._did: dict[str, Activity] = {}
         """The last activity of each working task."""
-        self._known = {task.task_id: _facts(task) for task in tree.tasks.values()}
+        self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
+        """The fields whose change is a change of the task; that it is accepted may change no state."""
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
         """How far each request had got, and whether it was allowed."""
         self.touched = set[str]()
@@ -176,33 +173,32 @@ class StateChanges:
 
     def after(self, changed: Iterable[str], at: float) -> list[Change]:
         """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
-        tasks = self._tree.tasks
-        changes: list[Change] = []
+        tasks, changed = self._tree.tasks, set(changed)
         self._at = at = max(self._at, at)
-        self.touched |= (changed := set(changed))
+        self.touched |= changed
+        changes: list[Change] = []
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
-            before, number, lied, accepted = self._known.pop(task_id, (None, 0, False, False))
-            if (task := tasks.get(task_id)) is not None:
-                self._known[task_id] = now = _facts(task)
-                if (before, number, lied, accepted) != now:
+            task, known = tasks.get(task_id), self._known.pop(task_id, None)
+            before, number = known[:2] if known is not None else (None, 0)
+            if task is not None:
+                now = self._known[task_id] = task.state, task.attempt, task.contradicted, task.is_accepted
+                if known != now:
                     why = task.question or task.why if task.contradicted else task.why
-                    if lied and not task.contradicted and (before, number) == now[:2]:
+                    if known is not None and known[2] and not task.contradicted and known[:2] == now[:2]:
                         why = "no claim is false any more"
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
-                changes += self._requests(at, task_id, task.requests)
-                if self._with_activity and self._is_news(task_id, task.doing) and task.doing is not None:
-                    changes.append(ActivityChange(at, task_id, task.doing))
-            elif before is not None:
-                changes += self._requests(at, task_id, self._tree.requests_of(task_id))
+            elif known is not None:
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
+            requests = task.requests if task is not None else self._tree.requests_of(task_id)
+            for request in sorted(requests, key=lambda one: one.asked_at):
+                stands = request.stage, request.allowed
+                if self._asked.get(request.request_id) != stands:
+                    self._asked[request.request_id] = stands
+                    changes.append(RequestChange(at, task_id, request))
+            doing = task.doing if task is not None and self._with_activity else None
+            if self._is_news(task_id, doing) and doing is not None:
+                changes.append(ActivityChange(at, task_id, doing))
         return changes
-
-    def _requests(self, at: float, task_id: str, requests: Iterable[Request]) -> Iterator[RequestChange]:
-        for request in sorted(requests, key=lambda one: one.asked_at):
-            now = request.stage, request.allowed
-            if self._asked.get(request.request_id) != now:
-                self._asked[request.request_id] = now
-                yield RequestChange(at, task_id, request)
 
     def _is_news(self, task_id: str, doing: Activity | None) -> bool:
         """Whether a task does something else than before. That it is over is no news."""
@@ -234,12 +230,6 @@ class StateChanges:
             yield moving
 
 
-def _facts(task: Task) -> tuple[State | None, int, bool, bool]:
-    """The fields whose change is a change of the task; that it is accepted may change no state."""
-    return task.state, task.attempt, task.contradicted, task.is_accepted
-
-
-def state_changes(events: Iterable[Event], tree: Tree | None = None) -> Iterator[StateChange]:
-    """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
-    changes = StateChanges(Tree() if tree is None else tree).apply(events)
-    return (change for change in changes if isinstance(change, StateChange))
+def state_changes(events: Iterable[Event], tree: Tree) -> Iterator[StateChange]:
+    """Replay observations in an empty tree, and give every state change in its order."""
+    return (change for change in StateChanges(tree).apply(events) if isinstance(change, StateChange))

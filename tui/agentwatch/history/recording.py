@@ -1,14 +1,8 @@
 """Observations written down: a version as an outline, and a session as JSON lines, to be replayed anywhere.
 
 An outline is the version of the contracts, a letter for the kind of document, and JSON. A version is read again from it
-where its text was dropped, or today's contracts would say the same.
-
-The first line of a recording is `{"agentwatch_recording": 1, "workspace": "shop"}`, the version of the format and the
-name of the directory. Every other line is an observation, in the order observed: `at` (seconds since the epoch),
-`path`, `digest` (null where the file was gone), and of what it held `text` (null where it is not kept any more) and
-`outline`. A run of a session store is a line with its latest state: `at`, `path`, `run` (the fields of `Run`), and
-`texts` by their digests, null where they are not kept. So is a request of a program: `at`, `path`, `request` (what is
-remembered of it). A reader trusts nothing in it.
+where its text was dropped, or today's contracts would say the same. The lines of a recording are as
+`manual/recording.schema.json` says; a reader trusts nothing in them.
 """
 
 from __future__ import annotations
@@ -20,10 +14,10 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from agentwatch.contracts.shapes import Document, Finding, Handoff, Reading, Return, TodoList
 from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
@@ -39,9 +33,8 @@ VERSION: Final = 1
 
 _LONGEST_OUTLINE: Final = 32_768
 """Characters. Of a version with a longer outline only the text is kept, and the version goes with it."""
-_LONGEST_LINE: Final = 64 * 1024 * 1024
-"""Bytes. A document of the largest size that is read by default takes a tenth of it."""
-_UNPACKED_LIMIT: Final = 64 * 1024 * 1024
+_LONGEST: Final = 64 * 1024 * 1024
+"""Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it."""
 _DIGITS: Final = 8
 """Of the version of the contracts."""
 _KINDS: Final[dict[str, type[Document]]] = {"h": Handoff, "r": Return, "t": TodoList}
@@ -58,7 +51,7 @@ def unpack(packed: object) -> str | None:
     if isinstance(packed, bytes):
         with suppress(zlib.error, UnicodeDecodeError):
             opened = zlib.decompressobj()
-            data = opened.decompress(packed, _UNPACKED_LIMIT)
+            data = opened.decompress(packed, _LONGEST)
             return data.decode("utf-8", "surrogatepass") if opened.eof else None
     return None
 
@@ -68,11 +61,9 @@ def contracts_version() -> str:
     """Changes whenever the code that judges documents does: what an older one said is not to be relied on."""
     import agentwatch.contracts
 
-    code = hashlib.sha256()
-    for module in sorted(Path(agentwatch.contracts.__path__[0]).glob("*.[pt][yx]*")):
-        status = module.stat()
-        code.update(f"{module.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return code.hexdigest()[:_DIGITS]
+    files = sorted(Path(agentwatch.contracts.__path__[0]).glob("*.[pt][yx]*"))
+    code = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}\n" for file in files]
+    return hashlib.sha256("".join(code).encode()).hexdigest()[:_DIGITS]
 
 
 def outline_of(seen: Seen) -> str | None:
@@ -83,30 +74,27 @@ def outline_of(seen: Seen) -> str | None:
     return outline if len(outline) <= _LONGEST_OUTLINE else None
 
 
-def read_outline(outline: object, *, current: bool = False) -> Reading | None:
-    """The version that an outline stands for, None where it cannot be read; with `current`, also where today's
-    contracts may say something else of the text."""
-    if isinstance(outline, str) and not (current and not outline.startswith(contracts_version())):
+def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Reading | None:
+    """A version again: its outline where that is of today's contracts, else its text, else its outline all the same.
+    None where neither can be read."""
+    noted = None
+    if isinstance(outline, str):
         with suppress(ValueError, KeyError):
             shape = _shape(outline[_DIGITS : _DIGITS + 1])
             document, findings, incomplete = shape.validate_json(outline[_DIGITS + 1 :])
-            return Reading(document, findings, not incomplete)
-    return None
-
-
-def read_version(path: str, text: str | None, outline: object) -> Reading | None:
-    """A version again: its text by today's contracts, else its outline. None where neither can be read."""
-    # In the worker: the models of the contracts take as long to load as a screen to appear.
+            noted = Reading(document, findings, not incomplete)
+            if outline.startswith(contracts_version()):
+                return noted
+    # The models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
     from agentwatch.contracts.rules import PREFIXES
 
-    noted = read_outline(outline)
-    reading = None if text is None else read_document(text, path)
+    reading = read_document(text, path) if isinstance(text := text_of(), str) else None
     if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
-    of_the_source = tuple(one for one in noted.findings if one.rule[:3] not in PREFIXES) if noted is not None else ()
-    return Reading(reading.document, (*of_the_source, *reading.findings), reading.complete)
+    of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted is not None else []
+    return replace(reading, findings=(*of_the_source, *reading.findings))
 
 
 @cache
@@ -135,9 +123,7 @@ def read_object(line: str | bytes) -> dict[str, Any]:
     """The JSON object in a text. Raises ValueError with the reason."""
     try:
         fields = json.loads(line, parse_constant=_refuse)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON ({error})") from error
     if not isinstance(fields, dict):
         raise ValueError("no JSON object")  # noqa: TRY004  all reasons are of one kind
@@ -156,12 +142,9 @@ class Recording(NamedTuple):
 
     workspace: str
     events: tuple[Recorded, ...]
-    packed: Mapping[str, bytes]
+    texts: Mapping[str, str]
+    """By their digests, as far as they are in it."""
     problems: tuple[str, ...]
-
-    def text(self, digest: str) -> str | None:
-        """The text of a version, None where it is not in the recording."""
-        return unpack(self.packed.get(digest))
 
 
 def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None]) -> Iterator[str]:
@@ -184,63 +167,50 @@ def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[
         yield json.dumps({"at": one.at, "path": one.path, **fields}) + "\n"
 
 
-def write_new(path: Path, pieces: Iterable[str]) -> int:
-    """Write a text into a new file that only its owner may read; how many pieces it had.
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
-    Raises UsageError where there is such a file already, be it a link or a pipe, or where it cannot be written. Nothing
-    is left then.
-    """
-    written = 0
+
+def write_new(path: Path, pieces: Iterable[str]) -> int:
+    """Write a text into a new file of the user's own; how many pieces it had. Raises UsageError, and leaves nothing."""
+    count = 0
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123  it is open already
-                for piece in pieces:
+        with open(path, "x", encoding="utf-8", newline="\n", opener=_open_private) as file:
+            try:
+                for count, piece in enumerate(pieces, 1):  # noqa: B007
                     file.write(piece)
-                    written += 1
-        except BaseException:
-            with suppress(OSError):
-                path.unlink()
-            raise
+                file.flush()
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
     except FileExistsError as error:
         raise UsageError(f"{path}: there is such a file already; give another name or remove it") from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
-    return written
+    return count
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording. A line that cannot be understood is left out and told in `problems`.
-
-    Raises UsageError where the file cannot be read, is no recording, or has no observation in it.
-    """
+    """Read a recording. Raises UsageError where the file cannot be read, or has no observation in it."""
     events: list[Recorded] = []
-    packed: dict[str, bytes] = {}
+    texts: dict[str, str] = {}
     problems: list[str] = []
     try:
         with path.open("rb") as file:
-            workspace = _read_head(path, file.readline(_LONGEST_LINE))
-            for number, line in enumerate(_lines(file), start=2):
+            workspace = _read_head(path, file.readline(_LONGEST))
+            for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), start=2):
                 try:
-                    event, texts = _read_event(line, len(events))
+                    event, given = _read_event(read_object(line), len(events))
                 except ValueError as error:
                     problems.append(f"{path}:{number}: {error}; the line is left out, export the recording again")
                     continue
                 events.append(event)
-                packed |= {digest: pack(text) for digest, text in texts.items() if digest not in packed}
+                texts |= given
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); give a file that can be read") from error
     if not events:
         raise UsageError(problems[0] if problems else f"{path}: it holds nothing to replay; export a longer one")
-    return Recording(workspace, tuple(events), packed, tuple(problems))
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines that are left; one that is too long has no end."""
-    while line := file.readline(_LONGEST_LINE):
-        yield line
-        while len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
-            line = file.readline(_LONGEST_LINE)
+    return Recording(workspace, tuple(events), texts, tuple(problems))
 
 
 def _read_head(path: Path, line: bytes) -> str:
@@ -255,30 +225,27 @@ def _read_head(path: Path, line: bytes) -> str:
     return workspace if isinstance(workspace, str) and workspace else "recording"
 
 
-def _read_event(line: bytes, seq: int) -> tuple[Recorded, dict[str, str]]:
+def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str, str]]:
     """One observation and its texts by their digests. Raises ValueError with the reason."""
-    if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
-        raise ValueError(f"longer than {_LONGEST_LINE // 1024 // 1024} MiB")
-    fields = read_object(line)
-    at, path, digest, text = fields.get("at"), fields.get("path"), fields.get("digest", ""), fields.get("text")
-    if not is_time(at):
-        raise ValueError("`at` is no time in seconds since 1970")
-    if not isinstance(path, str) or not path:
-        raise ValueError("`path` is no path of a file")
+    at, path, digest = fields.get("at"), fields.get("path"), fields.get("digest", "")
+    if not is_time(at) or not isinstance(path, str) or not path:
+        raise ValueError("`at` is no time in seconds since 1970, or `path` is no path")
     at = float(at)
-    if "run" in fields:
-        texts = fields.get("texts")
-        texts = texts if isinstance(texts, dict) else {}
-        texts = {key: text for key, text in texts.items() if isinstance(text, str)}
-        return Ran(seq, at, path, run_of(fields["run"])), texts
     if "request" in fields:
         return Requested(seq, at, path, read_request(fields["request"])), {}
     if digest is None:
         return Gone(seq, at, path), {}
+    if "run" in fields:
+        texts = fields.get("texts")
+        texts = texts if isinstance(texts, dict) else {}
+        return Ran(seq, at, path, run_of(fields["run"])), {
+            key: one for key, one in texts.items() if isinstance(one, str)
+        }
     if not isinstance(digest, str) or not _DIGEST.match(digest):
         raise ValueError("`digest` is neither null nor a sha256 in hex")
+    text = fields.get("text")
     text = text if isinstance(text, str) else None
-    reading = read_version(path, text, fields.get("outline"))
+    reading = read_version(path, fields.get("outline"), lambda: text)
     if reading is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
     seen = Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)

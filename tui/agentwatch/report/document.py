@@ -90,5 +90,5 @@ def _attempt(document: AttemptDocument, attempt: Attempt) -> Document:
 
 
 def _plain(record: Any) -> Document:
-    told = asdict(record)
+    told = record._asdict() if hasattr(record, "_asdict") else asdict(record)
     return {key: iso(told[key]) if key in ("at", "since") or key.endswith("_at") else told[key] for key in told}

@@ -25,14 +25,12 @@ from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.codex_asked import CALL, CHANGE, METHODS, Asked, answer_of, is_tried, request_of, version_of
 from agentwatch.requests.codex_wire import Wire, WireError, connected
 from agentwatch.requests.holding import Holder
-from agentwatch.sources.files.watcher import shared_watcher
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
 from agentwatch.sources.sessions.store import holds
 
 _SOCKET: Final = Path("app-server-control", "app-server-control.sock")
 _LOOK_SECONDS: Final = 2.0
-_SELDOM_SECONDS: Final = 60.0
-"""Between two looks for a socket: where there is one or nothing rings, and where there is none."""
+"""Between two looks for a socket."""
 _MOST_SECONDS: Final = 32.0
 """Between two attempts at a socket that does not serve us."""
 _IDLE_SECONDS: Final = 0.25
@@ -73,10 +71,6 @@ class CodexClient(Background[Sequence[Event]]):
 
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         del emit
-        with shared_watcher.watch([self._socket.parent], self.ring):
-            self._serve()
-
-    def _serve(self) -> None:
         tried: tuple[int, int] | None = None
         again_at = 0.0
         while not self._stopped:
@@ -87,8 +81,7 @@ class CodexClient(Background[Sequence[Event]]):
                 self._attempt()
                 again_at = time.monotonic() + self._pause
             # One that does not serve us, or has ended without a word, is tried again.
-            looks = found is not None or not shared_watcher.works
-            self._rest(_LOOK_SECONDS if looks else 0.0, _LOOK_SECONDS if looks else _SELDOM_SECONDS)
+            self._rest(_LOOK_SECONDS)
 
     def _found(self) -> tuple[int, int] | None:
         """Which socket there is."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from agentwatch.background import Background
-from agentwatch.delegation.events import Event, Requested
+from agentwatch.background import Part
+from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.box import Box
-from agentwatch.sources.files.watcher import shared_watcher
 
-_PAUSE_SECONDS: Final = 0.5
-_SELDOM_SECONDS: Final = 60.0
-"""Between two looks at the box: while something is open or nothing rings, and while nothing happens."""
 _TIDY_SECONDS: Final = 3_600.0
 
 _ENDS: Final = {
@@ -26,20 +22,16 @@ _ENDS: Final = {
 }
 
 
-class Inbox(Background[Sequence[Event]]):
-    """Looks at a box, once or in a thread of its own from `start` to `stop`."""
-
-    thread_name = "agentwatch-requests"
+class Inbox(Part):
+    """Looks at a box, once or as a part of a worker."""
 
     def __init__(self, box: Box, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
         self.box: Final = box
         self.notice: str | None = None
-        """What the operator must know of the box, one sentence. May quote foreign text."""
-        self.idle = False
-        """Whether all that was there at first has been told."""
         self._clock = clock
         self._told: dict[str, Request] = {}
+        self._looked: object = None
+        self._tidy_at = 0.0
 
     def look(self) -> list[Requested]:
         """Changes since the call before. Blocks."""
@@ -70,30 +62,15 @@ class Inbox(Background[Sequence[Event]]):
         is_same = _plain(now) == _plain(request)
         return None if is_same else "it is not the one that you looked at: look at it again"
 
-    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
-        with shared_watcher.watch([self.box.directory], self.ring):
-            self._watch(emit)
-
-    def _watch(self, emit: Callable[[Sequence[Event]], None]) -> None:
-        looked: tuple[int, int, int] | None = None
-        is_first = True
-        tidy_at = 0.0
-        while not self._stopped:
-            if time.monotonic() >= tidy_at:
-                tidy_at = time.monotonic() + _TIDY_SECONDS
-                self.box.tidy()
-            sign = self.box.sign()
-            if is_first or sign != looked or any(one.is_open for one in self._told.values()):
-                looked, is_first = sign, False
-                try:
-                    if events := self.look():
-                        emit(events)
-                except RuntimeError:
-                    return
-            self.idle = True
-            # That a holder has died rings for nobody.
-            looks = not shared_watcher.works or any(one.is_open for one in self._told.values())
-            self._rest(_PAUSE_SECONDS, _PAUSE_SECONDS if looks else _SELDOM_SECONDS)
+    def poll(self) -> list[Requested]:
+        """Changes since the call before, as far as the box has changed or something in it is open. Blocks."""
+        if time.monotonic() >= self._tidy_at:
+            self._tidy_at = time.monotonic() + _TIDY_SECONDS
+            self.box.tidy()
+        before, self._looked = self._looked, (self.box.sign(),)
+        # No file tells that a holder has died.
+        is_open = any(one.is_open for one in self._told.values())
+        return self.look() if is_open or before != self._looked else []
 
 
 def _plain(request: Request) -> Request:

@@ -52,12 +52,10 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """How well a source sees. `detail` says why, and what to do where it is not live; it may quote foreign text.
+    """How well a source sees. `detail` says why, and what to do where it is not live. Texts are foreign.
 
-    `starting`: the first look is not over. `live`: changes are reported as they happen. `polling`: they are found by
-    looking again. `degraded`: something cannot be seen. `replay`: a recording is played, nothing is watched.
-    `notices` are what the operator must know of what agentwatch keeps where the source is, a sentence each.
-    `problems` are what cannot be read: with one, the source is degraded once its first look is over.
+    With a problem, the source is degraded once its first look is over. `notices` are what the operator must know of
+    what agentwatch keeps where the source is, a sentence each.
     """
 
     mode: Mode

@@ -41,11 +41,8 @@ class Position:
 
 
 class Playback(Background[Batch], Source):
-    """Plays events in their order; it begins to play when it is started. Any thread may call it.
-
-    `text_of` gives the text of a digest, None where it is not kept. A speed of 2.0 plays twice as fast. `monotonic` is
-    the clock that playing goes by. Raises ValueError where there is nothing to play.
-    """
+    """Plays events in their order, from when it is started. Any thread may call it. Raises ValueError where there is
+    nothing to play."""
 
     thread_name = "agentwatch-playback"
 

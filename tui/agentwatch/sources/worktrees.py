@@ -7,10 +7,8 @@ configuration says, and git runs programs that it names; here nothing is run, an
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,9 +18,6 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 _SMALL: Final = 64 * 1024
 _MOST: Final = 200
 """Work trees of one repository that are looked at."""
-_REST_SECONDS: Final = 2.5
-"""Since the last checkout, or whatever else has written the index, of a work tree that is younger than the next."""
-_YOUNG_SECONDS: Final = 60.0
 
 
 class NoRepositoryError(Exception):
@@ -35,63 +30,67 @@ def git_directories(top: str) -> tuple[str, str]:
     Both are absolute and resolved. Raises FileNotFoundError where there is no `.git`, NoRepositoryError.
     """
     mark = f"{top.rstrip('/')}/.git"
-    try:
-        status = os.lstat(mark)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mark) from None
-    except OSError as error:
-        raise NoRepositoryError(f"{mark} cannot be looked at: {os.strerror(error.errno or 0)}") from None
-    if stat.S_ISDIR(status.st_mode):
-        if git_text(mark, "commondir") is not None:
-            raise NoRepositoryError("the .git directory borrows another one: agentwatch does not follow it")
+    if not os.path.lexists(mark):
+        raise FileNotFoundError(mark)
+    if not os.path.islink(mark) and os.path.isdir(mark) and git_text(mark, "commondir") is None:
         return mark, mark
-    if not stat.S_ISREG(status.st_mode):
-        raise NoRepositoryError(".git is neither a directory nor a file: agentwatch does not follow it")
-    text = git_text(top, ".git") or ""
-    target = text.removeprefix("gitdir:").strip()
-    if not text.startswith("gitdir:") or not target or "\0" in target:
-        raise NoRepositoryError(".git is a file that names no git directory")
-    git = os.path.realpath(os.path.join(top, target))  # noqa: PTH118
+    kind, _, target = (git_text(top, ".git") or "").partition(":")
+    git = _resolve(top, target)
     # A linked work tree knows its work tree; anything else is a file that points wherever its writer liked.
     back, shared = git_text(git, "gitdir"), git_text(git, "commondir")
-    if back is None or shared is None or os.path.realpath(os.path.join(git, back.strip())) != mark:  # noqa: PTH118
-        raise NoRepositoryError(".git is a file that points elsewhere: agentwatch does not follow it")
-    return git, os.path.realpath(os.path.join(git, shared.strip()))  # noqa: PTH118
+    if kind != "gitdir" or back is None or shared is None or _resolve(git, back) != mark:
+        raise NoRepositoryError(".git is no git directory of its own, nor the file of a work tree: it is not followed")
+    return git, _resolve(git, shared)
 
 
 def git_text(directory: str, name: str, max_bytes: int = _SMALL) -> str | None:
     """The text of a small file of git's, None where there is none that may be read."""
     try:
-        return read_file(Path(directory), name, max_bytes).text
+        text = read_file(directory, name, max_bytes).text
     except (FileRefusedError, FileNotFoundError):
         return None
+    return None if "\0" in text else text
 
 
-def worktrees_of(workspace: str) -> list[str]:
-    """The other work trees of the repository of which the workspace, a real path, is one: real paths, sorted.
+def worktrees_of(workspace: str) -> dict[str, str]:
+    """The other work trees of the repository of which the workspace, a real path, is one: real paths, each with its git
+    directory.
 
     Empty where it is none. Raises NoRepositoryError, in words for the operator, where its `.git` leads nowhere.
     """
-    return sorted(_others(workspace))
+    others: dict[str, str] = {}
+    try:
+        git, common = git_directories(workspace)
+    except FileNotFoundError:
+        return others
+    except NoRepositoryError:
+        if _is_submodule(workspace):
+            return others
+        raise
+    # The repository has to know the work tree as well: else its `.git` file could lead to any other.
+    if git != common and os.path.dirname(git) != f"{common}/worktrees":  # noqa: PTH120
+        return others
+    with suppress(OSError):
+        for name in sorted(os.listdir(f"{common}/worktrees"))[:_MOST]:  # noqa: PTH208
+            own = f"{common}/worktrees/{name}"
+            top, last = os.path.split(_resolve(own, git_text(own, "gitdir") or ""))
+            with suppress(OSError, NoRepositoryError):
+                if last == ".git" and git_directories(top) == (own, common):
+                    others[top] = own
+    if os.path.basename(common) == ".git" and os.path.isdir(common):  # noqa: PTH119
+        others[os.path.dirname(common)] = common  # noqa: PTH120
+    others.pop(workspace, None)
+    return others
 
 
-class Worktrees:
-    """The other work trees of one repository, at each look as they are then; the workspace is a real path."""
+def used_worktrees(workspace: Path) -> list[Path]:
+    """The other work trees, those that git was used in last first. Raises NoRepositoryError.
 
-    def __init__(self, workspace: Path) -> None:
-        self.workspace = workspace
-        self._made: set[str] = set()
-
-    def find(self) -> list[Path]:
-        """Those that git was used in last first. Raises NoRepositoryError.
-
-        Without those that git is still making: what it checks out is not told from an agent's work then.
-        """
-        others = _others(str(self.workspace))
-        # One that was made stays so: the next commit in it looks like the first checkout.
-        self._made = {place for place, own in others.items() if place in self._made or not _is_being_made(own)}
-        newest_first = sorted(self._made, key=lambda place: -_changed_at(f"{others[place]}/index"))
-        return list(map(Path, newest_first))
+    Without those that git is still making: what it checks out is not told from an agent's work then.
+    """
+    others = worktrees_of(str(workspace))
+    made = [place for place, own in others.items() if not (git_text(own, "locked") or "").startswith("initializing")]
+    return [Path(place) for place in sorted(made, key=lambda place: -_changed_at(f"{others[place]}/index"))]
 
 
 def worktrees_below(workspace: str) -> list[str]:
@@ -109,7 +108,7 @@ def made_at(workspace: str) -> float | None:
     with suppress(OSError, NoRepositoryError):
         git, common = git_directories(workspace)
         # Written once, also where the work tree is moved.
-        return None if git == common else os.lstat(f"{git}/commondir").st_mtime
+        return None if git == common else _changed_at(f"{git}/commondir")
     return None
 
 
@@ -125,63 +124,14 @@ def lies_in_another(workspace: str, directory: str) -> bool:
     return any(f"{directory}/".startswith(f"{place}/") for place in worktrees_below(workspace))
 
 
-def _others(workspace: str) -> dict[str, str]:
-    """The git directory of each of the other work trees."""
-    others: dict[str, str] = {}
-    if (common := _repository(workspace)) is None:
-        return others
-    with suppress(OSError):
-        for name in sorted(os.listdir(f"{common}/worktrees"))[:_MOST]:  # noqa: PTH208
-            own = f"{common}/worktrees/{name}"
-            if (place := _place(common, own)) is not None:
-                others[place] = own
-    if os.path.basename(common) == ".git" and os.path.isdir(common):  # noqa: PTH119
-        others[os.path.dirname(common)] = common  # noqa: PTH120
-    others.pop(workspace, None)
-    return others
-
-
-def _repository(workspace: str) -> str | None:
-    """The git directory that the work trees share, None where the workspace is no work tree."""
-    try:
-        git, common = git_directories(workspace)
-    except FileNotFoundError:
-        return None
-    except NoRepositoryError:
-        if _is_submodule(workspace):
-            return None
-        raise
-    # The repository has to know the work tree as well: else its `.git` file could lead to any other.
-    return common if git == common or os.path.dirname(git) == f"{common}/worktrees" else None  # noqa: PTH120
+def _resolve(directory: str, target: str) -> str:
+    return os.path.realpath(os.path.join(directory, target.strip()))  # noqa: PTH118
 
 
 def _is_submodule(workspace: str) -> bool:
     """Whether the git directory lies elsewhere and is nobody else's, as that of a submodule does."""
-    target = (git_text(workspace, ".git") or "").removeprefix("gitdir:").strip()
-    with suppress(OSError, ValueError):
-        git = os.path.join(workspace, target)  # noqa: PTH118
-        return stat.S_ISREG(os.lstat(f"{git}/HEAD").st_mode) and not os.path.lexists(f"{git}/commondir")
-    return False
-
-
-def _place(common: str, own: str) -> str | None:
-    """Where a linked work tree is; None where it was moved, removed or is no work tree of this repository."""
-    back = (git_text(own, "gitdir") or "").strip()
-    if not back or "\0" in back:
-        return None
-    top, last = os.path.split(os.path.realpath(os.path.join(own, back)))  # noqa: PTH118
-    with suppress(OSError, NoRepositoryError):
-        if last == ".git" and git_directories(top) == (own, common):
-            return top
-    return None
-
-
-def _is_being_made(own: str) -> bool:
-    """`git worktree add` keeps a lock until everything is checked out. What looks half written then has to rest."""
-    if (git_text(own, "locked") or "").startswith("initializing"):
-        return True
-    now = time.time()
-    return now - _changed_at(f"{own}/commondir") < _YOUNG_SECONDS and now - _changed_at(f"{own}/index") < _REST_SECONDS
+    git = _resolve(workspace, (git_text(workspace, ".git") or "").removeprefix("gitdir:"))
+    return os.path.isfile(f"{git}/HEAD") and not os.path.lexists(f"{git}/commondir")
 
 
 def _changed_at(path: str) -> float:

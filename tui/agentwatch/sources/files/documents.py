@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading, Return
+from agentwatch.contracts.shapes import Document, Finding, Reading, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.read import (
@@ -33,7 +33,6 @@ MOST_TEXT_BYTES: Final = 1024 * 1024
 ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
 """For a process that reads everything once and ends: then each text is needed once more, for its evidence."""
 
-_MOST_PLACES: Final = 200_000
 _TICK_NS: Final = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it
 was."""
@@ -45,31 +44,24 @@ _LATE_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class KnownFile:
-    """The state of one file. Without a `fingerprint` it is read again whenever there is an occasion. It is `racy`
-    if it changed so shortly before it was read that the next change may not show in its fingerprint.
+    """The state of one file. Without a `fingerprint` it is read again whenever there is an occasion.
 
     `digest` is of what was read last, whatever it was, and `at` since when it holds that (epoch seconds); None where it
     was not told. `shown` is the last event: the digest of what was seen, or why it could not be read; None for neither.
     What was seen was `incomplete` if it broke off in the middle, and was written at `written_ns` by the file's own
-    time. While what was read last is withheld, it is `due`: told if it stays so until then, on the monotonic clock.
+    time.
     """
 
-    fingerprint: Fingerprint | None = None
-    racy: bool = False
     digest: str | None = None
     shown: str | Finding | None = None
     at: float | None = None
+    fingerprint: Fingerprint | None = None
     incomplete: bool = False
     written_ns: int | None = None
-    due: float | None = None
-
-    def may_differ(self, status: os.stat_result | None) -> bool:
-        """Whether the file has perhaps changed since it was read; `status` is what lstat says now."""
-        return self.racy or self.due is not None or status is None or self.fingerprint != fingerprint(status)
 
 
 class Documents:
-    """The files of one workspace, by their names relative to `root`. All but `text` belongs to one thread.
+    """The files of one workspace, by their names relative to `root`. All but `content` belongs to one thread.
 
     It says of each document since when its file holds it, in seconds since the epoch: the one answer to when something
     was alive. What was there before the first look was perhaps copied, cloned or checked out: what the document itself
@@ -81,14 +73,12 @@ class Documents:
     def __init__(
         self, root: str, settings: FilesSettings, read_document: Reader, committed: Committed | None = None
     ) -> None:
-        self._root = root
-        self._settings = settings
-        self._read_document = read_document
-        self._committed = committed
+        self._root, self._settings = root, settings
+        self._read_document, self._committed = read_document, committed
         self._first: dict[str, tuple[str, float]] = {}
-        """By digest: the first file that held it, and since when."""
-        self._last: dict[str, tuple[str, float, float | None]] = {}
-        """By file: the digest of what it held last, since when, and of what time the file was, if that is known."""
+        """By digest: the file that first held it, and since when."""
+        self._last: dict[str, tuple[str, float, float]] = {}
+        """By file: the digest of what it held last, since when, and until when it was certainly not written again."""
         self.watched_until: float | None = None
         """The workspace was watched before, until then; None where it was not."""
         self.is_watching = False
@@ -101,19 +91,22 @@ class Documents:
         self._places: dict[str, str] = {}
         """By digest, a file that holds it, or has held it."""
         self.files: dict[str, KnownFile] = {}
-        self.withheld: set[str] = set()
-        """Files to read again soon."""
+        self.withheld: dict[str, float] = {}
+        """Files of which what was read last is told only if it stays so until then, on the monotonic clock."""
         self.unread: dict[str, str] = {}
         """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None) -> None:
-        """`FilesSource.remember`."""
-        if looked_at is not None and files:
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
+        """Take over what was known of the files at the last look, by path, before any is read: what has not changed
+        since is not observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds), None
+        where it never was. Where no file is known, the first look is perhaps still going on.
+        """
+        if files:
             self.watched_until = looked_at
         for path, file in files.items():
             name, is_gone = to_name(path), bool(file.digest) and file.shown is None
             if file.digest and file.at is not None:
-                self._last[name] = file.digest, file.at, None
+                self._last[name] = file.digest, file.at, max(file.at, self.watched_until or 0.0)
                 if not is_gone:
                     self._first.setdefault(file.digest, (name, file.at))
             if not is_gone:
@@ -121,7 +114,7 @@ class Documents:
                 if file.digest:
                     self._places[file.digest] = name
 
-    def text(self, digest: str) -> str | None:
+    def content(self, digest: str) -> str | None:
         """The text of a digest, None where it is neither kept nor in its file any more. It may read that file; any
         thread may call it."""
         text, place = self._texts.get(digest), self._places.get(digest)
@@ -133,26 +126,31 @@ class Documents:
             return None
         return read.text if read.digest == digest else None
 
+    def may_differ(self, path: str, status: os.stat_result | None) -> bool:
+        """Whether a file has perhaps changed since it was read; `status` is what lstat says now."""
+        file = self.files.get(path)
+        return file is None or path in self.withheld or status is None or file.fingerprint != fingerprint(status)
+
     def read(self, path: str) -> None:
         """Read a file if it may have changed; it is gone where it is not where its path says."""
-        file, now = self.files.setdefault(path, KnownFile()), time.monotonic()
-        is_over, status = file.due is not None and file.due <= now, None
+        file, status = self.files.setdefault(path, KnownFile()), None
         try:
             status = os.lstat(f"{self._root.rstrip('/')}/{path}")
-            if not file.may_differ(status):
+            if not self.may_differ(path, status):
                 return
             began_ns = time.time_ns()
             text = read_file(self._root, path, self._settings.max_bytes)
             self.unread.pop(path, None)
-            file.fingerprint, file.racy = text.fingerprint, began_ns - text.fingerprint[1] < _TICK_NS
-            self._apply(path, file, text, is_over=is_over)
+            # Changed so shortly before it was read that the next change may not show in its fingerprint.
+            is_racy = began_ns - text.fingerprint[1] < _TICK_NS
+            file.fingerprint = None if is_racy else text.fingerprint
+            self._apply(path, file, text)
         except (FileNotFoundError, NotADirectoryError, BehindLinkError):
             self.drop(path)
         except FileRefusedError as error:
-            if error.rule is CHANGING and not is_over:
-                file.fingerprint, file.due = None, file.due or now + self._settings.settle_seconds
-                self.withheld.add(path)
-            else:
+            now = time.monotonic()
+            due = self.withheld.setdefault(path, now + self._settings.settle_seconds)
+            if error.rule != CHANGING or due <= now:
                 self._refuse(path, file, error, status)
         except OSError as error:
             reason = os.strerror(error.errno or 0)
@@ -163,35 +161,40 @@ class Documents:
         file = self.files.pop(path, None)
         if file is not None:
             self.unread.pop(path, None)
-            self.withheld.discard(path)
+            self.withheld.pop(path, None)
             self._complain(path, file, None, time.time())
 
-    def _apply(self, path: str, file: KnownFile, text: FileText, *, is_over: bool) -> None:
-        """Decide what becomes of what was read. `is_over`: it has been withheld long enough."""
-        same = text.digest == file.digest
-        if same and not is_over and not (file.due is None and self._is_rewritten(file, text)):
-            if file.due is None:
-                file.written_ns = text.fingerprint[0]
+    def _apply(self, path: str, file: KnownFile, text: FileText) -> None:
+        """Decide what becomes of what was read."""
+        same, is_again = text.digest == file.digest, self._is_rewritten(file, text)
+        due, now = self.withheld.get(path), time.monotonic()
+        if same and (not is_again if due is None else due > now):
             return
         try:
             reading = self._read_document(text.text, to_path(path))
         except Exception as error:  # no content that an agent writes may hide the work of the others
             raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
-        is_nothing = reading is None and not isinstance(file.shown, str)
         # Half of a document, or something else where a document was: perhaps somebody is about to write the rest. A
         # file first seen may have rested long before.
+        is_half = isinstance(file.shown, str) if reading is None else not reading.complete
         rest = self._settings.settle_seconds
         if file.digest is None:
             rest -= max(time.time() - max(text.fingerprint[:2]) / 1e9, 0.0)
-        if not (same or is_nothing or (reading is not None and reading.complete) or rest <= 0):
-            file.digest, file.due = text.digest, time.monotonic() + rest
-            self.withheld.add(path)
+        file.digest = text.digest
+        if is_half and not same and rest > 0:
+            self.withheld[path] = now + rest
             return
-        self._settle(path, file, text.digest)
-        if reading is not None:
-            self._show(path, file, text, reading)
-        else:
+        self.withheld.pop(path, None)
+        if reading is None:
             self._complain(path, file, None, time.time())
+            return
+        is_return = isinstance(reading.document, Return)
+        file.written_ns = text.fingerprint[0]
+        if not reading.document.recognised and not is_return:
+            # Nothing of a packet or a checklist is in it: that is all there is to say of it.
+            self._complain(path, file, reading.findings[0], min(text.fingerprint[0] / 1e9, time.time()))
+        elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
+            self._show(path, file, text, reading, is_again=is_return and is_again)
 
     def _is_rewritten(self, file: KnownFile, text: FileText) -> bool:
         """Whether a file was written since it was shown, and holds the same: perhaps a child has failed as before."""
@@ -200,51 +203,32 @@ class Documents:
             since = int(self.watched_until * 1e9)
         return file.shown == text.digest and since is not None and text.fingerprint[0] > since
 
-    def _settle(self, path: str, file: KnownFile, digest: str | None) -> None:
-        file.digest, file.due = digest, None
-        self.withheld.discard(path)
-
-    def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading) -> None:
-        incomplete = not reading.complete
-        is_return = isinstance(reading.document, Return)
-        is_again = is_return and self._is_rewritten(file, text)
-        file.written_ns = text.fingerprint[0]
-        if file.shown == text.digest and file.incomplete == incomplete and not is_again:
-            return
-        written = text.fingerprint[0] / 1e9
-        if not reading.document.recognised and not is_return:
-            # Nothing of a packet or a checklist is in it: that is all there is to say of it.
-            self._complain(path, file, reading.findings[0], min(written, time.time()))
-            return
+    def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading, *, is_again: bool) -> None:
         self._places[text.digest] = path
-        if len(self._places) > _MOST_PLACES:
-            del self._places[next(iter(self._places))]
         if text.digest not in self._texts:
             self._texts[text.digest] = text.text
             self._text_bytes += len(text.text)
             while self._text_bytes > self.most_text_bytes and len(self._texts) > 1:
                 self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
         # The very string that the event carries: there is one for each document of the workspace.
-        file.shown = file.digest = text.digest
-        file.incomplete = incomplete
-        at = self._date(path, text.digest, written, reading.document, is_again=is_again)
+        file.shown, file.incomplete = text.digest, not reading.complete
+        at = self._date(path, text.digest, text.fingerprint[0] / 1e9, reading.document, is_again=is_again)
         findings = (*text.findings, *reading.findings)
-        seen = Seen(next(self._seq), at, to_path(path), text.digest, reading.document, findings, incomplete)
-        self.events.append(seen)
+        seq, path = next(self._seq), to_path(path)
+        self.events.append(Seen(seq, at, path, text.digest, reading.document, findings, file.incomplete))
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
         """The file is not read. Told of those that look like ours, or were."""
         file.fingerprint = fingerprint(status) if status is not None and error.lasting else None
-        file.racy = False
-        self._settle(path, file, None)
+        file.digest = None
+        self.withheld.pop(path, None)
+        self.unread.pop(path, None)
         is_ours = file.shown is not None or looks_like_ours(path)
         is_wanted = identity.is_under_contract(path) or isinstance(file.shown, str)
         # Any other file that is written all the time is somebody's log.
-        has_failed = error.rule is NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD))
+        has_failed = error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD))
         if has_failed or is_wanted:
             self.unread[path] = error.message
-        else:
-            self.unread.pop(path, None)
         if is_ours:
             now = time.time()
             self._complain(path, file, error.finding, now if status is None else min(status.st_mtime, now))
@@ -259,31 +243,22 @@ class Documents:
         """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
         now = time.time()
         written = min(written, now)
-        before, since, written_before = self._last.get(name, ("", 0.0, None))
-        if before == digest and not is_again:
-            known_at = since if self.is_watching or self.watched_until is None else max(since, self.watched_until)
-            if written <= known_at or written == written_before:
-                return since
+        held, since, until = self._last.get(name, ("", 0.0, 0.0))
+        if held == digest and written <= until and not is_again:
+            return since
         first_name, at = self._first.get(digest, (name, 0.0))
-        if first_name == name or before == digest:
+        if first_name == name or held == digest:
             at = self._date_new(name, written, now, document)
-            if before != digest:
-                self._first[digest] = name, at
-        self._last[name] = digest, at, written
+            self._first[digest] = name, at
+        self._last[name] = digest, at, max(at, written)
         return at
 
     def _date_new(self, name: str, written: float, now: float, document: Document) -> float:
-        if self.is_watching:
-            return written if now - written < _LATE_SECONDS else now
-        is_first_look = self.watched_until is None
-        if self.watched_until is not None and written < self.watched_until:
-            written = now
-        answer = document if isinstance(document, Return) else None
-        is_working = answer is not None and answer.outcome is Outcome.WORKING
-        if self._committed is None or not (is_first_look or is_working):
-            return written
-        stated = answer.stated_at if is_first_look and answer is not None else None
+        since = now - _LATE_SECONDS if self.is_watching else self.watched_until
+        if since is not None:
+            return written if written >= since else now
+        stated = document.stated_at if isinstance(document, Return) else None
         if stated is not None and _FIRST <= stated <= written:
             return stated
-        committed = self._committed(name, written)
+        committed = self._committed(name, written) if self._committed is not None else None
         return written if committed is None else min(committed, written)

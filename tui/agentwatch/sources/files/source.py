@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -28,7 +28,7 @@ from agentwatch.text import words_of
 _SLICE_SECONDS: Final = 0.02
 """Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
 _RECHECK_SECONDS: Final = 0.1
-"""Between two reads of what is withheld."""
+"""Between two reads of what is withheld, for who looks once."""
 _RESTART_SECONDS: Final = 2.0
 _JOIN_SECONDS: Final = 1.0
 _ROOT_SECONDS: Final = 1.0
@@ -55,7 +55,7 @@ _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 Emit = Callable[[Batch], None]
 
 
-class FilesSource(Source):
+class FilesSource(Documents, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     Events say which directories and files to read again; a sweep compares everything with the disk. `read_document`
@@ -71,14 +71,12 @@ class FilesSource(Source):
         read_document: Reader | None = None,
         committed: Committed | None = None,
     ) -> None:
-        self._root = os.path.realpath(root)
-        self._settings = settings or FilesSettings()
+        super().__init__(os.path.realpath(root), settings or FilesSettings(), read_document or _recognise, committed)
         self._is_pruned = pruning(self._settings.pruned)
         self._is_another = partial(is_another, self._root)
-        self._documents = Documents(self._root, self._settings, read_document or _recognise, committed)
         self._directories: set[str] = set()
-        self._queue: dict[str, bool] = {}
-        """Files to read, in this order, and whether they have stood back already."""
+        self._queue: dict[str, None] = {}
+        """Files to read, in this order."""
         self._watcher: Watcher
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -86,19 +84,12 @@ class FilesSource(Source):
         self._stirred: Stirred = lambda _: None
         self._root_inode: int | None = None
         """None: sweep as soon as there is a root."""
-        self._root_at = self._sweep_at = self._swept_at = self._sweep_cost = self._recheck_at = 0.0
-        self._spent = 0.0
+        self._root_at = self._sweep_at = self._lost_at = 0.0
+        """When to look at the root, when to sweep, and when to sweep at the earliest if events are lost."""
         self._is_starting = True
         self._problem = ""
-        self._pace = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS)
+        self._pace, self._spent = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS), 0.0
         self._emitted: Health | None = None
-
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
-        """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
-        is neither read nor observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds),
-        None where it never was. Where no file is known, the first look is perhaps still going on.
-        """
-        self._documents.remember(files, looked_at)
 
     def hear(self, stirred: Stirred) -> None:
         self._stirred = stirred
@@ -122,21 +113,18 @@ class FilesSource(Source):
         Raises WorkspaceError where there is no workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
-        self._documents.most_text_bytes = ONE_LOOK_BYTES
+        self.most_text_bytes = ONE_LOOK_BYTES
         self._watcher = Watcher(self._root, polling="Looked once")
         self._watcher.close()
         self._sweep({""})
         while self._queue:
             while self._queue:
                 self._read_next()
-            if self._documents.withheld:
+            if self.withheld:
                 time.sleep(_RECHECK_SECONDS)
-                self._queue = dict.fromkeys(self._documents.withheld, False)
+                self._queue = dict.fromkeys(self.withheld)
         health = health_of("live", "Looked once", self._problems())
         return Batch(self._take_events(), health)
-
-    def content(self, digest: str) -> str | None:
-        return self._documents.text(digest)
 
     # The thread
 
@@ -154,25 +142,22 @@ class FilesSource(Source):
 
     def _turn(self) -> None:
         """Wait for events, not longer than until something else is due, and do what there is to do."""
-        now = time.monotonic()
-        if now >= self._root_at:
-            self._check_root(now)
-        if now >= self._sweep_at and not self._queue and not self._problem:
+        if time.monotonic() >= self._root_at:
+            self._check_root()
+        if time.monotonic() >= self._sweep_at and not self._queue and not self._problem:
             self._sweep_all()
-        next_at = self._root_at if self._problem else min(self._root_at, self._sweep_at)
-        if self._documents.withheld:
-            next_at = min(next_at, self._recheck_at)
+        sweep_at = self._root_at if self._problem else self._sweep_at
+        next_at = min([self._root_at, sweep_at, *self.withheld.values()])
         changes = self._watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
         now, is_starting = time.monotonic(), self._is_starting
-        self._apply(changes)
-        if now >= self._recheck_at:
-            self._recheck_at = now + _RECHECK_SECONDS
-            self._queue = dict.fromkeys(self._documents.withheld, False) | self._queue
+        self._queue_changes(changes)
+        due = [path for path, at in self.withheld.items() if at <= now]
+        self._queue = dict.fromkeys(due) | self._queue
         has_news = changes != Changes() or is_starting or bool(self._queue or self._watcher.polling)
         while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
             self._read_next()
         if not self._queue and not self._problem and self._is_starting:
-            self._documents.is_watching, self._is_starting = True, False
+            self.is_watching, self._is_starting = True, False
         self._tell()
         if has_news:
             # Behind all that: what was made in a new directory is there by now, or will be told.
@@ -183,24 +168,24 @@ class FilesSource(Source):
             self._pace.spend(spent)
             self._stopping.wait(self._pace.rest)
 
-    def _apply(self, changes: Changes) -> None:
+    def _queue_changes(self, changes: Changes) -> None:
         """Sweep the directories that events name, and queue the files: what is gone, then the rest as it was last
         changed. In a storm a return that is read before its handoff would be taken for an earlier one, so a file that
-        changed again stands back, though only once."""
+        changed again stands back."""
         if changes.lost:
-            self._sweep_at = min(self._sweep_at, self._swept_at + self._sweep_cost / _LOSS_SHARE)
+            self._sweep_at = min(self._sweep_at, self._lost_at)
         if "" in changes.paths:
             self._root_at = 0.0
         directories, files = set[str](), list[tuple[int, str]]()
         for path in changes.paths:
             status, parent = self._status(path), dirname(path)
             is_directory = status is not None and stat.S_ISDIR(status.st_mode)
-            is_known = path in self._directories or path in self._documents.files
-            if not is_known and (parent not in self._directories or (is_directory and self._is_pruned(basename(path)))):
-                continue
-            if not is_known and parent and self._is_another(self._absolute(parent)):
-                directories.add(parent)
-                continue
+            if path not in self._directories and path not in self.files:
+                if parent not in self._directories or (is_directory and self._is_pruned(basename(path))):
+                    continue
+                if parent and self._is_another(self._absolute(parent)):
+                    directories.add(parent)
+                    continue
             if is_directory or path in self._directories:
                 directories.add(path)
             if not is_directory and is_candidate(path):
@@ -208,50 +193,49 @@ class FilesSource(Source):
         if directories:
             self._sweep(directories)
         for _, path in sorted(files):
-            if not self._queue.get(path):
-                self._queue[path] = self._queue.pop(path, None) is not None
+            self._queue.pop(path, None)
+            self._queue[path] = None
 
     def _read_next(self) -> None:
         path = next(iter(self._queue))
         del self._queue[path]
-        (self._documents.read if dirname(path) in self._directories else self._documents.drop)(path)
+        (self.read if dirname(path) in self._directories else self.drop)(path)
 
     # Comparing with the disk
 
-    def _check_root(self, now: float) -> None:
-        self._root_at = now + _ROOT_SECONDS
-        self._problem, inode = "", None
-        try:
-            status = os.lstat(self._root)
-            inode = status.st_ino
-            if not stat.S_ISDIR(status.st_mode):
-                kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "a file"
-                self._problem = f"The workspace was replaced by {kind}: waiting for the directory to return"
-        except OSError as error:
-            self._problem = f"The workspace is gone ({os.strerror(error.errno or 0)}): waiting for it to return"
+    def _check_root(self) -> None:
+        self._root_at = time.monotonic() + _ROOT_SECONDS
+        status = self._status("")
+        is_there = status is not None and stat.S_ISDIR(status.st_mode)
+        self._problem = "" if is_there else "The workspace is no directory any more: waiting for it to return"
         self._tell()
-        if self._problem:
-            self._root_inode, self._is_starting = None, True
+        inode = status.st_ino if status is not None and is_there else None
+        if inode is None:
+            self._is_starting = True
             self._queue.clear()
-            self._forget(*self._known_below({""}))
-            self._tell()
+            self._forget(set(self._directories), set(self.files))
         elif self._root_inode != inode or not self._directories:
             self._sweep_all()
-            self._root_inode = inode
+        self._root_inode = inode
 
     def _sweep_all(self) -> None:
         began = time.thread_time()
         self._sweep({""})
-        self._swept_at, self._sweep_cost = time.monotonic(), time.thread_time() - began
+        now, cost = time.monotonic(), time.thread_time() - began
         least, most = _POLL_SECONDS
-        pause = min(max(least, self._sweep_cost / _POLL_SHARE), most)
-        self._sweep_at = self._swept_at + (pause if self._watcher.polling else _SWEEP_SECONDS)
+        self._lost_at = now + cost / _LOSS_SHARE
+        polling = bool(self._watcher.polling)
+        self._sweep_at = now + (min(max(least, cost / _POLL_SHARE), most) if polling else _SWEEP_SECONDS)
         self._tell()
 
     def _sweep(self, tops: set[str]) -> None:
         """Walk from these directories on, and queue the files that may have changed since they were read, as they were
         last written. What was known there and is there no longer is gone."""
-        old_directories, old_files = self._known_below(tops)
+        gone_directories, gone_files = set[str](), set[str]()
+        # Of a new directory nothing is known.
+        if "" in tops or any(top in self._directories or top in self.files for top in tops):
+            gone_directories = {path for path in self._directories if not tops.isdisjoint(_way_to(path))}
+            gone_files = {path for path in self.files if not tops.isdisjoint(_way_to(path))}
         changed: list[tuple[int, str]] = []
         for top in [top for top in tops if tops & _way_to(top) == {top}]:
             self._watcher.watch(top)
@@ -259,7 +243,7 @@ class FilesSource(Source):
                 if self._stopping.is_set():
                     return
                 if not isinstance(listing, OSError):
-                    self._documents.unread.pop(path, None)
+                    self.unread.pop(path, None)
                     files = [join(path, name) for name in listing[1]]
                     # Before the walk lists them: what appears in them from now on is an event or is listed.
                     for name in listing[0]:
@@ -267,36 +251,28 @@ class FilesSource(Source):
                 elif listing.errno in _NO_DIRECTORY:
                     continue
                 else:
-                    self._documents.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
+                    self.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
                     # What was known in it may still be there: to read each file says whether it can be reached.
-                    files = [file for file in old_files if not path or file.startswith(f"{path}/")]
+                    files = [file for file in gone_files if not path or file.startswith(f"{path}/")]
                 self._directories.add(path)
-                old_directories.discard(path)
-                old_files.difference_update(files)
+                gone_directories.discard(path)
+                gone_files.difference_update(files)
                 for file in files:
-                    status, known = self._status(file), self._documents.files.get(file)
-                    if known is None or known.may_differ(status):
+                    status = self._status(file)
+                    if self.may_differ(file, status):
                         changed.append((0 if status is None else status.st_mtime_ns, file))
-        self._forget(old_directories, old_files)
+        self._forget(gone_directories, gone_files)
         for _, file in sorted(changed):
-            self._documents.files.setdefault(file, KnownFile())
-            self._queue.setdefault(file, False)
-
-    def _known_below(self, tops: set[str]) -> tuple[set[str], set[str]]:
-        """The known directories from these on, and the known files in them."""
-        known = self._directories, self._documents.files.keys()
-        if "" not in tops and all(paths.isdisjoint(tops) for paths in known):
-            return set(), set()
-        directories, files = ({path for path in paths if not tops.isdisjoint(_way_to(path))} for paths in known)
-        return directories, files
+            self.files.setdefault(file, KnownFile())
+            self._queue.setdefault(file)
 
     def _forget(self, directories: set[str], files: set[str]) -> None:
         for directory in directories:
             self._directories.discard(directory)
-            self._documents.unread.pop(directory, None)
+            self.unread.pop(directory, None)
             self._watcher.unwatch(directory)
         for file in sorted(files):
-            self._documents.drop(file)
+            self.drop(file)
 
     def _absolute(self, path: str) -> str:
         # Not the root with a slash at its end: that would follow it where it is a link by now.
@@ -312,39 +288,34 @@ class FilesSource(Source):
 
     def _tell(self) -> None:
         """Emit the events since the last batch, and the health, unless there is nothing new."""
-        events, health = self._take_events(), self._health()
-        if not events and health == self._emitted:
+        batch = Batch(self._take_events(), self._health())
+        if not batch.events and batch.health == self._emitted:
             return
         # Also at the end: what was read counts as known.
-        self._emitted = health
+        self._emitted = batch.health
         try:
-            self._emit(Batch(events, health))
+            self._emit(batch)
         except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
             self._stopping.set()
 
     def _take_events(self) -> tuple[Event, ...]:
-        events, self._documents.events = tuple(self._documents.events), []
+        events, self.events = tuple(self.events), []
         return events
 
     def _health(self) -> Health:
-        mode: Mode = "polling" if self._watcher.polling else "live"
-        detail, problems = self._watcher.polling or "Changes are seen as they happen", self._problems()
         if self._problem:
-            mode, detail, problems = "degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)]
-        elif self._is_starting:
-            mode, detail = "starting", "Looking through the workspace"
-        return health_of(mode, detail, problems)
+            return health_of("degraded", self._problem, [Problem(FILES, to_path(self._root), self._problem)])
+        if self._is_starting:
+            return health_of("starting", "Looking through the workspace", self._problems())
+        mode: Mode = "polling" if self._watcher.polling else "live"
+        return health_of(mode, self._watcher.polling or "Changes are seen as they happen", self._problems())
 
     def _problems(self) -> list[Problem]:
         """The first places that cannot be read: there may be as much as there is workspace."""
-        unread = self._documents.unread
-        problems = [
+        return [
             Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
-            for path, why in islice(unread.items(), _MOST_PROBLEMS)
+            for path, why in islice(self.unread.items(), _MOST_PROBLEMS)
         ]
-        if (more := len(unread) - len(problems)) > 0:
-            problems.append(Problem(FILES, self._root, f"{more:,} more files and directories"))
-        return problems
 
 
 def _way_to(path: str) -> set[str]:

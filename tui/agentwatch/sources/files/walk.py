@@ -10,16 +10,17 @@ from os import fsdecode
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
+from agentwatch.disk import OPEN_DIRECTORY
+
 MAX_BYTES: Final = 1024 * 1024
 """Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator."""
 
 _PRUNED: Final = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
 __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
-"""Version stores, installed packages, environments, Lean's build products, caches, which their tools write all the
-time; and our own mirror: a decision is never taken for a handoff."""
 DEFAULT_PRUNED: Final = frozenset(_PRUNED.split())
-"""Directories that are never entered, by name. Words that people give to directories of their own (`build`, `target`,
-`dist`, `out`, `vendor`, `env`) are not in it, nor other dot directories, nor what git ignores: agents write there."""
+"""Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
+mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
+are not in it, nor other dot directories, nor what git ignores: agents write there."""
 
 
 class FilesSettings(NamedTuple):
@@ -83,8 +84,6 @@ def to_name(path: str) -> str:
     return _ESCAPED.sub(lambda match: fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
 
-_OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
 Fingerprint = tuple[int, int, int, int]
 """mtime and ctime in nanoseconds, size and inode, each of 64 bits with its sign, as databases hold them."""
 
@@ -120,7 +119,7 @@ def walk(
         directory, has_mark = f"{root.rstrip('/')}/{path}" if path else root, False
         directories, candidates = list[str](), list[str]()
         try:
-            descriptor = os.open(directory, _OPEN_DIRECTORY)
+            descriptor = os.open(directory, OPEN_DIRECTORY | os.O_NOFOLLOW)
             try:
                 with os.scandir(descriptor) as entries:
                     for entry in entries:

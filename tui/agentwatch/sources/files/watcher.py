@@ -42,9 +42,8 @@ _LONG_SECONDS: Final = 3_600.0
 
 
 class Changes(NamedTuple):
-    """Changes in watched directories. `paths` are names relative to the root; `lost`: there was more than they
-    tell; `others`:
-    something happened to files that are of no interest here."""
+    """Changes in watched directories. `paths` are names relative to the root; `lost`: there was more than they tell;
+    `others`: something happened to files that are of no interest here."""
 
     paths: frozenset[str] = frozenset()
     lost: bool = False
@@ -63,10 +62,7 @@ class Watcher:
         self, root: str, concerns: Callable[[str], bool] = is_candidate, events: int = CHANGES, polling: str = ""
     ) -> None:
         self.polling = polling
-        self._prefix = root.rstrip("/") + "/"
-        self._root = root
-        self._concerns = concerns
-        self._mask = events | _MASK
+        self._root, self._concerns, self._mask = root, concerns, events | _MASK
         self._inotify: INotify | None = None
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
@@ -89,7 +85,6 @@ class Watcher:
                 self._stop = threading.Event()
                 threading.Thread(target=self._watch_below, args=[self._stop], daemon=True).start()
             return
-        limit = "fs.inotify.max_user_instances"
         try:
             if self._inotify is None:
                 import inotify_simple
@@ -98,16 +93,15 @@ class Watcher:
                 inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
                 self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
-            limit = "fs.inotify.max_user_watches"
             # Not the root with a slash at its end: that would follow it where it is a link by now.
-            watch: int = self._inotify.add_watch(self._prefix + path if path else self._root, self._mask)
+            place = f"{self._root.rstrip('/')}/{path}" if path else self._root
+            watch: int = self._inotify.add_watch(place, self._mask)
         except OSError as error:
             # Else it is gone, no directory any more, or not ours to read: to list it says so.
             if error.errno in _LIMITS:
-                why = f"Polling, because the system gives no more file watches ({os.strerror(error.errno)})"
-                self.polling = f"{why}. Raise {limit}, or prune directories"
-                self._has_lost = True
-                self._unwatch_all()
+                cure = "Raise fs.inotify.max_user_watches and max_user_instances, or prune directories"
+                self._give_up(f"the system gives no more file watches ({os.strerror(error.errno)}). {cure}")
+                self._close_watches()
             return
         # The kernel knows directories, not names: one that was moved keeps its watch and brings it along.
         if watch in self._paths:
@@ -158,21 +152,24 @@ class Watcher:
                 self._recursive.put({path for _, path in changes})
                 self.wake()
         except (OSError, RuntimeError) as error:
-            self.polling = f"Polling, because the system tells of no changes ({words_of(error)})"
-            self._has_lost = True
+            self._give_up(f"the system tells of no changes ({words_of(error)})")
             self.wake()
 
     def _read_recursive(self) -> Changes:
         real, paths, others = os.path.realpath(self._root).rstrip("/") + "/", set[str](), False
         while not self._recursive.empty():
+            others = True
             for path in self._recursive.get():
-                name = path.removeprefix(self._prefix).removeprefix(real)
+                name = path.removeprefix(f"{self._root.rstrip('/')}/").removeprefix(real)
                 directory, _, last = name.rpartition("/")
                 is_watched = directory in self._watches and (self._concerns(last) or os.path.isdir(path))
                 if is_watched or name in self._watches:
                     paths.add(name)
-                others = True
         return Changes(frozenset(paths), others=others and not paths)
+
+    def _give_up(self, why: str) -> None:
+        self.polling = f"Polling, because {why}"
+        self._has_lost = True
 
     def wake(self) -> None:
         """End the present wait, or the next one. Any thread may call it."""
@@ -184,9 +181,9 @@ class Watcher:
         self.polling = "Polling, because nothing is watched any more"
         self._woken.close()
         self._waker.close()
-        self._unwatch_all()
+        self._close_watches()
 
-    def _unwatch_all(self) -> None:
+    def _close_watches(self) -> None:
         if self._stop is not None:
             self._stop.set()
             self._stop = None
@@ -218,7 +215,7 @@ class SharedWatcher:
             yield
             return
         with self._lock:
-            self._wanted[callback] = tuple(map(Path.absolute, directories))
+            self._wanted = {**self._wanted, callback: tuple(map(Path.absolute, directories))}
             if self._watcher is None:
                 self._watcher = Watcher("/", _concerns, WHOLE)
                 threading.Thread(target=self._run, args=[self._watcher], name="agentwatch-watcher", daemon=True).start()
@@ -227,21 +224,19 @@ class SharedWatcher:
             yield
         finally:
             with self._lock:
-                del self._wanted[callback]
+                self._wanted = {one: places for one, places in self._wanted.items() if one != callback}
                 if self._watcher is not None:
                     self._watcher.wake()
 
     def _run(self, watcher: Watcher) -> None:
         """Until nobody waits, or the system tells nothing."""
-        wanted, watched = dict[Callable[[], None], tuple[Path, ...]](), set[str]()
-        changes, is_new = Changes(), True
+        before: object = None
+        watched, changes = set[str](), Changes()
         while True:
             with self._lock:
-                is_new = is_new or wanted != self._wanted
-                wanted = dict(self._wanted)
+                wanted = self._wanted
                 if not wanted or watcher.polling:
-                    self.works = not watcher.polling
-                    self._watcher = None
+                    self.works, self._watcher = not watcher.polling, None
                     break
             nearest = {os.fspath(_nearest(place)).lstrip("/") for places in wanted.values() for place in places}
             for path in watched - nearest:
@@ -249,16 +244,15 @@ class SharedWatcher:
             # Also those that are watched: another directory may have their name by now.
             for path in nearest:
                 watcher.watch(path)
-            changed = {Path("/", path) for path in changes.paths}
-            changed |= {path.parent for path in changed}
+            changed = {place for path in changes.paths for place in (Path("/", path), Path("/", path).parent)}
             # Or a directory has come or gone, or nobody knows what has happened.
-            is_new = is_new or changes.lost or nearest != watched
+            is_new = wanted is not before or changes.lost or nearest != watched
             for callback, places in wanted.items():
                 if is_new or not changed.isdisjoint(places):
                     callback()
             time.sleep(_REST_SECONDS)
             # What came while it was not watched yet is there by now.
-            changes, watched, is_new = watcher.wait(0.0 if is_new else _LONG_SECONDS), nearest, False
+            changes, watched, before = watcher.wait(0.0 if is_new else _LONG_SECONDS), nearest, wanted
         watcher.close()
         for callback in wanted:
             callback()
