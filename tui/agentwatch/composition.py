@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
-    from agentwatch.evidence.claims import ParsedClaims
+    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
@@ -62,7 +62,7 @@ def source_of(
     sessions: Source | None = None,
     *,
     dates: bool = False,
-    parsed: ParsedClaims | None = None,
+    parsed: ParsedDocuments | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With
     `dates`, what is there at first is as old as it says itself, or git."""
@@ -106,7 +106,7 @@ def monitor_of(
     inspects: bool = True,
     dates: bool = True,
     watches: bool = True,
-    parsed: ParsedClaims | None = None,
+    parsed: ParsedDocuments | None = None,
     open_desk: Callable[[], Desk] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
@@ -203,9 +203,9 @@ def scanned(
     """
     state, parsed = state_directory(workspace), None
     if inspects:
-        from agentwatch.evidence.claims import ParsedClaims
+        from agentwatch.evidence.claims import ParsedDocuments
 
-        parsed = ParsedClaims()
+        parsed = ParsedDocuments()
     monitor = monitor_of(
         workspace,
         settings,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
-    from agentwatch.evidence.claims import ParsedClaims
+    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
@@ -70,7 +70,7 @@ class Monitor:
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        parsed: ParsedClaims | None = None,
+        parsed: ParsedDocuments | None = None,
         remembers: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
         open_shelf: Callable[[], Acknowledgements] | None = None,

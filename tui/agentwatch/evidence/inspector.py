@@ -18,7 +18,7 @@ from agentwatch.sources.files.walk import to_name
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
     from agentwatch.evidence.checker import Checker, Request
-    from agentwatch.evidence.claims import ParsedClaims
+    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
 
 _ROUND: Final = 1_000  # returns that are checked against one answer of git
@@ -90,7 +90,7 @@ class Inspector(Background[Sequence[Checks]]):
         self,
         workspace: Path,
         text_of: Callable[[Version], str | None],
-        parsed: ParsedClaims | None = None,
+        parsed: ParsedDocuments | None = None,
         transcript_of: TranscriptOf = lambda _: None,
         *,
         in_sight: Callable[[], Collection[str]] = tuple,
@@ -227,8 +227,9 @@ class Inspector(Background[Sequence[Checks]]):
         text = self._text_of(returned)
         if text is None:
             return None
+        from agentwatch.contracts.reading import read_and_open
         from agentwatch.evidence.checker import Request
-        from agentwatch.evidence.claims import claims_of, read_claims
+        from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.log import WorkspaceLogs, read_log
         from agentwatch.evidence.statements import LogJudge
         from agentwatch.evidence.unsaid import unsaid_in
@@ -244,7 +245,7 @@ class Inspector(Background[Sequence[Checks]]):
             handoff.path if handoff is not None else None,
             stored=returned.stored,
             judge=LogJudge(log, workspace).judge if log is not None else None,
-            read=read_claims if self._parsed is None else self._parsed.claims,
+            read=read_and_open if self._parsed is None else self._parsed.open,
         )
         logs, until = self._logs, returned.at
         return Request(
