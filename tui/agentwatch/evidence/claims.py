@@ -234,7 +234,8 @@ _WORD: Final = re.compile(
 def _demanded(packet: Any, told: Reading, text: str, judge: Judge | None) -> Iterator[Stated]:
     """The demands of a handoff as claims of the return."""
     model: Any = told.model
-    unfinished = getattr(told.document, "outcome", None) is not Outcome.COMPLETED
+    outcome = getattr(told.document, "outcome", None)
+    unfinished = outcome is not Outcome.COMPLETED
     for one in packet.deliverables or ():
         if one.must_create and one.path:
             yield _stated(ClaimKind.MUST_CREATE, one.path, unfinished=unfinished)
@@ -242,15 +243,20 @@ def _demanded(packet: Any, told: Reading, text: str, judge: Judge | None) -> Ite
     cited = "\n".join(model.evidence or ()) if told.contract is Contract.RETURN_FORMAT else looked_at
     for one in packet.evidence or ():
         if one.required and one.path and one.path.strip():
-            path = one.path.strip().removeprefix("./").rstrip("/")
-            if path and is_named(path, cited):
-                verdict, detail = Verdict.VERIFIED, "the return cites it; whether it was read cannot be seen"
+            path = one.path.strip().removeprefix("./").rstrip("/") or "/"
+            # An omission is no false statement: what was left out is shown, and is no lie.
+            verdict = Verdict.UNVERIFIABLE
+            if is_named(path, cited):
+                verdict, detail = Verdict.VERIFIED, ": the return cites it; whether it was read cannot be seen"
+            elif told.contract is not Contract.RETURN_FORMAT:
+                detail = ": this return's contract has no section to cite it in, and the text does not"
+            elif is_named(path, looked_at):
+                detail = ": the return mentions it, but does not cite it in its Evidence"
+            elif outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
+                detail = " is not cited in the return's Evidence; whether it was read cannot be seen"
             else:
-                # An omission is no false statement: what was left out is shown, and is no lie.
-                mentions = bool(path) and is_named(path, looked_at)
-                verdict = Verdict.UNVERIFIABLE
-                detail = f"the return {'mentions it, but does' if mentions else 'does'} not cite it in its Evidence"
-            yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, f"required evidence: {detail}"))
+                detail = " is not cited; the return does not claim that the work is done"
+            yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, f"required evidence{detail}"))
     told_words = looked_at.casefold()
     for criterion in packet.success_criteria or ():
         if not criterion.strip():
