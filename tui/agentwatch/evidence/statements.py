@@ -18,7 +18,6 @@ from agentwatch.evidence.log import (
     ToolLog,
     counts_in,
     is_forgiving,
-    number,
     read_counts,
     short,
     shows_faults,
@@ -263,7 +262,6 @@ _PROGRAMS: Final = words_of(
 )
 _NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
 _TEST_PATH: Final = re.compile(r"\S*(?:tests?|specs?)\S*(?:/|\.\w{1,6})\Z", re.IGNORECASE)
-_NO_PROGRAMS: Final = words_of("all the every full unit our my new each both no run ran full whole")
 _KIND: Final = re.compile(
     r"(?:new|unit|integration|e2e|existing|relevant|regression|affected|related|functional|smoke|acceptance"
     r"|frontend|backend)\Z"
@@ -271,28 +269,18 @@ _KIND: Final = re.compile(
     re.IGNORECASE,
 )
 """Words by which only a part of the tests is meant."""
-_CODE: Final = re.compile(r"[{}=]|\w\(|;\s*\Z")
 _PREPARING: Final = words_of("cd export source . set true : mkdir umask")
 _PASSING_ON: Final = words_of("tail head tee cat")
 _SILENT: Final = _PREPARING | words_of("sleep test rm cp mv touch")
 _AROUND: Final = "\"'“”(„:,;"
-_WORDS: Final = re.compile(r"(?:make|flow|black|just|task|check)\Z|[A-Z]")
-"""Programs that are words, too."""
 _ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
 _TELLING: Final = re.compile(r"\d|`|\bexit|\bpass|\bran?\b|\brun\b|✓|✅", re.IGNORECASE)
-_UNTICKED_END: Final = re.compile(
-    r"\s+[\u2014\u2013-]\s+|\s*[:;(,\u2192]|\s*[=-]>|\s+(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|exit(?:s|ed)?"
-    r"|fail(?:s|ed)?|return(?:s|ed)?|is|was|are|were|reports?|shows?|gives?|with|and|green|clean|ok|on|in"
-    r"|successful(?:ly)?|completed?|finished|no|lief|läuft|passe|ist)\b|\s+(?=\d+ )",
-    re.IGNORECASE,
-)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse))|\bpatch\s+-R"
 )
 """With these, files become again what they were."""
 _COPYING: Final = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?(?:worktree\s+add|clone)\b")
-_SCRIPT: Final = re.compile(r"(?m)^> \S+@\S* .*\n(?:\n?> )")
 _ANSWERING: Final = re.compile(r"(?:[ef]?grep|rg|ag|diff|cmp|test|\[|pgrep|which|git diff)(?= |\Z)")
 """Of these, exit code 1 is an answer."""
 _SHOWN_BY: Final = {
@@ -380,16 +368,6 @@ class LogJudge:
                 line = parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span))
                 if self._is_known(line):
                     return [line], f"{clause[: first.start()]} \0 {clause[last.end() :]}"
-        said = _RUNS.search(clause)
-        start = said.end() if said else len(clause) - len(clause.lstrip(" \t=*-"))
-        end = _UNTICKED_END.search(clause, start)
-        text = clause[start : end.start() if end else len(clause)].strip().rstrip(".")
-        line, words = parse_line(text), text.split()
-        # One word alone is a word of a sentence, but behind `ran`.
-        if "`" not in clause and len(line.parts) == 1 and (said or len(words) > 1) and not _WORDS.match(text):
-            is_program = words[0] in _PROGRAMS or topic_of(Command((words[0],))) is not None
-            if is_program and topic_of(self._asked(line)[0]) and _is_command(line):
-                return [line], f"{clause[:start]} \0 {clause[start + len(text) :]}"
         return [], clause
 
     def _read(self, clause: str, *, prose: bool) -> tuple[list[Statement], bool]:
@@ -399,10 +377,9 @@ class LogJudge:
         counts, left = read_counts(_TIME.sub(" ", outside))
         if _HEDGED.search(outside) or _QUOTED.search(rest) or (_MADE.match(rest) and not lines):
             return [], not lines and counts.passed is None and counts.failed is None
-        exits = {match["code"].casefold() for match in _EXIT.finditer(left)}
+        codes = {{"zero": "0", "cleanly": "0"}.get(word.casefold(), word) for word in _EXIT.findall(left)}
+        exit_code = int(min(codes)) if codes else None
         left = _EXIT.sub(" ", left)
-        code = min(exits, default=None)
-        exit_code = None if code is None else 0 if code in ("zero", "cleanly") else int(code)
         told = _PASSES.search(left) is not None or counts.passed is not None or counts.failed == 0
         fails = not told and (_FAILS.search(left) is not None or bool(counts.failed))
         passes = told and not counts.failed and not exit_code
@@ -410,7 +387,7 @@ class LogJudge:
         spans: list[str] = _TICKED.findall(rest)
         literals = [next(filter(None, one)) for one in _LITERAL.findall(rest)]
         numbers = re.findall(_NUMERAL, _LITERAL.sub(" ", left))
-        more = [match[0] for match in _MORE.finditer(outside)] + (["two exit codes"] if len(exits) > 1 else [])
+        more = [match[0] for match in _MORE.finditer(outside)] + list(codes)[1:]
         made = Statement(rest, None, "", Topic.TESTS, "", passes, fails, exit_code, counts)
         if lines:
             is_told = _RUNS.search(rest) is not None if prose else True
@@ -458,21 +435,15 @@ class LogJudge:
     def _other_version(self, bad: Hit) -> str:
         """Why a bad run may be of files as they are no more, "" where it is not."""
         ran = bad.ran
-        later = [
-            ran.line.text.partition(bad.command.name)[2],
-            *(one.line.text for one in self.log.ran if one.at > ran.at),
-        ]
-        if any(_PUTTING_BACK.search(text[:LONGEST]) for text in later):
+        if any(_PUTTING_BACK.search(one.line.text[:LONGEST]) for one in self.log.ran if one.at >= ran.at):
             return "files were put back after that"
-        copied = any(_COPYING.search(one.line.text[:LONGEST]) for one in self.log.ran if one.at <= ran.at)
+        copied = any(_COPYING.search(one.line.text[:LONGEST]) for one in self.log.ran)
         if bad.directory != self.workspace and copied:
             return "it may have been run in another copy"
-        good = [
-            one for one in self.hits if one.ran.at < ran.at and one.command.name == bad.command.name and not one.is_bad
-        ]
+        good = [one.ran.at for one in self.hits if one.command.name == bad.command.name and not one.is_bad]
+        good = [at for at in good if at < ran.at]
         changed = [one.call.at for one in self.log.changes()]
-        between = good and any(good[-1].ran.at < at <= (ran.over_at or ran.at) for at in changed)
-        is_between = between and changed[-1] > (ran.over_at or ran.at)
+        is_between = good and changed[-1:] > [ran.at] and any(good[-1] < at <= ran.at for at in changed)
         return "it was good before, and files were changed after that" if is_between else ""
 
     def _of_command(self, statement: Statement, asked: Command) -> _Judged:
@@ -508,8 +479,6 @@ class LogJudge:
         name = asked.name.split(" ")[0]
         if self.log.looked and LOOKING.match(name):
             return _OPEN, "it is not in the log, but files were looked at by other tools than a shell", None
-        if statement.more and not statement.says_how:
-            return _OPEN, f"it is not in the log; but more is said than that it was run: {statement.more[:80]}", None
         refused = any(command_of(part.words).name == name for line in self.log.refused for part in line.parts)
         return _NO, f"never run{': it was refused' if refused else self._printed(statement)}", None
 
@@ -526,12 +495,6 @@ class LogJudge:
         hits = [hit for hit in self.hits if topic_of(hit.command) is topic and not checks_nothing(hit.command)]
         hits = [hit for hit in hits if statement.tool in " ".join(hit.command.words)]
         vague = [ran for ran in self.log.ran if _is_vague(ran, topic)]
-        script = next(
-            (hit for hit in self.hits if vague and hit.ran is vague[-1] and hit.counts and hit.counts.failed), None
-        )
-        is_last = script is not None and (not hits or hits[-1].ran.at < script.ran.at)
-        if script and is_last and is_plain and topic is Topic.TESTS and said.passed is None:
-            return _NO, f"the last time, {script.words}", script
         if not hits:
             return self._never_checked(statement, vague)
         last = hits[-1]
@@ -539,30 +502,18 @@ class LogJudge:
             return _OPEN, f"{last.words}; it may be about something else", last
         latest = {(hit.command.name, hit.directory): hit for hit in hits}
         bad = next((hit for hit in latest.values() if hit.is_bad), None)
-        if bad is not None and is_plain and _is_final(bad, hits, vague) and _speaks_of(said.passed, bad):
-            return _NO, f"the last time, {bad.words}", bad
+        if bad is not None:
+            is_false = is_plain and _is_final(bad, hits, vague) and _speaks_of(said.passed, bad)
+            return _NO if is_false else _OPEN, f"the last time, {bad.words}", bad
         whole = [hit for hit in hits if is_whole(hit.command) and hit.directory == self.workspace]
-        is_last = bool(whole) and whole[-1] is last
         if said.passed is not None or said.total is not None:
-            if (
-                last.counts is not None
-                and said.passed in (None, last.counts.passed)
-                and not _wrong_total(said, last.counts)
-            ):
-                if last.directory == self.workspace and (is_last or not _ALL.search(statement.rest)):
-                    return _hold_hit(statement, last)
-                return _OPEN, f"only a part was run: {last.words}", last
-            is_shown = any(hit.counts is not None and hit.counts.passed == said.passed for hit in hits)
-            is_known = last.counts is not None and last.counts.passed is not None and len(latest) == 1
-            if is_known and is_last and is_plain and not (is_shown or vague):
+            shows = any(hit.counts is not None and hit.counts.passed == said.passed for hit in hits)
+            is_part = last.directory != self.workspace or _ALL.search(statement.rest)
+            if (shows and not is_part) or (last in whole and (shows or (is_plain and len(latest) == 1 and not vague))):
                 return _hold_hit(statement, last)
             return _OPEN, f"the last run does not show it: {last.words}", last
-        if bad is not None:
-            return _OPEN, f"{bad.words}; what was run after that may say otherwise", bad
-        if not whole or (whole[-1].is_bad and whole[-1] not in latest.values()):
+        if not whole or whole[-1].is_bad or any(hit.code is None and hit.counts is None for hit in latest.values()):
             return _OPEN, f"only a part was run: {last.words}", last
-        if any(hit.code is None and hit.counts is None for hit in latest.values()):
-            return _OPEN, "how all that was run ended does not show", last
         return _hold_hit(statement, whole[-1])
 
     def _never_checked(self, statement: Statement, vague: Sequence[Ran]) -> _Judged:
@@ -603,7 +554,6 @@ def _prints_alone(line: Line, number: int) -> bool:
             or (name == "echo" and not any(re.search(r"\d", word) for word in part.argv[1:]))
             or not name
             or name in _SILENT
-            or (name == "sed" and any(word.startswith("-i") for word in part.argv))
         ):
             return False
     return True
@@ -620,10 +570,8 @@ def _may_be(ran: Ran, asked: Command) -> bool:
     """Whether a command that was run may have been, or have started, the one that is named."""
     if _is_program(ran, asked) or not ran.line.plain:
         return _is_program(ran, asked)
-    # The scripts of a package are printed before they are run.
-    is_told = _SCRIPT.search(ran.output) is not None and asked.name not in ran.output
     wanted = topic_of(asked)
-    return not is_told and any(
+    return any(
         (wanted is None or topic_of(command) in (None, wanted))
         and starts_others(command)
         and not starts_nothing(part.argv)
@@ -647,12 +595,9 @@ def _is_vague(ran: Ran, topic: Topic) -> bool:
 
 def _is_final(bad: Hit, hits: Sequence[Hit], vague: Sequence[Ran]) -> bool:
     """Whether nothing that was run after a bad run may be of the same, by whatever name: it has as many tests."""
-    had = 0 if bad.counts is None else (bad.counts.passed or 0) + (bad.counts.failed or 0)
-    good = [hit for hit in hits if not hit.is_bad and not hit.code]
-    later = (hit.counts for hit in good if hit.ran.at > bad.ran.at)
-    makes_good = any(not had or (counts is not None and (counts.passed or 0) >= had) for counts in later)
-    has_begun = bad.code not in _NOT_BEGUN or had > 0
-    return (has_begun or not good) and not makes_good and not any(ran.at > bad.ran.at for ran in vague)
+    later = (hit for hit in hits if hit.ran.at > bad.ran.at and not hit.is_bad)
+    is_later = any(is_whole(hit.command) or bad.counts is None for hit in later)
+    return bad.code not in _NOT_BEGUN and not is_later and not any(ran.at > bad.ran.at for ran in vague)
 
 
 def _speaks_of(said: int | None, bad: Hit) -> bool:
@@ -666,8 +611,6 @@ def _speaks_of(said: int | None, bad: Hit) -> bool:
 def _hold_hit(statement: Statement, hit: Hit) -> _Judged:
     """How a command ended, against how it is said to have ended."""
     code, found, said = hit.code, hit.counts, statement
-    if hit.ran.over_at is None:
-        return _OPEN, "it was begun, but its end is not in the transcript", hit
     if not said.more and found is not None and (words := _differing(said, found, hit.ran.output)):
         return _NO, words, hit
     if not said.more and None not in (code, said.exit_code) and code != said.exit_code:
@@ -704,10 +647,8 @@ def _wrong_total(said: Counts, found: Counts) -> bool:
 
 def _stands(value: str, output: str) -> bool:
     """Whether a number or a literal stands in an output."""
-    if not re.fullmatch(r"\d[\d.,]*", value):
-        return " ".join(value.split()).casefold() in " ".join(output.split()).casefold()
-    forms = (value, f"{number(value):,}", value if "." in value else str(number(value)))
-    return any(re.search(rf"(?<![\w.,]){re.escape(one)}(?!\w|[.,]\d)", output) for one in forms)
+    value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
+    return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", output) is not None
 
 
 def _bears_out(statement: Statement, hit: Hit) -> bool:
@@ -723,13 +664,11 @@ def _doubts(statement: Statement, hit: Hit) -> Iterator[tuple[object, str]]:
     topic, ended, output = topic_of(command), hit.words, ran.output
     missing = "was cut" if ran.is_cut else "does not"
     is_line = " " in command.name and command.name == " ".join(ran.line.text.split())
-    yield statement.exit_code not in (None, code) and code is not None, f"says exit code {statement.exit_code}; {ended}"
     yield is_line, "it was run, but the line hides how its commands ended"
     where = "in the background, or was stopped" if ran.code is None else "in a line that hides how it ended"
     yield code is None, f"it was run {where}: its exit code is not known"
     says_bad = statement.exit_code == code or said.failed or statement.fails
     yield code and not says_bad, f"{ended}, which it does not say"
-    yield not code and statement.fails, f"says that it failed; {ended}"
     yield statement.more, f"{ended}; but more is said than a log can show: {statement.more[:80]}"
     if said != Counts():
         numbers = [str(one) for one in said if one]
@@ -749,7 +688,6 @@ def _doubts(statement: Statement, hit: Hit) -> Iterator[tuple[object, str]]:
         yield found.skipped and said.skipped is None and says_all, f"{ended}, which it does not say"
     text = " ".join(command.words)
     yield re.match(r"(?:ba|z|da)?sh -\w*c", text), f"{ended}; that is of a line which a shell was given"
-    yield command.odd and "PATH" in ran.line.text, f"{ended}; with another PATH it may be another program"
     yield checks_nothing(command), f"{ended}; with these options it checks nothing"
     if topic is Topic.TESTS:
         is_cut = ran.is_cut and found is None and statement.exit_code is not None
@@ -807,8 +745,6 @@ def _is_command(line: Line, *, loosely: bool = False) -> bool:
     if len(words) == 1:
         is_check = topic_of(command) is not None and _ONE_WORD.match(words[0]) is not None
         return is_check or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
-    if words[0] in _NO_PROGRAMS or _CODE.search(line.text):
-        return False
     if topic_of(command) or CHECKING_NOTHING.match(words[0]) or words[0] in _PROGRAMS or command.name in _PROGRAMS:
         return True
     is_path = re.match(r"(?:\.{0,2}/)?[a-z][\w.+-]*/[\w./+-]*\Z|.*python\Z", words[0]) is not None
