@@ -200,7 +200,8 @@ class _Round:
         if name is None:
             return Handed(at, at)
         git, disk = self._git_facts(name, at), self.look(name)
-        if git is not None and git.tracked_before is not False and not (git.committed or git.changed):
+        is_known = self.view is not None and self.view.known_since <= at
+        if is_known and git is not None and git.tracked_before is not False and not (git.committed or git.changed):
             return Handed(why="git had the handoff before the time that its file has")
         if disk.kind is FileKind.REFUSED:
             return Handed(why="the handoff cannot be looked at")
