@@ -21,6 +21,7 @@ from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.widgets.details.live import LiveLog, Pose, _call, line_of
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.sources.sessions import following
 from agentwatch.sources.sessions.doing import EntryKind
 from agentwatch.sources.sessions.fields import digest_of
 from agentwatch.sources.sessions.following import LinesTranscript
@@ -163,11 +164,12 @@ async def test_the_wheel_ends_following_and_begins_it_again(tmp_path: Path) -> N
         await one.s.until(lambda: one.log.follows)
 
 
-async def test_what_was_before_is_read_when_one_scrolls_up(tmp_path: Path) -> None:
-    async with live(tmp_path, lambda one: one.words(0, 60_000)) as one:
-        await one.until_shown("word 59999")
+async def test_what_was_before_is_read_when_one_scrolls_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_WINDOW", 64 * 1024)
+    async with live(tmp_path, lambda one: one.words(0, 10_000)) as one:
+        await one.until_shown("word 9999")
         count = len(one.log.steps)
-        assert count < 60_000
+        assert count < 10_000
         await one.s.press("tab", "home")
         first = one.log.chosen
         await one.s.until(lambda: len(one.log.steps) > count)

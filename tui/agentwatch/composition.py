@@ -81,8 +81,7 @@ def source_of(
 
 def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
-    registry = Registry(workspace)
-    return SessionsSource(registry.open, selection, heard=registry.heard)
+    return SessionsSource(Registry(workspace).open, selection)
 
 
 def read_sources(workspace: Path, settings: Settings) -> Set[str]:

@@ -57,10 +57,12 @@ def test_a_process_of_another_machine_or_container_is_unknown(tmp_path: Path, go
 
 def test_without_a_file_nothing_is_known_unless_it_was_there(tmp_path: Path) -> None:
     assert look(tmp_path) is None
-    path = register(tmp_path, os.getpid())
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    path = register(tmp_path, process.pid)
     processes = Processes(tmp_path, wait_in)
     processes.look()
     path.unlink()
+    process.communicate(b"\n")
     processes.look()
     assert processes.of(SESSION).gone is True
 
@@ -72,7 +74,7 @@ def test_a_process_that_goes_on_with_another_session_may_still_run_agents_of_the
     processes.look()
     register(tmp_path, process.pid, sessionId="another one")
     processes.look()
-    assert (processes.of(SESSION).gone, processes.of("another one").gone) == (None, False)
+    assert (processes.of(SESSION).gone, processes.of("another one").gone) == (False, False)
     process.communicate(b"\n")
     assert (processes.of(SESSION).gone, processes.of("another one").gone) == (True, True)
 

@@ -22,11 +22,6 @@ CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id tex
   time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
 CREATE INDEX part_session_idx ON part (session_id);
 CREATE INDEX part_message_id_id_idx ON part (message_id, id);
-CREATE TABLE todo (session_id text NOT NULL, content text NOT NULL, status text NOT NULL, priority text NOT NULL,
-  position integer NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL);
-CREATE INDEX todo_session_idx ON todo (session_id);
-"""
-_EVENTS = """
 CREATE TABLE event (id text PRIMARY KEY, aggregate_id text NOT NULL, seq integer NOT NULL, type text NOT NULL,
   data text NOT NULL);
 CREATE UNIQUE INDEX event_aggregate_seq_idx ON event (aggregate_id, seq);
@@ -37,10 +32,9 @@ CREATE TABLE event_sequence (aggregate_id text PRIMARY KEY, seq integer NOT NULL
 class Program:
     """One process of the program. `now` is its clock, in milliseconds; it ticks with each change."""
 
-    def __init__(self, database: Path, workspace: Path, *, events: bool = True, journal: str = "wal") -> None:
+    def __init__(self, database: Path, workspace: Path, *, journal: str = "wal") -> None:
         self.workspace = workspace
         self.now = NOW
-        self._events = events
         self._number = 0
         is_new = not database.exists()
         self.connection = sqlite3.connect(database, isolation_level=None)
@@ -48,7 +42,7 @@ class Program:
         # The power never goes here: nothing need wait for the disk.
         self.connection.execute("PRAGMA synchronous = off")
         if is_new:
-            self.connection.executescript(_SCHEMA + (_EVENTS if events else ""))
+            self.connection.executescript(_SCHEMA)
 
     def close(self) -> None:
         self.connection.close()
@@ -70,23 +64,10 @@ class Program:
             )
         return name
 
-    def rename(self, session: str, title: str) -> None:
-        with self._change(session, "session.updated.1", {"info": {"id": session}}):
-            self.connection.execute(
-                "UPDATE session SET title = ?, time_updated = ? WHERE id = ?", (title, self.now, session)
-            )
-
     def delete(self, session: str) -> None:
-        for table, column in (
-            ("part", "session_id"),
-            ("message", "session_id"),
-            ("todo", "session_id"),
-            ("session", "id"),
-        ):
+        owned = {"part": "session_id", "message": "session_id", "session": "id"}
+        for table, column in {**owned, "event": "aggregate_id", "event_sequence": "aggregate_id"}.items():
             self.connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session,))
-        if self._events:
-            for table in ("event", "event_sequence"):
-                self.connection.execute(f"DELETE FROM {table} WHERE aggregate_id = ?", (session,))
 
     def message(self, session: str, data: dict[str, Any], name: str | None = None) -> str:
         """A new message, or a known one as it is from now on."""
@@ -102,24 +83,10 @@ class Program:
             self._write("part", name, (message, session), data)
         return name
 
-    def remove_part(self, session: str, name: str) -> None:
-        with self._change(session, "message.part.removed.1", {"partID": name}):
-            self.connection.execute("DELETE FROM part WHERE id = ?", (name,))
-
     def remove_message(self, session: str, name: str) -> None:
         with self._change(session, "message.removed.1", {"messageID": name}):
             self.connection.execute("DELETE FROM part WHERE message_id = ?", (name,))
             self.connection.execute("DELETE FROM message WHERE id = ?", (name,))
-
-    def todos(self, session: str, *todos: tuple[str, str]) -> None:
-        self.now += 1
-        with self._transaction():
-            self.connection.execute("DELETE FROM todo WHERE session_id = ?", (session,))
-            for position, (content, status) in enumerate(todos):
-                self.connection.execute(
-                    "INSERT INTO todo VALUES (?, ?, ?, 'high', ?, ?, ?)",
-                    (session, content, status, position, self.now, self.now),
-                )
 
     def ask(self, session: str, text: str, *, synthetic: bool = False) -> str:
         """A message of a person, of the parent or of the program itself."""
@@ -194,15 +161,14 @@ class Program:
         self.now += 1
         with self._transaction():
             yield
-            if self._events:
-                self.connection.execute(
-                    "INSERT INTO event_sequence VALUES (?, 0) ON CONFLICT (aggregate_id) DO UPDATE SET seq = seq + 1",
-                    (session,),
-                )
-                self.connection.execute(
-                    "INSERT INTO event SELECT ?, aggregate_id, seq, ?, ? FROM event_sequence WHERE aggregate_id = ?",
-                    (self._name("evt"), kind, json.dumps({"sessionID": session, **data}), session),
-                )
+            self.connection.execute(
+                "INSERT INTO event_sequence VALUES (?, 0) ON CONFLICT (aggregate_id) DO UPDATE SET seq = seq + 1",
+                (session,),
+            )
+            self.connection.execute(
+                "INSERT INTO event SELECT ?, aggregate_id, seq, ?, ? FROM event_sequence WHERE aggregate_id = ?",
+                (self._name("evt"), kind, json.dumps({"sessionID": session, **data}), session),
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,15 +33,14 @@ class Reading:
         return self.reader.text(said.digest) if said is not None else None
 
 
-def reading(workspace: Path, database: Path, clock: Callable[[], float] | None = None) -> Reading:
+def reading(workspace: Path, database: Path) -> Reading:
     """Read from the beginning."""
-    more = {} if clock is None else {"clock": clock}
-    return Reading(OpenCodeReader(workspace, database, **more))
+    return Reading(OpenCodeReader(workspace, database))
 
 
-def fresh(workspace: Path, database: Path, clock: Callable[[], float] | None = None) -> dict[str, Run]:
+def fresh(workspace: Path, database: Path) -> dict[str, Run]:
     """The runs that somebody sees who has just come."""
-    new = reading(workspace, database, clock)
+    new = reading(workspace, database)
     try:
         return new.read()
     finally:

@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.database import LARGEST_COPY, ForeignDatabase
-from agentwatch.sources.opencode.tables import LARGEST_RECORD
+from agentwatch.sources.opencode.database import ForeignDatabase
 from tests.unit.opencode.program import NOW, Program
 from tests.unit.opencode.reading import Reading, fresh
 
@@ -24,25 +22,26 @@ def test_a_pipe_in_the_place_of_a_database_is_not_waited_for(database: Path, wat
     assert watched.reader.trouble == "opencode.db cannot be read: it is no regular file."
 
 
-def test_a_record_that_is_too_large_is_not_read(program: Program, watched: Reading) -> None:
+def test_a_record_that_is_too_large_is_not_read(
+    program: Program, watched: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentwatch.sources.opencode.database.LARGEST_RECORD", 10_000)
     root = program.session()
     message = program.begin(root)
-    program.call(root, message, "read", status="completed", input={}, output="x" * LARGEST_RECORD)
+    program.say(root, message, "x" * 10_000)
     program.finish(root, message)
-    assert watched.read()[root].state is RunState.ENDED
-    assert watched.reader.trouble is None  # nothing of it would have been used
-    program.say(root, message, "x" * LARGEST_RECORD)
     assert watched.read()[root].reason == "ended, but what it said cannot be read"
     assert watched.reader.trouble == "opencode.db has 1 record that cannot be read."
 
 
-def test_a_database_that_never_answers_is_given_up(database: Path, tmp_path: Path) -> None:
+def test_a_database_that_never_answers_is_given_up(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentwatch.sources.opencode.database._LONGEST_LOOK", 0.05)
     Program(database, tmp_path, journal="delete").close()
-    looking = ForeignDatabase(database, LARGEST_COPY, longest_look=0.05)
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    with looking.look() as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with ForeignDatabase(database).look() as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         connection.execute(endless)
-    looking.close()
 
 
 _VALUES = st.recursive(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentwatch.delegation.run import RunState
 from tests.unit.opencode.program import Program
-from tests.unit.opencode.reading import Reading
+from tests.unit.opencode.reading import Reading, fresh
 
 
 def test_what_was_found_is_told(program: Program, watched: Reading, database: Path) -> None:
@@ -35,3 +36,54 @@ def test_much_is_read_in_pieces_and_each_of_them_gives_something(program: Progra
         steps += 1
     assert steps > 10
     assert len(watched.runs) == 30
+
+
+def test_a_message_that_is_taken_back_leaves_nothing_behind(
+    program: Program, watched: Reading, workspace: Path, database: Path
+) -> None:
+    root = program.session()
+    child, _ = program.delegate(root, program.begin(root), "Please.")
+    later = program.begin(root)
+    todos = [{"content": "Sweep.", "status": "pending"}]
+    program.call(root, later, "todowrite", status="completed", input={"todos": todos}, output="x")
+    program.part(root, later, {"type": "text", "text": 7})
+    before = watched.read()[root]
+    assert (watched.runs[child].state, before.todos is not None) == (RunState.FAILED, True)
+    assert watched.reader.trouble == "opencode.db has 1 record that cannot be read."
+    program.remove_message(root, later)
+    assert watched.read() == fresh(workspace, database)
+    assert (watched.runs[child].state, watched.runs[root].todos) == (RunState.SUBMITTED, None)
+    assert watched.runs[root].updated_at < before.updated_at
+    assert watched.reader.trouble is None
+
+
+def test_a_database_that_is_replaced_is_read_anew_and_what_was_in_the_first_is_gone(
+    program: Program, watched: Reading, workspace: Path, database: Path
+) -> None:
+    root = program.session()
+    assert set(watched.read()) == {root}
+    program.close()
+    for path in database.parent.glob("opencode.db*"):
+        path.unlink()
+    assert not watched.read()
+    other = Program(database, workspace)
+    other.now += 1000
+    new = other.session()
+    other.answer(new, "Here.")
+    assert set(watched.read()) == {new}
+    assert watched.said(new) == "Here."
+    other.close()
+
+
+def test_a_database_that_is_put_in_the_place_of_another_is_noticed(
+    program: Program, watched: Reading, workspace: Path, database: Path
+) -> None:
+    root = program.session()
+    watched.read()
+    program.close()
+    older = database.with_name("older.db")
+    Program(older, workspace, journal="delete").close()
+    older.replace(database)
+    for suffix in ("-wal", "-shm"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+    assert root not in watched.read()

@@ -15,10 +15,7 @@ from agentwatch.delegation.tree import Tree
 from tests.unit.claude_code import building
 from tests.unit.codex.home import Home, thread
 from tests.unit.copilot.building import Store as CopilotStore
-from tests.unit.opencode.program import Program
-from tests.unit.opencode.reading import reading
 from tests.unit.qwen.building import Store as QwenStore
-from tests.unit.roo.storage import Storage, call, say
 from tests.unit.sessions.conformance import packet, report
 
 BACK = 3_600
@@ -44,22 +41,6 @@ def claude_code(place: Path) -> Iterable[Run]:
     return store.runs().values()
 
 
-def opencode(place: Path) -> Iterable[Run]:
-    program = Program(place / "opencode.db", place)
-    root = program.session()
-    program.ask(root, "Build the shop.")
-    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
-        if number == 2:
-            program.now -= BACK * 1000
-        child, _ = program.delegate(root, program.begin(root), packet(task))
-        program.answer(child, report(state))
-    program.close()
-    watched = reading(place, place / "opencode.db")
-    runs = list(watched.read().values())
-    watched.reader.close()
-    return runs
-
-
 def codex(place: Path) -> Iterable[Run]:
     home = Home(place)
     root = home.root()
@@ -75,24 +56,6 @@ def codex(place: Path) -> Iterable[Run]:
     home.write(root)
     home.read()
     return home.runs.values()
-
-
-def roo(place: Path) -> Iterable[Run]:
-    storage = Storage(place)
-    storage.item("p", status="active")
-    talk = [say("text", "Build the shop.")]
-    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
-        after = 10 * number - (BACK if number >= 2 else 0)
-        # Words that are the same tell nothing of the call that they came of.
-        handed = packet(task) + f"Try {number}."
-        talk.append(call(handed, after))
-        storage.item(f"c{9 - number}", parentTaskId="p", status="completed")
-        storage.messages(
-            f"c{9 - number}", say("text", handed, after + 1), say("completion_result", report(state), after + 2)
-        )
-    storage.messages("p", *talk)
-    storage.read()
-    return storage.runs.values()
 
 
 def qwen(place: Path) -> Iterable[Run]:
@@ -120,7 +83,7 @@ def copilot(place: Path) -> Iterable[Run]:
     return store.runs().values()
 
 
-@pytest.mark.parametrize("runs_of", [claude_code, opencode, codex, copilot, qwen, roo])
+@pytest.mark.parametrize("runs_of", [claude_code, codex, copilot, qwen])
 def test_a_retry_is_the_later_attempt_whatever_its_clock_says(
     runs_of: Callable[[Path], Iterable[Run]], tmp_path: Path
 ) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-import zipfile
-from importlib.machinery import PathFinder
-from importlib.metadata import MetadataPathFinder
 from pathlib import Path
 
 import pytest
@@ -96,25 +93,3 @@ def test_a_database_has_a_reader_wherever_it_lies(
     if way != "home":
         monkeypatch.setenv(way, str(share if way == "XDG_DATA_HOME" else database))
     assert opened(Registry(tmp_path)) == ["claude-code", "opencode"]
-
-
-def test_the_metadata_of_packages_is_read_only_where_one_may_name_the_group(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    described = tmp_path / "site" / "scribe-1.0.dist-info"
-    described.mkdir(parents=True)
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: scribe\nVersion: 1.0\n", encoding="utf-8")
-    (described / "entry_points.txt").write_text("[console_scripts]\nscribe = scribe:main\n", encoding="utf-8")
-    with zipfile.ZipFile(tmp_path / "zipped.zip", "w") as zipped:
-        zipped.writestr("module.py", "")
-    monkeypatch.setattr(sys, "meta_path", [PathFinder])
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "gone"), str(tmp_path / "site")])
-    assert not registry._may_be_shipped()
-    (described / "entry_points.txt").write_text(f"[{registry.GROUP}]\nscribe = scribe:Reader\n", encoding="utf-8")
-    assert registry._may_be_shipped()
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "zipped.zip")])
-    assert registry._may_be_shipped()
-    monkeypatch.setattr(sys, "path", [])
-    assert not registry._may_be_shipped()
-    monkeypatch.setattr(sys, "meta_path", [PathFinder, MetadataPathFinder()])
-    assert registry._may_be_shipped()

@@ -13,8 +13,7 @@ import pytest
 import agentwatch
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
-from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.reader import ReaderError, SessionReader
+from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.sessions.checks import CHECKS, Build
@@ -25,7 +24,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress
 
 RUN = Run(source="rubbish", session_id="s", parent_session=None, state=RunState.WORKING, place="/x", started_at=1.0,
@@ -41,43 +39,6 @@ class Reader:
 
 class Leaves(Reader):
     def read(self, seconds): sys.exit("enough")
-
-class Shows(RunTranscript):
-    def look(self): raise KeyError("no step")
-    older = entries = _read = look
-    def whole(self, step): raise KeyError("no step")
-    def _entries_at(self, place): return ()
-
-def say():
-    print("\\x1b]0;PRINTED\\x07", flush=True)
-    print("PRINTED", file=sys.stderr)
-    sys.stdout.buffer.write(b"PRINTED")
-
-class ShowsAndPrints(Shows):
-    def look(self): say()
-    older = _read = look
-    def entries(self):
-        for number in range(2):
-            say()
-            yield number
-    def records(self):
-        yield from self.entries()
-        raise Unsayable
-
-class Prints(Reader):
-    def read(self, seconds): say(); return self.given
-    def text(self, digest): say()
-    def transcript(self, run): say(); return ShowsAndPrints(Path("/x"))
-
-class ShowsAndLeaves(ShowsAndPrints):
-    def look(self): sys.exit("enough")
-    older = entries = look
-
-class ShowingAndLeaving(Reader):
-    def transcript(self, run): return ShowsAndLeaves(Path("/x"))
-
-class Showing(Reader):
-    def transcript(self, run): return Shows(Path("/x"))
 
 class Unsayable(Exception):
     def __str__(self): raise RuntimeError("not to be said")
@@ -102,7 +63,6 @@ def number(workspace): return 7
 def raises(workspace): return Raises()
 def leaves(workspace): return Leaves("leaves")
 def wordless(workspace): return Wordless("wordless", Change("k", replace(RUN, source="wordless")))
-def showing(workspace): return Showing("showing", Change("k", replace(RUN, source="showing")))
 def no_changes(workspace): return Reader("no_changes", "text")
 def no_run(workspace): return Reader("no_run", Change("k", 7))
 def odd_time(workspace): return Reader("odd_time", Change("k", replace(RUN, source="odd_time", updated_at="never")))
@@ -111,8 +71,6 @@ def imposter(workspace): return Reader("imposter", Change("k", replace(RUN, sour
 def unsayable(workspace): return Odd("unsayable", Unsayable())
 def unsaid(workspace): raise Unsayable
 def coloured(workspace): return Odd("coloured", OSError("\\x1b[31m" + "x" * 5000))
-def prints(workspace): return Prints("prints", Change("k", replace(RUN, source="prints")))
-def leaving(workspace): return ShowingAndLeaving("leaving", Change("k", replace(RUN, source="leaving")))
 def no_name(workspace): return Reader(7)
 def taken(workspace): return Reader("codex")
 def twice(workspace): return Reader("wordless")
@@ -120,13 +78,13 @@ def twice(workspace): return Reader("wordless")
 
 SAID = {
     "leaves": "SystemExit: enough",
-    "no_changes": "TypeError: it gives str and not a Change of a Run",
-    "no_run": "TypeError: it gives int and not a Change of a Run",
+    "no_changes": "TypeError: it gives no Change of a Run",
+    "no_run": "TypeError: it gives no Change of a Run",
     "odd_time": "ValueError: `run` is no run of a session",
     "odd_state": "ValueError: `run` is no run of a session",
     "imposter": "ValueError: it gives a run of 'claude-code', which it is not",
-    "unsayable": "Unsayable",
-    "unsaid": "Unsayable",
+    "unsayable": "an error that cannot be printed",
+    "unsaid": "an error that cannot be printed",
     "coloured": f"OSError: ␛[31m{'x' * 285}…",
     "no_name": "TypeError: its name is no text of at most 40 characters",
     "taken": "ValueError: another source has its name, codex",
@@ -237,70 +195,6 @@ def test_one_that_raises_or_talks_rubbish_is_named(workspace: Path, install: Cal
     assert all(name in batch.health.detail for name in list(said)[:1])
     assert source.content("0" * 64) is None
     assert "KeyError" in {problem.source: problem.message for problem in source.problems}["wordless"]
-    source.close()
-
-
-def test_a_transcript_that_raises_is_told_once_and_ends_nothing(
-    workspace: Path, install: Callable[[str, str, str], None]
-) -> None:
-    install("agentwatch_broken", BROKEN, "showing = agentwatch_broken:showing\n")
-    source = source_of(workspace)
-    (ran,) = source.scan().events
-    assert isinstance(ran, Ran)
-    assert ran.run is not None
-    transcript = source.transcript(ran.run)
-    assert transcript is not None
-    look = transcript.look()
-    assert look is not None
-    assert look.trouble == "It cannot be shown (KeyError: 'no step')"
-    assert transcript.look() is None
-    assert transcript.older().trouble == look.trouble
-    assert [*transcript.entries()] == []
-    assert transcript.whole(None) is None  # type: ignore[arg-type]
-    assert transcript.watched == [Path("/x")]
-    source.close()
-
-
-def test_what_one_prints_is_not_heard_and_what_others_print_meanwhile_is(
-    workspace: Path, install: Callable[[str, str, str], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    install("agentwatch_prints", f"{BROKEN}\nsay()\n", "prints = agentwatch_prints:prints\n")
-    source = source_of(workspace)
-    (ran,) = source.scan().events
-    assert isinstance(ran, Ran)
-    assert ran.run is not None
-    assert source.content("0" * 64) is None
-    transcript = source.transcript(ran.run)
-    assert transcript is not None
-    assert transcript.look() is None
-    said: list[Entry] = []
-    for number in transcript.entries():
-        print(number)
-        said.append(number)
-    assert len(said) == 2
-    with pytest.raises(ReaderError, match="Unsayable"):
-        [*transcript.records()]
-    source.close()
-    assert capsys.readouterr() == ("0\n1\n", "")
-    assert source.problems == ()
-
-
-def test_a_transcript_that_would_end_the_program_does_not(
-    workspace: Path, install: Callable[[str, str, str], None]
-) -> None:
-    install("agentwatch_leaving", BROKEN, "leaving = agentwatch_leaving:leaving\n")
-    source = source_of(workspace)
-    (ran,) = source.scan().events
-    assert isinstance(ran, Ran)
-    assert ran.run is not None
-    transcript = source.transcript(ran.run)
-    assert transcript is not None
-    look = transcript.look()
-    assert look is not None
-    assert look.trouble == "It cannot be shown (SystemExit: enough)"
-    assert [*transcript.entries()] == []
-    with pytest.raises(ReaderError, match="SystemExit: enough"):
-        [*transcript.records()]
     source.close()
 
 

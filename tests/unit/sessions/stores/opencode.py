@@ -22,7 +22,7 @@ from tests.unit.sessions.conformance import (
     report,
 )
 
-_TABLES = ("session", "message", "part", "todo", "event")
+_TABLES = ("session", "message", "part", "event")
 _VALUES = (
     "",
     "x",

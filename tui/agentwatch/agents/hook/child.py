@@ -24,7 +24,7 @@ from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.transcript import NOTHING, Transcript
 from agentwatch.sources.sessions.fields import digest_of, number, text
 from agentwatch.sources.sessions.reader import message
-from agentwatch.sources.sessions.tail import Line, Tail, records
+from agentwatch.sources.sessions.tail import Line, Tail, record
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
@@ -158,10 +158,9 @@ def _beginning(path: str | None) -> tuple[Message | None, float | None]:
     while path is not None:
         transcript = Transcript(lambda said, at, _offset: replace(_message(said), at=at), is_agent=True)
         for line in _lines(path):
-            for fields in records(line.data):
-                transcript.add(fields, line.offset)
-            if transcript.main.prompt is not None:
-                return transcript.main.prompt, transcript.main.started_at
+            transcript.add(record(line.data) or {}, line.offset)
+            if transcript.prompt is not None:
+                return transcript.prompt, transcript.started_at
         if time.monotonic() >= end:
             break
         time.sleep(_PAUSE_SECONDS)

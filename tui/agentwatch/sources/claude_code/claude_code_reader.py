@@ -23,7 +23,6 @@ from agentwatch.sources.claude_code.transcript import (
     DELEGATING,
     QUESTIONS,
     ClaudeCall,
-    Conversation,
     Transcript,
     words_of_use,
 )
@@ -64,8 +63,6 @@ _WAITS: Final = {
     "goal proposal": "an approval of its goal",
     "input needed": "an answer",
 }
-_WARMUP: Final = "Warmup"
-"""All that the program itself asks two agents of every session for, in versions 2.0."""
 _TITLES: Final = ("custom-title", "ai-title", "summary", "prompt")
 """The kinds of titles, the best first."""
 _BY_HUMAN: Final = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
@@ -78,16 +75,8 @@ _STATES: Final = {
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
 }
-_UNTOLD: Final = Conversation(no_message, is_agent=True)
+_UNTOLD: Final = Transcript(no_message, is_agent=True)
 """That of an agent without a transcript."""
-_SILENT: Final = tuple(
-    b'{"type":"%b"' % kind.encode()
-    for kind in (
-        *("api-request", "api-request-blob", "api-request-shape", "atis-latch", "cost-state"),
-        *("file-history-snapshot", "last-prompt", "tools-used"),
-    )
-)
-"""How records begin that say nothing which the others do not say; together they are most of a transcript's bytes."""
 
 
 class ClaudeCodeReader(FilesReader[Transcript]):
@@ -102,15 +91,12 @@ class ClaudeCodeReader(FilesReader[Transcript]):
         r"(?P<session>[^/]+)(?:/subagents(?:/[^/]+){0,4})?",
     )
 
-    def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        super().__init__(workspace, home, since)
+    def __init__(self, workspace: Path, home: Path) -> None:
+        super().__init__(workspace, home)
         self.processes = Processes(home, wait_in)
 
     def begin(self, keep: Keep, agent: str, path: str) -> Transcript:  # noqa: ARG002
         return Transcript(keep, agent != SESSION, self.places)
-
-    def is_skipped(self, data: bytes) -> bool:
-        return data.startswith(_SILENT)
 
     def entries(self, fields: Fields) -> Iterable[Entry]:
         return entries(fields)
@@ -122,52 +108,45 @@ class ClaudeCodeReader(FilesReader[Transcript]):
 
     def runs_of(self, session: Session[Transcript], about: object) -> dict[str, Run]:
         folds, metas, places = session.folds, session.descriptions, session.places
-        conversations, bonds = link_agents(folds, metas)
         ends: defaultdict[str, list[AgentAnswer]] = defaultdict(list)
         for _, transcript in sorted(folds.items()):
             for agent_id, end in transcript.ends.items():
                 ends[agent_id].append(end)
-        # Agents in the session's own file have no id of their own: they go by the call that began them.
-        names = {
-            agent: bond.claim for agent, bond in bonds.items() if bond.claim and agent in conversations.keys() - folds
-        }
-        names[SESSION] = session.id
         runs: dict[str, Run] = {}
-        talks: dict[str, Conversation] = {}
-        run_in = partial(run_of, source=NAME)
+        talks: dict[str, Transcript] = {}
         # Before its agents: hundreds of them that are there already would move all at once.
         own = folds.get(SESSION)
-        if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
+        if own is not None and own.started_at is not None and own.state is not RunState.SUBMITTED:
             title = next((own.titles[kind] for kind in _TITLES if kind in own.titles), None)
-            main, place = own.main, places[SESSION]
-            runs[session.id] = run_in(main, NO_CALL, main, session_id=session.id, parent=None, place=place, title=title)
-            talks[session.id] = main
-        for agent_id, bond in bonds.items():
-            talk, meta = conversations.get(agent_id, _UNTOLD), metas.get(agent_id, {})
+            place = places[SESSION]
+            runs[session.id] = run_of(
+                own, NO_CALL, own, source=NAME, session_id=session.id, parent=None, place=place, title=title
+            )
+            talks[session.id] = own
+        for agent_id, bond in link_agents(folds, metas).items():
+            talk, meta = folds.get(agent_id, _UNTOLD), metas.get(agent_id, {})
             answers = sorted((call.answer for call in bond.calls if call.answer is not None), key=attrgetter("at"))
             heard = answers + sorted(ends[agent_id], key=attrgetter("at"))
             call = bond.calls[0] if bond.calls else NO_CALL
-            prompt = call.prompt or talk.prompt
             times = [at for at in (talk.started_at, call.at, *(answer.at for answer in heard)) if at is not None]
-            is_warmup = call is NO_CALL and prompt is not None and prompt.opening == _WARMUP
-            # It has only a description yet, or the program wanted it only to warm up.
-            if is_warmup or not times:
+            if not times:
+                # It has only a description yet.
                 continue
-            is_inline = talk is not _UNTOLD and agent_id not in folds
             key = bond.claim or f"{session.id}/{agent_id}"
-            runs[key] = run_in(
+            runs[key] = run_of(
                 talk,
                 call,
                 _standing(talk, heard),
-                session_id=names.get(agent_id, agent_id),
-                parent=names.get(bond.parent, bond.parent),
+                source=NAME,
+                session_id=agent_id,
+                parent=bond.parent or session.id,
                 place=session.place(places, agent_id if agent_id in places else bond.parent),
-                link="inline in the session" if is_inline else bond.link,
+                link=bond.link,
                 seen_at=times[0],
                 title=text(meta, "description"),
                 agent=text(meta, "agentType"),
                 name=text(meta, "name"),
-                prompt=prompt,
+                prompt=call.prompt or talk.prompt,
                 background=meta.get("requestShape") == "background" or any(call.background for call in bond.calls),
             )
             talks[key] = talk
@@ -187,39 +166,30 @@ class Bond(NamedTuple):
     claim: str | None
 
 
-def link_agents(
-    transcripts: Mapping[str, Transcript], metas: Mapping[str, Fields]
-) -> tuple[dict[str, Conversation], dict[str, Bond]]:
-    """(conversations, bonds) of all agents of which anything is known, by id, and bonds of calls that none is known of.
+def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Fields]) -> dict[str, Bond]:
+    """The bonds of all agents of which anything is known, by id, and of calls that none is known of.
 
-    `transcripts` are by agent id, the session's own under SESSION. Agents written into the session's own file are known
-    by the id of their first record.
+    `transcripts` are by agent id, the session's own under SESSION.
     """
-    conversations: dict[str, Conversation] = {}
     calls: dict[str, ClaudeCall] = {}
     owners: dict[str, str] = {}
     links: dict[str, str] = {}
-    claims: dict[str, list[str]] = {}
+    claims: defaultdict[str, list[str]] = defaultdict(list)
     claimed: dict[str, str] = {}
 
     def link(agent_id: str, call_id: str | None, by: str) -> None:
         links.setdefault(agent_id, by)
-        if call_id is not None and call_id not in claims.setdefault(agent_id, []):
+        if call_id is not None and call_id not in claims[agent_id]:
             claims[agent_id].append(call_id)
             claimed.setdefault(call_id, agent_id)
 
     # The session first: what a forked agent's transcript repeats of it is not the agent's own.
     for agent_id, transcript in sorted(transcripts.items()):
-        conversations[agent_id] = transcript.main
-        conversations |= transcript.inline
         for call in transcript.calls.values():
             if call.id not in calls:
-                calls[call.id], owners[call.id] = call, agent_id if call.by is None else call.by
+                calls[call.id], owners[call.id] = call, agent_id
     for agent_id in sorted(metas):
         link(agent_id, text(metas[agent_id], "toolUseId"), "meta.json")
-    for _, transcript in sorted(transcripts.items()):
-        for agent_id, call_id in transcript.progress.items():
-            link(agent_id, call_id, "progress records")
     for call in calls.values():
         if call.answer is not None and call.answer.agent_id is not None:
             link(call.answer.agent_id, call.id, "the parent's tool result")
@@ -229,45 +199,40 @@ def link_agents(
     for call in calls.values():
         if call.id not in claimed and call.tool in DELEGATING and call.prompt is not None:
             waiting[call.prompt.digest].append(call.id)
-    alone = [
-        (one.started_at or 0.0, agent_id, one.prompt.digest)
-        for agent_id, one in conversations.items()
-        if agent_id != SESSION and agent_id not in claims and one.prompt is not None
-    ]
-    for _, agent_id, digest in sorted(alone):
-        if waiting[digest]:
-            link(agent_id, waiting[digest].pop(0), "the same prompt")
-    for agent_id in conversations:
-        links.setdefault(agent_id, "the session's directory")
+    for agent_id, one in sorted(transcripts.items(), key=lambda item: (item[1].started_at or 0.0, item[0])):
+        if agent_id != SESSION:
+            if agent_id not in claims and one.prompt is not None and waiting[one.prompt.digest]:
+                link(agent_id, waiting[one.prompt.digest].pop(0), "the same prompt")
+            links.setdefault(agent_id, "the session's directory")
     bonds: dict[str, Bond] = {}
     for agent_id, by in links.items():
-        if agent_id != SESSION:
-            mine = claims.get(agent_id, [])
-            asked = sorted((calls[one] for one in mine if one in calls), key=lambda call: call.asked_at or 0.0)
-            # `meta.json` may be there before the transcript, after it, or never.
-            parent = text(metas.get(agent_id, {}), "parentAgentId")
-            if parent is None:
-                parent = owners[asked[0].id] if asked else SESSION
-            claim = mine[0] if mine and claimed[mine[0]] == agent_id else None
-            bonds[agent_id] = Bond(parent, tuple(asked), by, claim)
+        mine = claims[agent_id]
+        asked = sorted((calls[one] for one in mine if one in calls), key=lambda call: call.asked_at or 0.0)
+        # `meta.json` may be there before the transcript, after it, or never.
+        parent = text(metas.get(agent_id, {}), "parentAgentId")
+        if parent is None:
+            parent = owners[asked[0].id] if asked else SESSION
+        claim = mine[0] if mine and claimed[mine[0]] == agent_id else None
+        bonds[agent_id] = Bond(parent, tuple(asked), by, claim)
     for call in calls.values():
         if call.id not in claimed and call.tool in DELEGATING:
             bonds[call.id] = Bond(owners[call.id], (call,), "the parent's tool call", call.id)
-    return conversations, bonds
+    return bonds
 
 
-def _standing(conversation: Conversation, heard: Sequence[AgentAnswer]) -> Standing:
+def _standing(talk: Transcript, heard: Sequence[AgentAnswer]) -> Standing:
     """By its own transcript first, then by what its parents heard, oldest first."""
-    if conversation.is_unread:
+    if talk.state is RunState.ENDED and talk.reason == UNREAD:
         # What cannot be read may say that it failed, so it is not said to be over.
-        copies = [answer.said for answer in heard if answer.said is not None and answer.at >= conversation.round_at]
-        ended_at = conversation.ended_at
-        return Standing(RunState.ENDED, "", copies[-1], ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
-    if conversation.state not in OPEN:
-        return Standing(conversation.state, conversation.reason, conversation.said, conversation.ended_at)
-    begun = conversation.started_at is not None
+        copies = [answer.said for answer in heard if answer.said is not None and answer.at >= talk.round_at]
+        return (
+            Standing(RunState.ENDED, "", copies[-1], talk.ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
+        )
+    if talk.state not in OPEN:
+        return Standing(talk.state, talk.reason, talk.said, talk.ended_at)
+    begun = talk.started_at is not None
     # What ended an earlier round says nothing of one that began later.
-    since = conversation.round_at if conversation.rounds > 1 else float("-inf")
+    since = talk.round_at if talk.rounds > 1 else float("-inf")
     told = [answer for answer in heard if not answer.launched and answer.at >= since]
     if not told:
         return Standing(RunState.WORKING if begun else RunState.SUBMITTED)
@@ -284,7 +249,7 @@ def _standing(conversation: Conversation, heard: Sequence[AgentAnswer]) -> Stand
     state = RunState.FAILED if _LIMIT.match(last.summary) else _STATES.get(last.status, RunState.ENDED)
     if state is not RunState.ENDED:
         return Standing(state, last.summary or last.status, None, last.at)
-    said = conversation.last_text() or last.said
+    said = talk.last_text() or last.said
     return Standing(RunState.ENDED, WORDLESS if said is None else "", said, last.at)
 
 
@@ -298,7 +263,7 @@ def wait_in(process: Fields) -> Wait | None:
     return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
 
 
-def _ask(session_id: str, runs: dict[str, Run], talks: Mapping[str, Conversation], wait: Wait) -> None:
+def _ask(session_id: str, runs: dict[str, Run], talks: Mapping[str, Transcript], wait: Wait) -> None:
     """The program waits for a human: so does one of its agents, or it itself where that cannot be told."""
     working = (key for key in talks if runs[key].state is RunState.WORKING and not runs[key].process_gone)
     agent, what = find_asker({key: list(talks[key].uses.values()) for key in working}, wait)

@@ -45,8 +45,6 @@ _TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
 _COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
 _LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
 _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
-_WORDLESS: Final = ("thinking", "tool_use", "tool_result")
-"""How the types of blocks end that are no part of what is said: `redacted_thinking`, `server_tool_use`."""
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
@@ -67,7 +65,7 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
     """Entries of a record of the model."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
-    for block in _blocks(record):
+    for block in blocks_of(record):
         match block.get("type"):
             case "text" if words := text(block, "text"):
                 said.append(Entry(at, EntryKind.WORDS, words, failed=failed))
@@ -80,7 +78,7 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
 
 
 def _told(record: Fields, at: float) -> Iterator[Entry]:
-    for block in _blocks(record):
+    for block in blocks_of(record):
         match block.get("type"):
             case "text" if (words := text(block, "text")) and not words.startswith(_REMINDER):
                 yield _prompt(record, words, at)
@@ -129,7 +127,7 @@ def _prompt(record: Fields, words: str, at: float) -> Entry:
     return Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT, _LOCAL_TAG.sub("", words))
 
 
-def _blocks(record: Fields) -> list[Fields]:
+def blocks_of(record: Fields) -> list[Fields]:
     content = inner(record, "message").get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -191,21 +189,3 @@ def texts(content: object) -> list[str]:
         return []
     blocks = [block for block in content if isinstance(block, dict) and block.get("type") == "text"]
     return [said for block in blocks if isinstance(said := block.get("text"), str)]
-
-
-def read_content(content: object) -> tuple[str, set[str | None], bool]:
-    """The words of a message, the types of its blocks, and whether it is written as is known: there are no other words
-    in it."""
-    if isinstance(content, str):
-        return content, set(), True
-    words: list[str] = []
-    kinds: set[str | None] = set()
-    is_understood = isinstance(content, list)
-    for block in content if isinstance(content, list) else ():
-        kind = text(block, "type") if isinstance(block, dict) else None
-        kinds.add(kind)
-        if kind == "text" and isinstance(said := block.get("text"), str):
-            words.append(said)
-        elif kind == "text" or not (kind or "").endswith(_WORDLESS):
-            is_understood = False
-    return "\n".join(words), kinds, is_understood

@@ -1,4 +1,4 @@
-"""One transcript file, folded record by record: its conversations, the agents it asked for, what it heard of them."""
+"""One transcript file, folded record by record: its rounds, the agents it asked for, what it heard of them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from agentwatch.sources.claude_code.entries import (
     ERROR_TAG,
     INTERRUPTED,
     answer_entries,
+    blocks_of,
     cut_short,
     handed_back,
     named_agent,
-    read_content,
     texts,
     typed,
 )
@@ -25,10 +25,10 @@ from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     TODO_STATUSES,
     Fields,
-    digest_of,
     first_line,
     inner,
     listed,
+    mapping,
     moment,
     question_in,
     read_notification,
@@ -57,11 +57,14 @@ _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
 _ENDS: Final = ("end_turn", "stop_sequence")
 """`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+_KNOWN: Final = ("thinking", "tool_use", "tool_result")
+"""How the types of other blocks end that are known: `redacted_thinking`, `server_tool_use`."""
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 _TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """By the type of a record, the key of the title in it."""
 _FEEDBACK: Final = "Stop hook feedback"
 _REMINDER: Final = "<system-reminder>"
+_COMMANDS: Final = ("<command-", "<bash-input>")
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _DECISIONS: Final = {"accept": True, "reject": False, "allow": True, "deny": False}
 _UNASKED: Final = (None, "config")
@@ -69,38 +72,44 @@ _UNASKED: Final = (None, "config")
 _REJECTED: Final = "user-rejected"
 """A kind of denial that a person is behind, where the record names no source."""
 
-_BeforePrompt = tuple[RunState, Answer | None, str, float | None, Message | None, Turn | None]
-
 
 @dataclass(slots=True)
 class ClaudeCall(AgentCall):
-    """`by` is the inline conversation that made it, None for the file's own; `resumes` is the agent it goes on with."""
+    """`resumes` is the agent that it goes on with."""
 
     tool: str = ""
-    by: str | None = None
     resumes: str | None = None
 
 
-class Conversation(Account):
-    """Prompts and answers of one agent."""
+class Transcript(Account):
+    """The state of one file after the records that were folded in: the account of its agent, the calls with which it
+    handed out work, and the last notification of each agent that it heard of. It depends on these records alone.
 
-    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool) -> None:
+    `places` are the spellings of the workspace.
+    """
+
+    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
-        self.is_unread = False
-        """Its last message has no text that is understood, and something that is not."""
-        self.rounds = 0
-        self.round_at = 0.0
-        self.rising = Rising()
-        """For the calls that hand out work."""
+        self.calls: dict[str, ClaudeCall] = {}
+        self.ends: dict[str, AgentAnswer] = {}
         self.uses: dict[str, Entry] = {}
         """Those of tools in the last message that have no result yet, by id; not of those that hand out work."""
+        self.cwd: str | None = None
+        self.titles: dict[str, str] = {}
+        self.not_understood = 0
+        self.rounds = 0
+        self.round_at = 0.0
         self._is_agent = is_agent
-        self._usage = 0
+        self._rising = Rising()
+        self._uuids: set[int] = set()
         self._message_id: str | None = None
+        self._usage = 0
         self._text: Answer | None = None
         """That of the last message."""
         self._uses_tools = self._is_strange = False
-        self._before_prompt: _BeforePrompt | None = None
+        """Whether it asks for tools, and whether not all of it is understood."""
+        self._command: tuple[str, float, int] | None = None
+        """A command that was typed, until the program or the model answers it."""
         self._by_hooks: dict[str, bool | None] = {}
         self._written: tuple[Todo, ...] | None = None
         self._items: dict[str, tuple[str, str]] = {}
@@ -114,60 +123,126 @@ class Conversation(Account):
             return ""
         return next((words_of_use(use) for use in self.uses.values() if use.tool in QUESTIONS), "")
 
-    def prompted(self, words: str, at: float, offset: int, asker: StartedBy) -> None:
+    def add(self, fields: Record, offset: int) -> None:
+        self.cwd = self.cwd or text(fields, "cwd")
+        written, kind = moment(fields.get("timestamp")), fields.get("type")
+        at = written if written is not None else self.updated_at
+        match kind:
+            case "user" | "assistant":
+                uuid = text(fields, "uuid")
+                if uuid is None:
+                    # The program never writes one without; a forged one must not end, or begin again, what is sound.
+                    self.not_understood += 1
+                # Some records are written twice, when a session is gone on with; agents once stood in its file.
+                elif hash(uuid) not in self._uuids and (self._is_agent or fields.get("isSidechain") is not True):
+                    self._uuids.add(hash(uuid))
+                    self.touch(at)
+                    (self._user if kind == "user" else self._assistant)(fields, at, offset)
+                return
+            case "summary" | "ai-title" | "custom-title":
+                if (title := text(fields, _TITLES[kind])) is not None:
+                    self.titles[kind] = first_line(title)
+                return
+            case "queue-operation":
+                self._notified(fields.get("content"), at, offset)
+                return
+            case "attachment":
+                attachment = inner(fields, "attachment")
+                if attachment.get("type") == "queued_command":
+                    self._notified(attachment.get("prompt"), at, offset)
+                elif attachment.get("type") == "hook_permission_decision":
+                    self._decided(attachment)
+            case "progress":
+                pass
+            case "system":
+                if fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
+                    self._end_turn(at)
+            case _:
+                if text(fields, "uuid") is not None and inner(fields, "message").get("role") in ("user", "assistant"):
+                    # Something was said, in a record of a kind that is not known.
+                    self.not_understood += 1
+                return
+        if written is not None:
+            self.touch(written)
+
+    def last_text(self) -> Message | None:
+        """The text of the last message, where it is no preface to a use of tools."""
+        return self._text() if self._text is not None and not self._uses_tools else None
+
+    def _user(self, fields: Fields, at: float, offset: int) -> None:
+        content = inner(fields, "message").get("content")
+        results = [block for block in blocks_of(fields) if block.get("type") == "tool_result"]
+        result = inner(fields, "toolUseResult") if len(results) == 1 else {}
+        for block in results:
+            call = self._returned(block, result, at, offset)
+            if call is not None and len(results) == 1:
+                self._permit(call, fields, block, result, at)
+        said = "\n".join(texts(content))
+        if said.startswith(INTERRUPTED):
+            # An answer that was whole by then stays one.
+            if self.state is not RunState.ENDED:
+                self.end(RunState.CANCELED, at, first_line(said))
+        elif said.startswith(_LOCAL):
+            # The program itself answers what was typed.
+            self._command = None
+        elif fields.get("turnCompanion") is True and not said.startswith(_REMINDER):
+            # The program does not take the last answer, which was cut off, and asks for another in the same round.
+            self._text = None
+            if self.state is RunState.ENDED:
+                self.go_on(at)
+        elif not results and said.strip() and _begins_round(fields, said):
+            self.titles.setdefault("prompt", typed(said))
+            if said.startswith(_COMMANDS):
+                self._command = said, at, offset
+            else:
+                self._prompted(said, at, offset)
+
+    def _prompted(self, said: str, at: float, offset: int) -> None:
         """The agent was given something to do."""
+        is_told = self._notified(said, at, offset)
+        asker = StartedBy.PROGRAM if is_told else StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
         self.activity.begin()
-        self._before_prompt = (self.state, self.answer, self.reason, self.ended_at, self.prompt, self.begun)
         # What a human goes on to say in a session of his own is no attempt of anybody's.
-        prompt = self.keep(words, at, offset) if self.prompt is None or self._is_agent else None
+        prompt = self.keep(said, at, offset) if self.prompt is None or self._is_agent else None
         if self.prompt is None:
             self.prompt = prompt
         elif self.state is RunState.WORKING:
-            self._count_round(at)
+            self.rounds, self.round_at = self.rounds + 1, at
         self._begin(at, Turn(at, prompt, asker))
 
-    def take_back_prompt(self) -> None:
-        """The program itself answered what was typed: the model was not asked."""
-        if self._before_prompt is not None:
-            had_ended = self._before_prompt[0] is not RunState.WORKING and self._before_prompt[-1] is not None
-            self.state, self.answer, self.reason, self.ended_at, self.prompt, self.begun = self._before_prompt
-            if had_ended:
-                self.earlier.pop()
-            self._before_prompt = None
-
-    def ask_again(self, at: float) -> None:
-        """The program does not take the last answer, which was cut off, and asks for another in the same round."""
-        self._text = None
-        if self.state is RunState.ENDED:
-            self.go_on(at)
-
-    def interrupt(self, words: str, at: float) -> None:
-        """A human stopped it. An answer that was whole by then stays one."""
-        if self.state is not RunState.ENDED:
-            self.end(RunState.CANCELED, at, first_line(words))
-
-    def answered(self, record: Fields, told: Sequence[Entry], at: float, offset: int) -> bool:
-        """A record of a message of the model, as a rule one block of it; whether all that it says is understood."""
-        message = inner(record, "message")
-        said, types, is_understood = read_content(message.get("content"))
-        message_id = text(message, "id") or text(record, "uuid")
-        goes_on = message_id is not None and message_id == self._message_id
-        if self.state is not RunState.WORKING and not goes_on:
+    def _assistant(self, fields: Fields, at: float, offset: int) -> None:
+        """A record of a message of the model, as a rule one block of it."""
+        message, told = inner(fields, "message"), answer_entries(fields, at)
+        content = message.get("content")
+        blocks = list(map(mapping, content if isinstance(content, list) else ()))
+        said = "\n".join([entry.text for entry in told if entry.kind is EntryKind.WORDS])
+        kinds = {str(block.get("type")) for block in blocks}
+        is_understood = isinstance(content, str | list) and all(
+            isinstance(block.get("text"), str)
+            if block.get("type") == "text"
+            else str(block.get("type")).endswith(_KNOWN)
+            for block in blocks
+        )
+        message_id = text(message, "id") or text(fields, "uuid")
+        goes_on = message_id == self._message_id
+        command, self._command = self._command, None
+        if command is not None:
+            self._prompted(*command)
+        elif self.state is not RunState.WORKING and not goes_on:
             self._begin(at, Turn(at))
-        self._before_prompt = None
         if not goes_on:
             self._begin_message(message_id)
             self._usage = 0
+        self.not_understood += not is_understood
+        self._is_strange |= not is_understood
         model = text(message, "model")
         self.model = model if model is not None and model != "<synthetic>" else self.model
         # What came from the cache is not counted again.
-        used, tokens = inner(message, "usage"), 0
-        for key in _COUNTED:
-            if isinstance(count := used.get(key), int):
-                tokens += count
-        tokens = max(tokens, self._usage)
+        used = inner(message, "usage")
+        counts = [count for key in _COUNTED if isinstance(count := used.get(key), int)]
+        tokens = max(sum(counts), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
-        if "tool_use" in types:
+        if "tool_use" in kinds:
             self._uses_tools = True
             if self.state is RunState.ENDED:
                 self.go_on(at)
@@ -175,36 +250,84 @@ class Conversation(Account):
             self.activity.add(entry)
         if said.strip() not in NOTHING:
             self._text = self.later(said, at, offset)
-        self._is_strange = self._is_strange or not is_understood
         reason = message.get("stop_reason")
-        if record.get("isApiErrorMessage") is True:
-            self.end(RunState.FAILED, at, _api_error(record, said))
+        if fields.get("isApiErrorMessage") is True:
+            self.end(RunState.FAILED, at, _api_error(fields, said))
         elif reason == "refusal":
             self.end(RunState.FAILED, at, "the model refused to answer")
-        elif reason in _ENDS and not (types and types <= _THOUGHTS):
-            self.end_turn(at)
-        return is_understood
+        elif (reason in _ENDS and not (kinds and kinds <= _THOUGHTS)) or str(fields.get("version")).startswith("1."):
+            self._end_turn(at)
+        if fields.get("forkedFrom") is None:
+            for entry in told:
+                if entry.kind is EntryKind.CALL and entry.call:
+                    self._called(entry, at, offset)
 
-    def end_turn(self, at: float) -> None:
+    def _called(self, entry: Entry, at: float, offset: int) -> None:
+        tool, call, given = entry.tool, entry.call, entry.given
+        if tool not in DELEGATING:
+            self.uses[call] = entry
+        if tool in _CHECKLIST:
+            self._update_checklist(tool, call, given, at)
+        elif tool in _SPAWNING and call not in self.calls:
+            prompt = text(given, "prompt") if tool in DELEGATING else None
+            self.calls[call] = ClaudeCall(
+                call,
+                at,
+                self._rising(at),
+                self.keep(prompt, at, offset) if prompt is not None else None,
+                text(given, "subagent_type"),
+                text(given, "description"),
+                given.get("run_in_background") is True,
+                tool=tool,
+                resumes=text(given, "resume"),
+            )
+
+    def _returned(self, block: Fields, result: Fields, at: float, offset: int) -> Entry | None:
+        """A call has its result. Returns the call, None where it is not open."""
+        name = str(block.get("tool_use_id"))
+        self.uses.pop(name, None)
+        if subject := self._subjects.pop(name, None):
+            self._add_item(subject, texts(block.get("content")), result)
+        call = self.calls.get(name)
+        if call is not None and call.answer is None:
+            blocks = texts(block.get("content"))
+            said = "\n".join(blocks)
+            call.answer = answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
+            if block.get("is_error") is True:
+                answer.error = first_line(ERROR_TAG.sub("", said)) or "failed"
+            elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
+                answer.launched = call.background = True
+            elif call.tool in DELEGATING:
+                report = handed_back(blocks, result)
+                answer.said = self.keep(report, at, offset) if report is not None else None
+                answer.status, answer.summary = "completed", cut_short(blocks, result)
+        return self.activity.end_call(name)
+
+    def _notified(self, content: object, at: float, offset: int) -> bool:
+        """Whether it is a notification of the program."""
+        told = read_notification(content) if isinstance(content, str) else None
+        if told is not None:
+            said = self.keep(told.said, at, offset) if told.said is not None else None
+            before = self.ends.get(told.task_id)
+            # The same words stand in up to three records; only the first of them tells when it happened.
+            is_same = before is not None and (before.status, before.summary) == (told.status, told.summary)
+            if before is None or not is_same or (before.said and before.said.digest) != (said and said.digest):
+                self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
+        return told is not None
+
+    def _end_turn(self, at: float) -> None:
         """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
-        if self.state is RunState.WORKING and self._message_id is not None and not self._uses_tools:
+        if self._uses_tools or self._message_id is None:
+            return
+        if self.state is RunState.WORKING:
             self.answer = self._text
-            self.is_unread = self._text is None and self._is_strange
-            self.end(RunState.ENDED, at, "" if self._text is not None else UNREAD if self.is_unread else WORDLESS)
-        elif self.state is RunState.ENDED and self._text is not None and not self._uses_tools:
-            self.answer, self.is_unread, self.reason = self._text, False, ""
-
-    def last_text(self) -> Message | None:
-        """The text of the last message, where it is no preface to a use of tools."""
-        return self._text() if self._text is not None and not self._uses_tools else None
-
-    def go_on(self, at: float) -> None:
-        super().go_on(at)
-        self.is_unread = False
+            self.end(RunState.ENDED, at, "" if self._text is not None else UNREAD if self._is_strange else WORDLESS)
+        elif self.state is RunState.ENDED and self._text is not None:
+            self.answer, self.reason = self._text, ""
 
     def _begin(self, at: float, begun: Turn) -> None:
         if self.state is not RunState.WORKING:
-            self._count_round(at)
+            self.rounds, self.round_at = self.rounds + 1, at
             if self._is_agent:
                 self.begin_round(begun)
         self.go_on(at)
@@ -217,48 +340,40 @@ class Conversation(Account):
         for known in (self.uses, self.activity.open, self._by_hooks):
             known.clear()
 
-    def _count_round(self, at: float) -> None:
-        self.rounds += 1
-        self.round_at = at
-
-    def update_checklist(self, tool: str, call: str, given: Fields, at: float) -> bool:
-        """A tool of the checklist is used: `TodoWrite` gives the whole list, `TaskCreate` and `TaskUpdate` one item.
-        True where its result is needed to know which item it made."""
+    def _update_checklist(self, tool: str, call: str, given: Fields, at: float) -> None:
+        """A tool of the checklist is used: `TodoWrite` gives the whole list, `TaskCreate` and `TaskUpdate` one item."""
         number, status = str(given.get("taskId")), text(given, "status")
-        is_new = False
         if tool == "TodoWrite":
             self._written = todos_in(listed(given, "todos"), "content")
         elif tool == "TaskCreate":
-            subject = text(given, "subject")
-            if is_new := subject is not None and len(self._items) + len(self._subjects) < _MOST_ITEMS:
-                self._subjects[call] = subject or ""
+            if len(self._items) + len(self._subjects) < _MOST_ITEMS:
+                self._subjects[call] = text(given, "subject") or ""
         elif status == "deleted":
             self._items.pop(number, None)
         elif number in self._items:
             words, before = self._items[number]
             self._items[number] = text(given, "subject") or words, status if status in TODO_STATUSES else before
         self.list(self._checklist(), at)
-        return is_new
 
-    def add_item(self, call: str, blocks: list[str], result: Fields) -> None:
+    def _add_item(self, subject: str, blocks: list[str], result: Fields) -> None:
         """The result of a `TaskCreate`: from here on its item has a number."""
-        subject, number = self._subjects.pop(call, None), inner(result, "task").get("id")
+        number = inner(result, "task").get("id")
         if not isinstance(number, str) and (match := _CREATED.search(blocks[0] if blocks else "")) is not None:
             number = match[1]
-        if subject is not None and isinstance(number, str):
+        if isinstance(number, str):
             self._items[number] = subject, "pending"
             self.todos = self._checklist()
 
     def _checklist(self) -> tuple[Todo, ...] | None:
         return self._written if self._written is not None else todos_of(self._items.values()) or None
 
-    def decided(self, attachment: Fields) -> None:
+    def _decided(self, attachment: Fields) -> None:
         """A hook has decided about a call that was asked about."""
         call = text(attachment, "toolUseID")
         if call in self.activity.open and attachment.get("hookEvent") == "PermissionRequest":
             self._by_hooks[call] = _DECISIONS.get(str(attachment.get("decision")))
 
-    def permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
+    def _permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
         """A call has its result, and the program may write beside it who allowed it, or refused it."""
         decision, denial = inner(record, "permissionDecision"), text(record, "toolDenialKind")
         source = text(decision, "source")
@@ -276,189 +391,6 @@ class Conversation(Account):
             by = Permitter.PERSON
         words = "\n".join(texts(block.get("content"))) if allowed is False else _spell(result.get("answers"))[0]
         self.permits.append(Permit(call.call, call.tool, _spell(call.given)[1], allowed, by, at, words))
-
-
-class Transcript:
-    """The state of one file after the records that were folded in. It depends on these alone.
-
-    `places` are the spellings of the workspace. `inline` holds the conversations that programs before 2.0 wrote into
-    the session's own file, by the uuid of their first record. `ends` are the last notifications by agent, `progress`
-    says which call an agent belongs to.
-    """
-
-    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
-        self.main = Conversation(keep, places, is_agent=is_agent)
-        self.inline: dict[str, Conversation] = {}
-        self.calls: dict[str, ClaudeCall] = {}
-        self.ends: dict[str, AgentAnswer] = {}
-        self.progress: dict[str, str] = {}
-        self.cwd: str | None = None
-        self.titles: dict[str, str] = {}
-        self.not_understood = 0
-        self._keep = keep
-        self._places = places
-        self._is_agent = is_agent
-        self._version = ""
-        self._uuids: set[int] = set()
-        self._threads: dict[str, str] = {}
-        self._heard: dict[str, str] = {}
-        self._awaited: dict[str, Conversation] = {}
-
-    def add(self, fields: Record, offset: int) -> None:
-        if self.cwd is None:
-            self.cwd = text(fields, "cwd")
-        self._version = text(fields, "version") or self._version
-        written, kind = moment(fields.get("timestamp")), fields.get("type")
-        at = written if written is not None else self.main.updated_at
-        match kind:
-            case "user" | "assistant":
-                self._message(fields, written, offset)
-                return
-            case "summary" | "ai-title" | "custom-title":
-                if (title := text(fields, _TITLES[kind])) is not None:
-                    self.titles[kind] = first_line(title)
-                return
-            case "queue-operation":
-                self._notified(fields.get("content"), at, offset)
-                return
-            case "attachment":
-                attachment = inner(fields, "attachment")
-                if attachment.get("type") == "queued_command":
-                    self._notified(attachment.get("prompt"), at, offset)
-                elif attachment.get("type") == "hook_permission_decision":
-                    self.main.decided(attachment)
-            case "progress":
-                data = inner(fields, "data")
-                agent_id, call = text(data, "agentId"), text(fields, "parentToolUseID")
-                if data.get("type") == "agent_progress" and agent_id is not None and call is not None:
-                    self.progress.setdefault(agent_id, call)
-            case "system":
-                if fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
-                    self.main.end_turn(at)
-            case _:
-                if text(fields, "uuid") is not None and inner(fields, "message").get("role") in ("user", "assistant"):
-                    # Something was said, in a record of a kind that is not known.
-                    self.not_understood += 1
-                return
-        if written is not None:
-            self.main.touch(written)
-
-    def _message(self, fields: Record, written: float | None, offset: int) -> None:
-        uuid = text(fields, "uuid")
-        if uuid is None:
-            # The program never writes one without; a forged one must not end, or begin again, what is sound.
-            self.not_understood += 1
-            return
-        if hash(uuid) in self._uuids:
-            # Some records are written twice, when a session is gone on with.
-            return
-        self._uuids.add(hash(uuid))
-        by, conversation = None, self.main
-        if fields.get("isSidechain") is True and not self._is_agent:
-            by = self._thread(fields, uuid)
-            conversation = self.inline[by]
-        at = written if written is not None else conversation.updated_at
-        conversation.touch(at)
-        if fields["type"] == "user":
-            self._user(fields, conversation, at, offset)
-        else:
-            self._assistant(fields, by, conversation, at, offset)
-
-    def _thread(self, fields: Fields, uuid: str) -> str:
-        """The conversation inside of the session's file that a record belongs to."""
-        thread = self._threads.get(str(fields.get("parentUuid")))
-        if thread is None:
-            asked = fields.get("type") == "user" and bool(texts(inner(fields, "message").get("content")))
-            thread = uuid if asked or not self.inline else next(reversed(self.inline))
-        self._threads[uuid] = thread
-        if thread not in self.inline:
-            self.inline[thread] = Conversation(self._keep, self._places, is_agent=True)
-        return thread
-
-    def _user(self, fields: Fields, conversation: Conversation, at: float, offset: int) -> None:
-        content = inner(fields, "message").get("content")
-        blocks = content if isinstance(content, list) else []
-        results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
-        result = inner(fields, "toolUseResult") if len(results) == 1 else {}
-        for block in results:
-            call = self._returned(block, result, conversation, at, offset)
-            if call is not None and len(results) == 1:
-                conversation.permit(call, fields, block, result, at)
-        said = "\n".join(texts(content))
-        if said.startswith(INTERRUPTED):
-            conversation.interrupt(said, at)
-        elif said.startswith(_LOCAL):
-            conversation.take_back_prompt()
-        elif fields.get("turnCompanion") is True and not said.startswith(_REMINDER):
-            conversation.ask_again(at)
-        elif not results and said.strip() and _begins_round(fields, said):
-            is_told = self._notified(said, at, offset)
-            asker = StartedBy.PROGRAM if is_told else StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
-            conversation.prompted(said, at, offset, asker)
-            self.titles.setdefault("prompt", typed(said))
-
-    def _assistant(self, fields: Fields, by: str | None, conversation: Conversation, at: float, offset: int) -> None:
-        told = answer_entries(fields, at)
-        self.not_understood += not conversation.answered(fields, told, at, offset)
-        if self._version.startswith("1."):
-            conversation.end_turn(at)
-        if fields.get("forkedFrom") is not None:
-            return
-        for entry in told:
-            if entry.kind is not EntryKind.CALL or not entry.call:
-                continue
-            tool, call, given = entry.tool, entry.call, entry.given
-            if tool not in DELEGATING:
-                conversation.uses[call] = entry
-            if tool in _CHECKLIST and conversation.update_checklist(tool, call, given, at):
-                self._awaited[call] = conversation
-            elif tool in _SPAWNING and call not in self.calls:
-                prompt = text(given, "prompt") if tool in DELEGATING else None
-                self.calls[call] = ClaudeCall(
-                    call,
-                    at,
-                    conversation.rising(at),
-                    self._keep(prompt, at, offset) if prompt is not None else None,
-                    text(given, "subagent_type"),
-                    text(given, "description"),
-                    given.get("run_in_background") is True,
-                    tool=tool,
-                    by=by,
-                    resumes=text(given, "resume"),
-                )
-
-    def _returned(
-        self, block: Fields, result: Fields, conversation: Conversation, at: float, offset: int
-    ) -> Entry | None:
-        """A call has its result. Returns the call, None where it is not open."""
-        name = str(block.get("tool_use_id"))
-        conversation.uses.pop(name, None)
-        if (by := self._awaited.pop(name, None)) is not None:
-            by.add_item(name, texts(block.get("content")), result)
-        call = self.calls.get(name)
-        if call is not None and call.answer is None:
-            blocks = texts(block.get("content"))
-            said = "\n".join(blocks)
-            call.answer = answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
-            if block.get("is_error") is True:
-                answer.error = first_line(ERROR_TAG.sub("", said)) or "failed"
-            elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
-                answer.launched = call.background = True
-            elif call.tool in DELEGATING:
-                report = handed_back(blocks, result)
-                answer.said = self._keep(report, at, offset) if report is not None else None
-                answer.status, answer.summary = "completed", cut_short(blocks, result)
-        return conversation.activity.end_call(name)
-
-    def _notified(self, content: object, at: float, offset: int) -> bool:
-        """Whether it is a notification of the program."""
-        told = read_notification(content) if isinstance(content, str) else None
-        # The same words stand in up to three records; only the first of them tells when it happened.
-        if told is not None and self._heard.get(told.task_id) != digest_of(str(content)):
-            self._heard[told.task_id] = digest_of(str(content))
-            said = self._keep(told.said, at, offset) if told.said is not None else None
-            self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
-        return told is not None
 
 
 def words_of_use(use: Entry) -> str:

@@ -67,7 +67,7 @@ class CodexReader(FilesReader[Rollout]):
     layout: ClassVar = Layout("", "", root="sessions")
     all_belong = True
 
-    def __init__(self, workspace: Path, home: Path, _since: float | None = None) -> None:
+    def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self._workspace = Workspace(workspace)
         self._database = Database(home)
@@ -170,7 +170,6 @@ class CodexReader(FilesReader[Rollout]):
             if time.monotonic() > self._until:
                 break
         self._waiting = len(waiting)
-        self._walk_at = 0.0 if waiting else self._walk_at
         damaged = (name for name in self._headerless if present[name].name.endswith(_COMPRESSED))
         self._closed = closed.union(_threads_in(damaged))
         self._is_drifting = bool(self._strange) and max(self._strange) == max(present)

@@ -271,8 +271,8 @@ class CopilotReader(FilesReader[Events]):
         r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
     )
 
-    def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        super().__init__(workspace, home, since)
+    def __init__(self, workspace: Path, home: Path) -> None:
+        super().__init__(workspace, home)
         self.processes = Locks(Path(self.root))
 
     def projects(self) -> list[str]:
@@ -281,9 +281,6 @@ class CopilotReader(FilesReader[Events]):
 
     def begin(self, keep: Keep, agent: str, path: str) -> Events:  # noqa: ARG002
         return Events(keep, self.places)
-
-    def is_skipped(self, data: bytes) -> bool:
-        return data.startswith(_PROMPTS) and data.find(_BEGINNING, 1) < 0
 
     def entries(self, fields: Fields) -> Iterable[Entry]:
         return entries(fields)

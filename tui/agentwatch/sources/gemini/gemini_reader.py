@@ -1,17 +1,33 @@
-"""The reader of Gemini CLI: what the lines of one chat come to, and the runs of one session."""
+"""The reader of Gemini CLI: what the lines of one chat come to, and the runs of one session.
+
+A session has a chat, as 0.61 writes it, and beside it a directory with the chats of its agents. A line is a message
+`{id, timestamp, type, content, toolCalls?}`, or changes what was written before: a message with the same id takes its
+place, once its calls are over; `$set` sets keys of the whole. That `$rewindTo` takes messages back is left aside.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.gemini.roots import Roots
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, todos_in, whole
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    first_line,
+    inner,
+    listed,
+    mapping,
+    moment,
+    parts_in,
+    text,
+    todos_in,
+    whole,
+)
 from agentwatch.sources.sessions.following import EntriesIn, Placed
 from agentwatch.sources.sessions.reader import texts_in
 from agentwatch.sources.sessions.runs import (
@@ -29,9 +45,7 @@ from agentwatch.sources.sessions.runs import (
     settle,
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session, holds
-from agentwatch.sources.sessions.tail import Record
-
-NAME: Final = "gemini"
+from agentwatch.sources.sessions.tail import Record, open_regular
 
 _CONTEXT: Final = "<session_context>"
 """What a session begins with, which nobody typed."""
@@ -40,11 +54,9 @@ _COMMAND: Final = re.compile(
     r"(?P<background>Background PIDs: [^\n]*\n)?Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
     re.DOTALL | re.MULTILINE,
 )
-_RETURN: Final = "complete_task"
-_GOAL: Final = "GOAL"
-_ENDS: Final = {"cancelled": RunState.CANCELED, _GOAL: RunState.ENDED}
 _STOPPED: Final = "Operation cancelled"
 """In what comes of a call that Esc has ended; one that was only denied says something else."""
+_ROOT_BYTES: Final = 64 * 1024
 
 
 class Chat(Account):
@@ -58,88 +70,65 @@ class Chat(Account):
         self.prompted_at = 0.0
         """When a human, or a parent, has told it something."""
         self._is_agent = is_agent
-        self._messages: dict[str, int] = {}
-        """The tokens of each message, by id, in their order."""
-        self._over: set[str] = set()
-        """Calls of the last message that were seen."""
+        self._messages: dict[str, tuple[int, int]] = {}
+        """The tokens and calls of each message, by id."""
 
     def add(self, fields: Record, offset: int) -> None:
-        name, at = text(fields, "id"), moment(fields.get("timestamp"))
-        if "$set" in fields:
-            self._set(inner(fields, "$set"))
-        elif (until := text(fields, "$rewindTo")) is not None:
-            self._rewind(until)
+        name, at, changed = text(fields, "id"), moment(fields.get("timestamp")), inner(fields, "$set")
+        if changed:
+            self.updated_at = max(self.updated_at, moment(changed.get("lastUpdated")) or 0.0)
+            if changed.get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
+                # It failed, or was stopped, in its answer: its parent is told which.
+                self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif name is not None and at is not None:
             self._message(name, fields, at, offset)
-        elif text(fields, "projectHash") is None:
+        elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
 
-    def _set(self, keys: Fields) -> None:
-        at = moment(keys.get("lastUpdated")) or self.updated_at
-        self.updated_at = max(self.updated_at, at)
-        if keys.get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
-            # It failed, or was stopped, in its answer: its parent is told which.
-            self.end(RunState.FAILED, at, CUT_OFF)
-
-    def _rewind(self, until: str) -> None:
-        """All from this message on is taken back; all there is where it is not known."""
-        ids = list(self._messages)
-        for name in ids[ids.index(until) if until in self._messages else 0 :]:
-            del self._messages[name]
-        self.activity.add(Entry(self.updated_at, EntryKind.PROMPT))
-        self.answer = None
-        self.end(RunState.ENDED if self._messages else RunState.SUBMITTED, self.updated_at)
-        self.prompt = self.prompt if self._messages else None
-
     def _message(self, name: str, fields: Fields, at: float, offset: int) -> None:
-        is_new = name not in self._messages
-        if is_new:
-            self._over.clear()
-        for entry in entries(fields, at):
-            if entry.call not in self._over if entry.call else is_new:
+        words, calls = _words_of(fields), listed(fields, "toolCalls")
+        counted, seen = self._messages.get(name, (0, 0))
+        for entry in entries({**fields, "toolCalls": calls[seen:]}, at):
+            if entry.call or name not in self._messages:
                 self.activity.add(entry)
         used = inner(fields, "tokens")
         tokens = (whole(used, "total") or 0) - (whole(used, "cached") or 0)
-        self.tokens += tokens - self._messages.get(name, 0)
-        self._messages[name] = tokens
+        self.tokens += tokens - counted
+        self._messages[name] = tokens, len(calls)
         self.model = text(fields, "model") or self.model
-        match fields.get("type"):
-            case "user" if (words := _words_of(fields)).strip() and not words.startswith(_CONTEXT):
-                self.go_on(at)
-                self.prompted_at = at
-                self.prompt = self.prompt or self.keep(words, at, offset)
-            case "gemini":
-                self._answered(fields, at, offset)
-
-    def _answered(self, fields: Fields, at: float, offset: int) -> None:
-        words, calls = _words_of(fields), [mapping(call) for call in listed(fields, "toolCalls")]
-        self.go_on(at)
-        if not calls and words.strip() and not self._is_agent:
-            # So it looks, too, while its calls are under way: they are written once they are over.
-            self.end(RunState.ENDED, at)
-            self.answer = self.later(words, at, offset)
-        for call in calls:
-            self._called(call, at, offset)
+        if fields.get("type") == "user" and words.strip() and not words.startswith(_CONTEXT):
+            self.go_on(at)
+            self.prompted_at = at
+            self.prompt = self.prompt or self.keep(words, at, offset)
+        elif fields.get("type") == "gemini":
+            self.go_on(at)
+            if not calls and words.strip() and not self._is_agent:
+                # So it looks, too, while its calls are under way: they are written once they are over.
+                self.end(RunState.ENDED, at)
+                self.answer = self.later(words, at, offset)
+            for call in map(mapping, calls):
+                self._called(call, at, offset)
 
     def _called(self, call: Fields, at: float, offset: int) -> None:
         """A call that is over."""
         name, tool, given = text(call, "id") or "", text(call, "name"), inner(call, "args")
-        status, ended_at = text(call, "status") or "", moment(call.get("timestamp")) or at
+        status, ended_at, came = text(call, "status") or "", moment(call.get("timestamp")) or at, _came_of(call)
         self.updated_at = max(self.updated_at, ended_at)
-        if status == "cancelled" and _STOPPED in (came := _came_of(call)) and not self._is_agent:
+        if status == "cancelled" and _STOPPED in came and not self._is_agent:
             self.end(RunState.CANCELED, ended_at, first_line(came))
-        if tool == _RETURN and status == "success" and self._is_agent:
+        if self._is_agent and (said := _handed_back(call)) is not None:
             self.end(RunState.ENDED, ended_at)
-            said = _handed_back(given)
             self.answer = self.later(said, ended_at, offset) if said.strip() else None
-        elif tool == "write_todos" and name not in self._over:
+        elif tool == "write_todos":
             self.list(todos_in(listed(given, "todos"), "description"), ended_at)
         elif tool == "invoke_agent":
-            words = text(given, "prompt")
+            words, shown = text(given, "prompt"), inner(call, "resultDisplay")
+            if status == "success":
+                # So it is also said of an agent that failed, or ran out of turns.
+                status = "error" if shown.get("state") == "error" else text(shown, "terminateReason") or "GOAL"
+            answer = AgentAnswer(ended_at, status, first_line(came), agent_id=text(call, "agentId"))
             prompt = self.keep(words, at, offset) if words is not None else None
-            answer = AgentAnswer(ended_at, _status_of(call), first_line(_came_of(call)), agent_id=text(call, "agentId"))
             self.calls[name] = AgentCall(name, at, None, prompt, text(given, "agent_name"), answer=answer)
-        self._over.add(name)
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
@@ -155,15 +144,13 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
             for call in map(mapping, listed(record, "toolCalls")):
-                name, given = text(call, "id") or "", inner(call, "args")
-                if text(call, "name") == _RETURN and call.get("status") == "success":
-                    yield Entry(moment(call.get("timestamp")) or at, EntryKind.WORDS, _handed_back(given))
+                name, ended_at, came = text(call, "id") or "", moment(call.get("timestamp")) or at, _came_of(call)
+                if (said := _handed_back(call)) is not None:
+                    yield Entry(ended_at, EntryKind.WORDS, said)
                     continue
-                yield Entry(at, EntryKind.CALL, "", name, text(call, "name") or "", given)
-                ended_at, refused = moment(call.get("timestamp")) or at, call.get("status") == "cancelled"
-                failed = refused or call.get("status") == "error"
-                came = _came_of(call)
-                ended = None if refused else _ended(came)
+                yield Entry(at, EntryKind.CALL, "", name, text(call, "name") or "", inner(call, "args"))
+                refused = call.get("status") == "cancelled"
+                failed, ended = refused or call.get("status") == "error", None if refused else _ended(came)
                 yield Entry(ended_at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
         case "info" | "warning" | "error" if words:
             yield Entry(at, EntryKind.NOTE, words, failed=record.get("type") == "error")
@@ -171,9 +158,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
 
 def _words_of(record: Fields) -> str:
     """What a message says: one text, or that of its parts."""
-    said = text(record, "content")
-    parts = map(mapping, listed(record, "content"))
-    return said if said is not None else "".join(text(part, "text") or "" for part in parts)
+    return text(record, "content") or "".join(parts_in(record, "content"))
 
 
 def _came_of(call: Fields) -> str:
@@ -190,16 +175,11 @@ def _ended(told: str) -> Ended | None:
     return Ended(int(match["code"]) if match["code"] else None if is_open else 0, match["output"])
 
 
-def _status_of(call: Fields) -> str:
-    """What became of an agent: that its call succeeded is also said of one that failed, or ran out of turns."""
-    status, shown = text(call, "status") or "", inner(call, "resultDisplay")
-    if status != "success":
-        return status
-    return "error" if shown.get("state") == "error" else text(shown, "terminateReason") or _GOAL
-
-
-def _handed_back(given: Fields) -> str:
-    """What an agent hands back: a text, or an object with one, or with more."""
+def _handed_back(call: Fields) -> str | None:
+    """What an agent hands back by this call, a text, or an object with one, or with more; None where it is another."""
+    if text(call, "name") != "complete_task" or call.get("status") != "success":
+        return None
+    given = inner(call, "args")
     result = given.get("result", next(iter(given.values()), None))
     if isinstance(result, dict) and len(result) == 1:
         result = next(iter(result.values()))
@@ -207,6 +187,19 @@ def _handed_back(given: Fields) -> str:
         return result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)
     except RecursionError:
         return ""
+
+
+def root_of(project: str) -> str | None:
+    """The real path of the working directory that a project names, None for none. Raises OSError where it cannot be
+    read, or names no path."""
+    try:
+        with os.fdopen(open_regular(f"{project}/.project_root"), "rb") as file:
+            named = file.read(_ROOT_BYTES).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return None
+    if not named.startswith("/") or "\0" in named:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), project)
+    return os.path.realpath(named)
 
 
 def _directory_in(fields: Fields) -> str | None:
@@ -221,7 +214,7 @@ _NO_CHAT: Final = Chat(no_message, is_agent=True)
 class GeminiReader(FilesReader[Chat]):
     """`home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the foreground."""
 
-    name = NAME
+    name = "gemini"
     layout: ClassVar = Layout(
         r"chats/(?:session-[^/]+|(?P<session>[^/]+)/(?P<agent>[^/]+))\.jsonl",
         r"chats(?:/(?P<session>[^/]+))?",
@@ -229,21 +222,18 @@ class GeminiReader(FilesReader[Chat]):
     )
     all_belong = True
 
-    def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        super().__init__(workspace, home, since)
-        self._roots = Roots()
-
     def projects(self) -> list[str]:
-        return [path for path in self.directories() if self._is_ours(path)]
-
-    def _is_ours(self, project: str) -> bool:
-        self.refused.discard(project)
-        try:
-            place = self._roots(project)
-        except OSError:
-            self.refused.add(project)
-            return False
-        return place is not None and holds(self.workspace, place)
+        found = []
+        for project in self.directories():
+            self.refused.discard(project)
+            try:
+                root = root_of(project)
+            except OSError:
+                self.refused.add(project)
+                continue
+            if root is not None and holds(self.workspace, root):
+                found.append(project)
+        return found
 
     def begin(self, keep: Keep, agent: str, path: str) -> Chat:  # noqa: ARG002
         return Chat(keep, agent != SESSION, self.places)
@@ -260,68 +250,63 @@ class GeminiReader(FilesReader[Chat]):
 
     def texts_in(self, fields: Fields) -> Iterator[str]:
         yield from texts_in(fields)
-        for call in map(mapping, listed(fields, "toolCalls")):
-            if text(call, "name") == _RETURN:
-                yield _handed_back(inner(call, "args"))
+        yield from (_handed_back(mapping(call)) or "" for call in listed(fields, "toolCalls"))
 
     def runs_of(self, session: Session[Chat], about: object) -> dict[str, Run]:
-        folds, places = session.folds, session.places
-        main = folds.get(SESSION, _NO_CHAT)
-        begun = {name: chat for name, chat in folds.items() if name and chat.started_at is not None}
+        main = session.folds.get(SESSION, _NO_CHAT)
+        begun = {name: chat for name, chat in session.folds.items() if name and chat.started_at is not None}
         asked = _asked(main, begun)
-
-        def run(chat: Chat, call: AgentCall, standing: Standing, name: str, asker: str = SESSION) -> Run:
-            return run_of(
+        rows = [(name, name, chat, asked.get(name, NO_CALL), session.id) for name, chat in begun.items()]
+        for asker, chat in session.folds.items():
+            lone = [call for call in chat.calls.values() if call not in asked.values()]
+            rows += [(f"{session.id}/{call.id}", call.id, _NO_CHAT, call, asker or session.id) for call in lone]
+        found = {
+            key: run_of(
                 chat,
                 call,
-                standing,
-                source=NAME,
-                session_id=name or session.id,
-                parent=(asker or session.id) if name else None,
-                place=session.place(places, name),
+                _standing(chat, call, main),
+                source=self.name,
+                session_id=name,
+                parent=asker,
+                place=session.place(session.places, name),
                 link="the parent's tool call" if chat is _NO_CHAT else "the directory of its chat",
             )
-
-        found: dict[str, Run] = {}
-        for name, chat in begun.items():
-            call = asked.get(name, NO_CALL)
-            found[name] = run(chat, call, _standing(chat, call, main), name)
-        linked = {call.id for call in asked.values()}
-        for asker, chat in folds.items():
-            for call in chat.calls.values():
-                if call.id not in linked:
-                    standing = _standing(_NO_CHAT, call, main)
-                    found[f"{session.id}/{call.id}"] = run(_NO_CHAT, call, standing, call.id, asker)
+            for key, name, chat, call, asker in rows
+        }
         if main.started_at is not None:
             # It waits for its agents, and says nothing of that.
             is_waiting = main.state is RunState.ENDED and any(one.state in OPEN for one in found.values())
-            state = RunState.WORKING if is_waiting else main.state
-            standing = Standing(state, main.reason, main.said, main.ended_at)
-            found[session.id] = run(main, NO_CALL, standing, SESSION)
+            standing = Standing(RunState.WORKING) if is_waiting else main
+            place = session.place(session.places, SESSION)
+            found[session.id] = run_of(
+                main, NO_CALL, standing, source=self.name, session_id=session.id, parent=None, place=place
+            )
         settle(found, about)
         return found
 
 
 def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, AgentCall]:
     """The call that each agent was begun by, as far as it is over: one that was stopped does not name its agent."""
-    named = {call.answer.agent_id: call for call in main.calls.values() if call.answer and call.answer.agent_id}
-    asked = {name: call for name, call in named.items() if name in begun}
-    nameless = [call for call in main.calls.values() if call not in named.values()]
-    for name, chat in sorted(begun.items(), key=lambda one: one[1].prompted_at):
-        same = (call for call in nameless if call.prompt and chat.prompt and call.prompt.digest == chat.prompt.digest)
-        if name not in asked and (call := next(same, None)) is not None:
+    asked: dict[str, AgentCall] = {}
+    oldest = sorted(begun.items(), key=lambda one: one[1].prompted_at)
+    for call in sorted(main.calls.values(), key=lambda call: not (call.answer and call.answer.agent_id)):
+        name = call.answer and call.answer.agent_id
+        if name is None and call.prompt is not None:
+            same = (one for one, chat in oldest if chat.prompt and chat.prompt.digest == call.prompt.digest)
+            name = next((one for one in same if one not in asked), None)
+        if name in begun:
             asked[name] = call
-            nameless.remove(call)
     return asked
 
 
-def _standing(chat: Chat, call: AgentCall, main: Chat) -> Standing:
+def _standing(chat: Chat, call: AgentCall, main: Chat) -> Standing | Chat:
     """By what it has handed back, then by what its parent was told."""
-    answer, known = call.answer, Standing(chat.state, chat.reason, chat.said, chat.ended_at)
-    if chat.state is RunState.ENDED:
-        return known
-    if answer is None:
-        is_left = chat.state is RunState.WORKING and main.prompted_at > chat.prompted_at
-        return Standing(RunState.FAILED, LEFT_BEHIND, None, chat.updated_at) if is_left else known
-    reason = answer.summary if answer.status in ("cancelled", "error") else answer.status
-    return Standing(_ENDS.get(answer.status, RunState.FAILED), reason, None, answer.at)
+    answer = call.answer
+    if answer is None and chat.state is RunState.WORKING and main.prompted_at > chat.prompted_at:
+        return Standing(RunState.FAILED, LEFT_BEHIND, None, chat.updated_at)
+    if chat.state is RunState.ENDED or answer is None:
+        return chat
+    state = {"cancelled": RunState.CANCELED, "GOAL": RunState.ENDED}.get(answer.status, RunState.FAILED)
+    return Standing(
+        state, answer.summary if answer.status in ("cancelled", "error") else answer.status, None, answer.at
+    )

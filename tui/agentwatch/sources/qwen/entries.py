@@ -40,16 +40,21 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             kind = EntryKind.NOTE if by_program else EntryKind.PROMPT
             yield Entry(at, kind, told.told if told is not None else words)
         case "assistant":
-            for part in parts_of(record):
+            for part in _parts_of(record):
                 if (said := text(part, "text")) is not None:
                     yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
                 elif call := inner(part, "functionCall"):
-                    tool, given = unwrapped(call)
+                    tool, given = text(call, "name"), inner(call, "args")
+                    if tool == "tool_call":
+                        tool, given = (
+                            text(given, "name"),
+                            inner(given, "arguments") or object_in(text(given, "arguments")),
+                        )
                     name, cwd = text(call, "id") or "", text(record, "cwd") or ""
                     yield Entry(at, EntryKind.CALL, "", name, tool or "", given, cwd=cwd)
         case "tool_result":
             status = inner(record, "toolCallResult").get("status")
-            for part in parts_of(record):
+            for part in _parts_of(record):
                 answer = inner(part, "functionResponse")
                 response = inner(answer, "response")
                 came = text(response, "error") or text(response, "output") or ""
@@ -68,17 +73,9 @@ def _ended(told: str) -> Ended | None:
 def words_of(record: Fields) -> str:
     """What a message says, without what is only thought."""
     return "\n".join(
-        words for part in parts_of(record) if part.get("thought") is not True and (words := text(part, "text"))
+        words for part in _parts_of(record) if part.get("thought") is not True and (words := text(part, "text"))
     )
 
 
-def unwrapped(call: Fields) -> tuple[str | None, Fields]:
-    """The tool of a call and what it was given; some are called through another one."""
-    given = inner(call, "args")
-    if text(call, "name") != "tool_call":
-        return text(call, "name"), given
-    return text(given, "name"), inner(given, "arguments") or object_in(text(given, "arguments"))
-
-
-def parts_of(record: Fields) -> Iterator[Fields]:
+def _parts_of(record: Fields) -> Iterator[Fields]:
     return map(mapping, listed(inner(record, "message"), "parts"))

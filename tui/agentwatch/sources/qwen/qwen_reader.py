@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
-from agentwatch.sources.qwen.entries import entries, parts_of, unwrapped, words_of
-from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.qwen.entries import entries, words_of
+from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -35,9 +35,6 @@ from agentwatch.sources.sessions.runs import (
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
 from agentwatch.sources.sessions.tail import Record
-
-_TELEMETRY: Final = b'"subtype":"ui_telemetry"'
-"""Most lines of a chat, also about calls of its agents. What a signal breaks off stands nowhere else."""
 
 NAME: Final = "qwen-code"
 
@@ -71,8 +68,6 @@ class Chat(Account):
         self.round_at = 0.0
         self._is_agent = is_agent
         self._rising = Rising()
-        self._open: set[str] = set()
-        """Calls of any tool that have no result."""
 
     def add(self, fields: Record, offset: int) -> None:
         at = moment(fields.get("timestamp"))
@@ -80,16 +75,18 @@ class Chat(Account):
             self.not_understood += 1
             return
         self.cwd = self.cwd or text(fields, "cwd")
-        for entry in entries(fields, at):
+        told = list(entries(fields, at))
+        for entry in told:
+            if entry.kind is EntryKind.RESULT:
+                self._returned(entry, inner(fields, "toolCallResult"), offset)
             self.activity.add(entry)
         match fields.get("type"):
             case "user":
                 self._prompted(fields, at, offset)
             case "assistant":
-                self._answered(fields, at, offset)
-            case "tool_result":
-                self._returned(fields, at, offset)
+                self._answered(fields, told, at, offset)
             case "system":
+                # What a signal breaks off stands nowhere else.
                 event = inner(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
                     self._broken_off(text(event, "call_id") or "", at, "")
@@ -113,57 +110,46 @@ class Chat(Account):
         if self.prompt is None:
             self.prompt = self.keep(words, at, offset)
         self.round_at = at
-        self._open.clear()
         self.go_on(at)
 
-    def _answered(self, fields: Fields, at: float, offset: int) -> None:
+    def _answered(self, fields: Fields, told: Sequence[Entry], at: float, offset: int) -> None:
         self.go_on(at)
         used = inner(fields, "usageMetadata")
         self.tokens += (whole(used, "totalTokenCount") or 0) - (whole(used, "cachedContentTokenCount") or 0)
         self.model = text(fields, "model") or self.model
-        calls = [call for part in parts_of(fields) if (call := inner(part, "functionCall"))]
-        for call in calls:
-            self._called(text(call, "id") or "", *unwrapped(call), at, offset)
+        calls = [entry for entry in told if entry.kind is EntryKind.CALL]
+        for entry in calls:
+            given = entry.given
+            if entry.tool == "todo_write":
+                self.list(todos_in(listed(given, "todos"), "content"), at)
+            elif entry.tool == "agent":
+                asked = text(given, "prompt")
+                prompt = self.keep(asked, at, offset) if asked is not None else None
+                kind, title = text(given, "subagent_type"), text(given, "description")
+                background = given.get("run_in_background") is True
+                self.calls[entry.call] = QwenCall(entry.call, at, self._rising(at), prompt, kind, title, background)
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
             self.end(RunState.ENDED, at)
             self.answer = self.later(words, at, offset) if words.strip() else None
 
-    def _called(self, name: str, tool: str | None, given: Fields, at: float, offset: int) -> None:
-        self._open.add(name)
-        if tool == "todo_write":
-            self.list(todos_in(listed(given, "todos"), "content"), at)
-        elif tool == "agent":
-            words = text(given, "prompt")
-            prompt = self.keep(words, at, offset) if words is not None else None
-            kind, title = text(given, "subagent_type"), text(given, "description")
-            background = given.get("run_in_background") is True
-            self.calls[name] = QwenCall(name, at, self._rising(at), prompt, kind, title, background)
-
-    def _returned(self, fields: Fields, at: float, offset: int) -> None:
-        self.updated_at = max(self.updated_at, at)
-        result = inner(fields, "toolCallResult")
-        shown = text(inner(result, "resultDisplay"), "status")
-        status = shown or text(result, "status") or ""
-        for part in parts_of(fields):
-            name = text(inner(part, "functionResponse"), "id") or ""
-            response = inner(part, "functionResponse", "response")
-            output = text(response, "output") or text(response, "error") or ""
-            if result.get("status") == "cancelled":
-                self._broken_off(name, at, output)
-            self._open.discard(name)
-            call = self.calls.get(name)
-            if call is not None and status == "background":
-                call.background = True
-            elif call is not None and call.answer is None:
-                said = self.keep(output, at, offset) if status == "completed" and output.strip() else None
-                call.answer = AgentAnswer(at, status, first_line(output), said)
+    def _returned(self, entry: Entry, result: Fields, offset: int) -> None:
+        self.updated_at = max(self.updated_at, entry.at)
+        status = text(inner(result, "resultDisplay"), "status") or text(result, "status") or ""
+        if result.get("status") == "cancelled":
+            self._broken_off(entry.call, entry.at, entry.text)
+        call = self.calls.get(entry.call)
+        if call is not None and status == "background":
+            call.background = True
+        elif call is not None and call.answer is None:
+            is_said = status == "completed" and bool(entry.text.strip())
+            said = self.keep(entry.text, entry.at, offset) if is_said else None
+            call.answer = AgentAnswer(entry.at, status, first_line(entry.text), said)
 
     def _broken_off(self, name: str, at: float, words: str) -> None:
         """A human, or a signal, has ended the turn inside a call."""
-        if name in self._open:
-            self._open.discard(name)
+        if name in self.activity.open:
             self.end(RunState.CANCELED, at)
             if name in self.calls:
                 self.calls[name].answer = AgentAnswer(at, "cancelled", first_line(words))
@@ -186,9 +172,6 @@ class QwenReader(FilesReader[Chat]):
     def begin(self, keep: Keep, agent: str, path: str) -> Chat:  # noqa: ARG002
         return Chat(keep, agent != SESSION, self.places)
 
-    def is_skipped(self, data: bytes) -> bool:
-        return _TELEMETRY in data and b'"cancelled"' not in data
-
     def entries(self, fields: Fields) -> Iterable[Entry]:
         return entries(fields)
 
@@ -199,31 +182,28 @@ class QwenReader(FilesReader[Chat]):
         for asker, chat in sorted(folds.items()):
             for call in chat.calls.values():
                 calls.setdefault(call.id, (asker, call))
-        found: dict[str, Run | None] = {}
-
-        def run(agent_id: str | None, parent: str | None, meta: Fields, call: QwenCall) -> Run | None:
-            chat = _NO_CHAT if agent_id is None else folds.get(agent_id, _NO_CHAT)
-            place = session.place(places, agent_id or parent or SESSION)
-            session_id = agent_id or call.id or session.id
-            return _run(chat, meta, call, session_id=session_id, parent=parent, place=place)
-
-        for agent_id in sorted((folds.keys() | metas.keys()) - {SESSION}):
+        runs: dict[str, Run] = {}
+        for agent_id in sorted(folds.keys() | metas.keys()):
             meta = metas.get(agent_id, {})
             name = text(meta, "toolUseId") or next((one for one in calls if agent_id.endswith(f"-{one}")), None)
-            asker, call = calls.get(name or "", (SESSION, _NO_CALL))
-            parent = text(meta, "parentAgentId") or asker or session.id
-            found[name or f"{session.id}/{agent_id}"] = run(agent_id, parent, meta, call)
+            asker, call = calls.pop(name or "", (SESSION, _NO_CALL))
+            parent = None if agent_id == SESSION else text(meta, "parentAgentId") or asker or session.id
+            key = session.id if agent_id == SESSION else name or f"{session.id}/{agent_id}"
+            place = session.place(places, agent_id)
+            chat = folds.get(agent_id, _NO_CHAT)
+            if (run := _run(chat, agent_id or session.id, parent, meta, call=call, place=place)) is not None:
+                runs[key] = run
         for asker, call in calls.values():
-            if call.id not in found:
-                found[call.id] = run(None, asker or session.id, {}, call)
-        if SESSION in folds:
-            found[session.id] = run(SESSION, None, {}, _NO_CALL)
-        runs = {key: one for key, one in found.items() if one is not None}
+            place = session.place(places, asker)
+            if (run := _run(_NO_CHAT, call.id, asker or session.id, {}, call=call, place=place)) is not None:
+                runs[call.id] = run
+        if session.id in runs:
+            runs[session.id] = runs.pop(session.id)
         settle(runs, about)
         return runs
 
 
-def _run(chat: Chat, meta: Fields, call: QwenCall, *, session_id: str, parent: str | None, place: str) -> Run | None:
+def _run(chat: Chat, name: str, parent: str | None, meta: Fields, *, call: QwenCall, place: str) -> Run | None:
     """The run of an agent, or of a call of which none is known; None before there is anything but a name."""
     written = moment(meta.get("lastUpdatedAt"))
     if (chat.started_at, call.at, written) == (None, None, None):
@@ -231,8 +211,8 @@ def _run(chat: Chat, meta: Fields, call: QwenCall, *, session_id: str, parent: s
     # What ended an earlier round says nothing of one that began later.
     answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
     is_news = written is not None and written < chat.round_at
-    status = "running" if is_news else text(meta, "status")
-    state, reason = _standing(chat, _STATES.get(status or ""), status or "", call, answer)
+    status = "running" if is_news else text(meta, "status") or ""
+    state, reason = _standing(chat, status, call, answer)
     ended = [at for at in (written, answer.at if answer is not None else None, chat.ended_at) if at is not None]
     # The parent's copy has lost its last line break.
     said = chat.said or (answer.said if answer is not None else None)
@@ -241,7 +221,7 @@ def _run(chat: Chat, meta: Fields, call: QwenCall, *, session_id: str, parent: s
         call,
         Standing(state, reason, said, ended[0] if ended else chat.updated_at),
         source=NAME,
-        session_id=session_id,
+        session_id=name,
         parent=parent,
         place=place,
         link="meta.json" if "toolUseId" in meta else "the parent's tool call",
@@ -253,17 +233,17 @@ def _run(chat: Chat, meta: Fields, call: QwenCall, *, session_id: str, parent: s
     return run if run.model is not None else replace(run, model=text(meta, "model"))
 
 
-def _standing(
-    chat: Chat, state: RunState | None, status: str, call: QwenCall, answer: AgentAnswer | None
-) -> tuple[RunState, str]:
+def _standing(chat: Chat, status: str, call: QwenCall, answer: AgentAnswer | None) -> tuple[RunState, str]:
     """State and reason: by the description first, then by what the parent was told, then by the chat."""
-    by_human = answer is not None and (answer.status == "cancelled" or answer.summary.startswith(_BY_HUMAN))
+    state = _STATES.get(status)
+    is_open = state in (None, RunState.WORKING)
     # An agent that is broken off in a streamed answer calls that a failure.
+    by_human = answer is not None and (answer.status == "cancelled" or answer.summary.startswith(_BY_HUMAN))
     if by_human and state is not RunState.ENDED:
         state = RunState.CANCELED
-    elif answer is not None and state in (None, RunState.WORKING):
+    elif answer is not None and is_open:
         state = _STATES.get(answer.status, RunState.ENDED)
-    elif call.is_left and not call.background and state in (None, RunState.WORKING):
+    elif call.is_left and not call.background and is_open:
         return RunState.FAILED, LEFT_BEHIND
     elif state is None or (state is RunState.WORKING and chat.started_at is None):
         return chat.state, ""

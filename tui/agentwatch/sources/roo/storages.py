@@ -14,7 +14,7 @@ from agentwatch.state import is_there
 
 _SERVER: Final = re.compile(r"\.[\w-]+-server(-[\w-]+)?")
 """What an editor keeps on a machine that is worked on from elsewhere: `.vscode-server`, `.cursor-server`."""
-_NOT_READ: Final = frozenset({"saoudrizwan.claude-dev"})
+_NOT_READ: Final = "saoudrizwan.claude-dev"
 """Cline, of which Roo Code was made: its tasks hand nothing to each other."""
 _CUSTOM: Final = re.compile(rb'"[\w-]{1,100}\.customStoragePath"\s*:\s*("(?:[^"\\\n]|\\.){1,4096}")')
 _COMMAND_LINE: Final = ".vscode-mock/global-storage"
@@ -23,10 +23,13 @@ _LONGEST_SETTINGS: Final = 4 * 1024 * 1024
 
 def storages(home: Path) -> Iterator[Path]:
     """The directories that hold `tasks/`, whichever editor and extension made them; each once."""
+    settings = _settings(home)
+    users = [settings / name / "User" for name in _names(settings)]
+    users += [home / name / "data" / "User" for name in _names(home) if _SERVER.fullmatch(name)]
     places: list[Path] = []
-    for user in _users(home):
-        extensions = (name for name in _names(user / "globalStorage") if name not in _NOT_READ)
-        places += [*(user / "globalStorage" / name for name in extensions), *_custom(user)]
+    for user in (*users, home / ".local" / "share" / "code-server" / "User"):
+        extensions = (name for name in _names(user / "globalStorage") if name != _NOT_READ)
+        places += [*(user / "globalStorage" / name for name in extensions), *_custom(user / "settings.json")]
     yield from (place for place in dict.fromkeys((*places, home / _COMMAND_LINE)) if is_there(place / "tasks"))
 
 
@@ -42,35 +45,21 @@ def _settings(home: Path) -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
 
 
-def _users(home: Path) -> Iterator[Path]:
-    """The directories in which editors keep what is their user's."""
-    above = _settings(home)
-    yield from (above / name / "User" for name in _names(above))
-    yield from (home / name / "data" / "User" for name in _names(home) if _SERVER.fullmatch(name))
-    yield home / ".local" / "share" / "code-server" / "User"
-
-
-def _custom(user: Path) -> Iterator[Path]:
+def _custom(settings: Path) -> Iterator[Path]:
     """Where the settings of an editor have its extensions keep their tasks: `roo-cline.customStoragePath`."""
-    path = user / "settings.json"
     try:
         # Links are followed: people keep their settings elsewhere.
-        settings = path.read_bytes() if path.stat().st_size < _LONGEST_SETTINGS and path.is_file() else b""
-    except OSError:
+        is_read = settings.is_file() and settings.stat().st_size < _LONGEST_SETTINGS
+        places = [json.loads(quoted) for quoted in _CUSTOM.findall(settings.read_bytes())] if is_read else []
+    except (OSError, ValueError):
         return
-    for quoted in _CUSTOM.findall(settings):
-        try:
-            place = json.loads(quoted)
-        except ValueError:
-            continue
-        if os.path.isabs(place):  # noqa: PTH117  it may be no path at all
-            yield Path(place)
+    yield from (Path(place) for place in places if place.startswith("/"))
 
 
 def _names(directory: Path) -> list[str]:
     """What is in a directory; "." where it cannot be listed, for then it may be any of them."""
     try:
-        return sorted(os.listdir(directory))  # noqa: PTH208  they are names that are wanted
+        return sorted(path.name for path in directory.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError:

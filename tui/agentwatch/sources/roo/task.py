@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import zip_longest
-from typing import Final, NamedTuple
+from typing import Final
 
-from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Activity, Message, RunState, StartedBy, Turn
-from agentwatch.sources.sessions.doing import ActivityLog, Entry, EntryKind
-from agentwatch.sources.sessions.fields import (
-    Fields,
-    digest_of,
-    listed,
-    mapping,
-    number,
-    object_in,
-    text,
-    todos_in,
-    whole,
-)
-from agentwatch.sources.sessions.following import WholeTranscript
-from agentwatch.sources.sessions.runs import KEPT_ROUNDS, Rising
-from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
+from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
+from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
+from agentwatch.sources.sessions.runs import NO_CALL, Account, Standing, no_message, run_of
 
-CANCELED: Final = "user_cancelled"
+_CANCELED: Final = "user_cancelled"
 """Why a request to the model was broken off, in the extension's word."""
-MOST_BYTES: Final = 64 * 1024 * 1024
-LONG: Final = 1024 * 1024
-SHARE: Final = 10.0
-"""A task that works is written anew with each message; reading one of so many bytes may take a tenth of the time."""
-
+_STATES: Final = {
+    "active": RunState.WORKING,
+    "delegated": RunState.WORKING,
+    "completed": RunState.ENDED,
+    "interrupted": RunState.CANCELED,
+    "aborted": RunState.CANCELED,
+}
 _WAITING: Final = {
     "followup": "an answer",
     "command": "an approval of a command",
@@ -56,124 +45,87 @@ _SAID: Final = {
     "shell_integration_warning": EntryKind.NOTE,
     "condense_context": EntryKind.NOTE,
 }
-_ERRORS: Final = ("error", "diff_error", "rooignore_error")
 _TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}
 """A question to a human by a tool without an object of its own, and the tool."""
-_LATEST: Final = 200
-"""Messages that tell what a task does, and how often it has done so."""
-_RESULTS: Final = ("command_output", "mcp_server_response")
 
 Tell = Callable[[str, float], Message]
 """Makes a message of a text and its time."""
 
 
-class NewTask(NamedTuple):
-    """A call of `new_task`: the words that were handed over, by digest, and when. `asked_at` is that of a run."""
-
-    words: str
-    at: float
-    asked_at: float
-
-
-@dataclass(slots=True)
-class Item:
-    """A history item. `at` is the time of its last message, in seconds since the epoch."""
-
-    id: str
-    parent: str | None
-    workspace: str
-    status: str | None
-    at: float
-    task: Message | None
-    mode: str | None
-    tokens: int | None
-
-
-@dataclass(slots=True)
-class Talk:
-    """Fold the messages of a task."""
-
-    began_at: float | None = None
-    last_at: float | None = None
-    prompt: Message | None = None
-    rounds: list[Turn] = field(default_factory=list)
-    """Those that ended with a result, and behind them the one that has not ended, which says what is asked now."""
-    todos: tuple[Todo, ...] | None = None
-    finished: bool = False
-    """Its last word is a result."""
-    canceled: bool = False
-    """A human broke off its last request to the model."""
-    waiting: str = ""
-    words: str = ""
-    """The prompt, as in a call."""
-    calls: list[NewTask] = field(default_factory=list)
-    calling: bool = False
-    """Its last word is a call."""
-    tokens: int = 0
-    doing: Activity | None = None
-
-
-def item_of(value: object, tell: Tell) -> Item | None:
-    """The history item in a document, None where it is none."""
-    fields = mapping(value)
-    task, asked = text(fields, "id"), text(fields, "task")
-    if task is None:
-        return None
-    at = (number(fields, "ts") or 0.0) / 1000
-    return Item(
-        id=task,
-        parent=text(fields, "parentTaskId"),
-        workspace=text(fields, "workspace") or "",
-        status=text(fields, "status"),
-        at=at,
-        task=tell(asked, at) if asked is not None else None,
-        mode=text(fields, "mode"),
-        tokens=_tokens_in(fields) or None,
-    )
-
-
-def talk_of(value: object, tell: Tell) -> Talk:
-    """Fold the list of messages in a document."""
-    messages = _messages(value)
-    talk = Talk()
-    if not messages:
-        return talk
-    times = [time / 1000 for message in messages if (time := number(message, "ts")) is not None]
-    talk.began_at, talk.last_at = (times[0], times[-1]) if times else (None, None)
-    first = text(messages[0], "text")
-    talk.prompt = tell(first, talk.began_at or 0.0) if first is not None else None
-    talk.words = _digest(first or "")
-    begun, rising = Turn(talk.began_at or 0.0), Rising()
+def run_in(item: Fields, document: object, tell: Tell, *, source: str, place: str) -> Run:
+    """The run of a task, out of its history item and a document with its messages, which may be anything."""
+    messages, task = messages_in(document), Account(no_message)
+    for _, said in entries(messages):
+        for entry in said:
+            task.activity.add(entry)
     for message in messages:
-        at = _moment(message)
-        say, words, inside = message.get("say"), text(message, "text"), _inside(message)
-        if say == "completion_result" and message.get("partial") is not True and words is not None and words.strip():
-            talk.rounds.append(replace(begun, state=RunState.ENDED, said=tell(words, at), ended_at=at))
-            begun = Turn(at)
-        elif say == "user_feedback" and talk.rounds and begun.prompt is None and words is not None:
-            begun = Turn(at, tell(words, at), StartedBy.PARENT)
-        elif say == "api_req_started":
-            talk.canceled = text(inside, "cancelReason") == CANCELED
-            talk.tokens += _tokens_in(inside)
-        elif message.get("ask") == "tool" or say == "user_edit_todos":
-            if text(inside, "tool") == "updateTodoList":
-                talk.todos = todos_in(listed(inside, "todos"), "content") or talk.todos
-            if text(inside, "tool") == "newTask" and message.get("partial") is not True:
-                talk.calls.append(NewTask(_digest(text(inside, "content") or ""), at, rising(at)))
-    talk.rounds = [*talk.rounds[-KEPT_ROUNDS:], begun] if talk.rounds else []
-    last = next((message for message in reversed(messages) if message.get("ask") not in _RESUMED), messages[-1])
-    talk.finished, talk.waiting = _is_finished(messages), _waiting(last)
-    talk.calling = text(_inside(last), "tool") == "newTask"
-    talk.doing = _doing(messages[-_LATEST:])
-    return talk
+        _add(task, message, tell)
+    status, at, asked = text(item, "status"), _moment(item), text(item, "task")
+    task.touch(at)
+    task.prompt = task.prompt or (tell(asked, at) if asked is not None else None)
+    task.tokens = _tokens_in(item) or task.tokens
+    is_over, reason = task.state is RunState.ENDED, task.reason or status or ""
+    # Before 2025-11 no task had a status: what it said last tells how it is.
+    state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
+    if state is RunState.WORKING and task.reason and status != "delegated":
+        state = RunState.CANCELED
+    if is_over and state is not RunState.ENDED:
+        # A result that was not accepted.
+        task.begin_round(Turn(task.ended_at or at))
+    run = run_of(
+        task,
+        NO_CALL,
+        Standing(state, reason if state is RunState.CANCELED else "", task.said, task.updated_at),
+        source=source,
+        session_id=text(item, "id") or "",
+        parent=text(item, "parentTaskId"),
+        place=place,
+        link="its history item names the parent",
+        agent=text(item, "mode"),
+    )
+    last = next((one for one in reversed(messages) if one.get("ask") not in _RESUMED), {})
+    return replace(run, waiting=_waits(last) if state is RunState.WORKING and status != "delegated" else "")
+
+
+def _add(task: Account, message: Fields, tell: Tell) -> None:
+    """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
+    at, say, words, inside = _moment(message), message.get("say"), text(message, "text"), _inside(message)
+    if task.begun is None:
+        task.begun, task.prompt = Turn(at), tell(words, at) if words is not None else None
+    task.touch(at)
+    if say == "completion_result" and message.get("partial") is not True and words is not None and words.strip():
+        said = tell(words, at)
+        task.end(RunState.ENDED, at, task.reason)
+        task.answer = lambda: said
+    elif say in ("user_feedback", "api_req_started"):
+        if task.state is RunState.ENDED:
+            prompt = tell(words, at) if words is not None and say == "user_feedback" else None
+            task.begin_round(Turn(at, prompt, StartedBy.PARENT if prompt is not None else StartedBy.PROGRAM))
+            task.go_on(at)
+        if say == "api_req_started":
+            task.reason = _CANCELED if text(inside, "cancelReason") == _CANCELED else ""
+            task.tokens += _tokens_in(inside)
+    elif text(inside, "tool") == "updateTodoList":
+        task.list(todos_in(listed(inside, "todos"), "content") or task.todos, at)
+
+
+def _waits(last: Fields) -> str:
+    """What a task waits for from a human by its last message, "" for nothing."""
+    what, inside = _WAITING.get(text(last, "ask") or ""), _inside(last)
+    if what is None or last.get("partial") is True or last.get("isAnswered") is True:
+        return ""
+    words = text(inside, "question") or text(inside, "tool")
+    words = words or (text(last, "text") if last.get("ask") == "command" else None)
+    return f"{what}: {words[:_LONGEST]}" if words is not None else what
 
 
 def texts_in(value: object) -> Iterator[str]:
     """All the texts of a history item, or of a list of messages, to find one of them again."""
-    yield from filter(None, (text(mapping(value), "task"), *(text(one, "text") for one in _messages(value))))
+    yield from filter(None, (text(mapping(value), "task"), *(text(one, "text") for one in messages_in(value))))
 
 
-def _messages(value: object) -> list[Fields]:
+def messages_in(value: object) -> list[Fields]:
+    """The list of messages in a document."""
     return [mapping(message) for message in value] if isinstance(value, list) else []
 
 
@@ -181,49 +133,14 @@ def _tokens_in(fields: Fields) -> int:
     return (whole(fields, "tokensIn") or 0) + (whole(fields, "tokensOut") or 0)
 
 
-def _is_finished(messages: Sequence[Fields]) -> bool:
-    """Whether the last word is a result; what only frames it is none."""
-    for message in reversed(messages):
-        if "completion_result" in (message.get("ask"), message.get("say")):
-            return message.get("partial") is not True
-        framing = message.get("ask") in _RESUMED or message.get("say") == "checkpoint_saved"
-        if not framing and text(_inside(message), "tool") != "finishTask":
-            return False
-    return False
-
-
-def _digest(words: str) -> str:
-    """Of words that were handed over; the caller's are escaped once more where they name a file with @."""
-    return digest_of(words.replace("\\\\@", "\\@").strip())
-
-
-def _waiting(message: Fields) -> str:
-    what = _WAITING.get(text(message, "ask") or "")
-    if what is None or message.get("partial") is True or message.get("isAnswered") is True:
-        return ""
-    fields = _inside(message)
-    detail = text(fields, "question") or text(fields, "tool")
-    if detail is None and message.get("ask") == "command":
-        detail = text(message, "text")
-    return f"{what}: {detail[:_LONGEST]}" if detail is not None else what
+def _moment(fields: Fields) -> float:
+    return (number(fields, "ts") or 0.0) / 1000
 
 
 def _inside(message: Fields) -> Fields:
     """The object that some messages have as their text."""
     words = text(message, "text") or ""
     return object_in(words) if words.startswith("{") else {}
-
-
-def _doing(messages: Sequence[Fields]) -> Activity | None:
-    activity = ActivityLog()
-    todos: tuple[Todo, ...] | None = None
-    for _, said in entries(messages):
-        for entry in said:
-            activity.add(entry)
-            if entry.kind is EntryKind.CALL and entry.tool == "updateTodoList":
-                before, todos = todos, todos_in(listed(entry.given, "todos"), "content") or todos
-                activity.list(before, todos, entry.at)
-    return activity.doing
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
@@ -234,14 +151,11 @@ def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
     for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
         entry = _entry(message, is_first=place == 0)
         if entry is not None and entry.kind is EntryKind.CALL and following is not None:
-            words = (text(following, "text") or "") if text(following, "say") in _RESULTS else ""
+            is_result = text(following, "say") in ("command_output", "mcp_server_response")
+            words = (text(following, "text") or "") if is_result else ""
             yield place, [entry, Entry(_moment(following), EntryKind.RESULT, words, entry.call)]
         elif entry is not None:
             yield place, [entry]
-
-
-def _moment(message: Fields) -> float:
-    return (number(message, "ts") or 0.0) / 1000
 
 
 def _entry(message: Fields, *, is_first: bool) -> Entry | None:
@@ -250,31 +164,17 @@ def _entry(message: Fields, *, is_first: bool) -> Entry | None:
     if is_first and words.strip():
         return Entry(at, EntryKind.PROMPT, words)
     if say in _SAID and words.strip():
-        return Entry(at, _SAID[say], words, failed=say in _ERRORS)
-    if say == "api_req_started" and (reason := text(fields, "cancelReason")) is not None:
-        why = "broken off by the user" if reason == CANCELED else reason
-        return Entry(at, EntryKind.NOTE, text(fields, "streamingFailedMessage") or why, failed=True)
-    if ask == "api_req_failed":
-        return Entry(at, EntryKind.NOTE, words, failed=True)
+        return Entry(at, _SAID[say], words, failed="error" in say)
+    if ask == "api_req_failed" or (say == "api_req_started" and "cancelReason" in fields):
+        reason = text(fields, "streamingFailedMessage") or text(fields, "cancelReason") or words
+        why = "broken off by the user" if reason == _CANCELED else reason
+        return Entry(at, EntryKind.NOTE, why, failed=True)
+    tool, given = _TOOLS.get(ask or ""), fields or {"command": words}
     if "tool" in (ask, say):
-        given = {key: value for key, value in fields.items() if key != "tool"}
-        if text(fields, "tool") == "newTask":
+        tool, given = text(fields, "tool") or "tool", {key: value for key, value in fields.items() if key != "tool"}
+        if tool == "newTask":
             given["prompt"] = given.pop("content", "")
-        return Entry(at, EntryKind.CALL, "", "call", text(fields, "tool") or "tool", given)
-    if ask == "use_mcp_server":
+    elif ask == "use_mcp_server":
         names = ("mcp", text(fields, "serverName"), text(fields, "toolName") or text(fields, "uri"))
-        arguments = _inside({"text": fields.get("arguments")})
-        return Entry(at, EntryKind.CALL, "", "call", "__".join(filter(None, names)), arguments)
-    if ask in _TOOLS:
-        return Entry(at, EntryKind.CALL, "", "call", _TOOLS[ask], fields or {"command": words})
-    return None
-
-
-class TalkTranscript(WholeTranscript):
-    """The messages of a task, a file that is replaced as a whole; half of it is no document yet."""
-
-    def stamp(self) -> Stamp:
-        return stamp_of(self._path.stat(follow_symlinks=False))
-
-    def load(self) -> Iterator[tuple[int, list[Entry]]]:
-        return entries(_messages(document(self._path, MOST_BYTES)))
+        tool, given = "__".join(filter(None, names)), object_in(text(fields, "arguments"))
+    return Entry(at, EntryKind.CALL, "", "call", tool, given) if tool is not None else None

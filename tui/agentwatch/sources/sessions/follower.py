@@ -13,6 +13,8 @@ from agentwatch.sources.sessions.following import Look, RunTranscript
 
 _REST: Final = 0.02
 """Seconds after a look that found something: what is written in one go is shown in one go."""
+_SHARE: Final = 4.0
+"""How often as long as a look took it rests before the next one."""
 _CHECK: Final = 2.0
 """Events are hints: after so many seconds without any, the disk is asked."""
 _POLL: Final = 0.1
@@ -85,10 +87,13 @@ class _Following:
             self._watcher.watch("")
             while not self._has_ended:
                 wants_older, self._wants_older = self._wants_older, False
+                began = time.monotonic()
                 look = self._transcript.older() if wants_older else self._transcript.look()
+                cost = time.monotonic() - began
                 if look is not None and not self._has_ended:
                     self._tell(self._transcript, look)
-                    time.sleep(_REST)
+                    # One that is read as a whole may take long, and be written all the time.
+                    time.sleep(max(_REST, 0.0 if wants_older else min(cost * _SHARE, _CHECK)))
                 self._watcher.wait(_POLL if self._watcher.polling else _CHECK)
         finally:
             self._watcher.close()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -76,38 +77,26 @@ class Processes:
     def __init__(self, directory: Path, wait_in: WaitIn = lambda _: None) -> None:
         self.directory = directory / "sessions"
         self._wait_in = wait_in
-        self._files: dict[str, tuple[tuple[int, int], Registered | None]] = {}
         self._registered: dict[str, list[Registered]] = {}
-        """By session. One that was there once, and is not any more, has ended."""
-        self._left: dict[str, Registered] = {}
-        """By session that a process has left for another one, that process."""
+        """By session, the processes that the last files named of which it was the session."""
         self._seen: set[tuple[int, str | None]] = set()
-        """Processes that ran here, by pid and start."""
+        """Processes that ran here."""
 
     def look(self) -> None:
-        """Read what has changed since the last look."""
-        before, self._files = self._files, {}
-        self._registered = {session: [] for session in self._registered}
+        """Read what the files say now."""
+        found: defaultdict[str, list[Registered]] = defaultdict(list)
         with suppress(OSError):
-            for path, mark in self._listed():
-                known_mark, known = before.get(path, (None, None))
-                # The program writes over what is there: a half-written one says nothing, and what it said holds.
-                one = known if known_mark == mark else self._parse(path) or known
-                self._files[path] = mark, one
-                if one is not None:
-                    self._registered.setdefault(one.session, []).append(one)
-                    if known is not None and known.session != one.session:
-                        self._left[known.session] = one
+            for path in islice(self.directory.glob("*.json"), _MOST):
+                if (one := self._parse(path)) is not None:
+                    found[one.session].append(one)
+        # A process that is named no more has ended, or goes on with another session, and perhaps with agents of this.
+        before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
+        self._registered = before | found
 
     def of(self, session_id: str) -> Program:
         """The program of a session, as of the last look."""
-        registered = self._registered.get(session_id)
-        if not registered:
-            if session_id in self._left and self._gone(self._left[session_id]) is False:
-                # Its agents in the background may still run there.
-                return UNKNOWN
-            return UNKNOWN if registered is None else _ENDED
-        return self._program(registered)
+        known = self._registered.get(session_id)
+        return self._program(known) if known else UNKNOWN
 
     def _program(self, registered: list[Registered]) -> Program:
         answers = {one: self._gone(one) for one in registered}
@@ -131,9 +120,9 @@ class Processes:
         """Whether a process is gone that is not seen, and of which nothing says where its number counts."""
         return True if sees_all() and is_of_this_system(self.directory) else None
 
-    def _parse(self, path: str) -> Registered | None:
+    def _parse(self, path: Path) -> Registered | None:
         try:
-            fields = mapping(document(Path(path), _MAX_BYTES))
+            fields = mapping(document(path, _MAX_BYTES))
         except (OSError, ValueError):
             return None
         session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid") or 0, whole(fields, "pidNs")
@@ -148,14 +137,6 @@ class Processes:
             began=(number(fields, "startedAt") or 0.0) / 1000,
             wait=self._wait_in(fields),
         )
-
-    def _listed(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        with os.scandir(self.directory) as entries:
-            named = (entry for entry in entries if entry.name.endswith(".json"))
-            for entry in islice(named, _MOST):
-                with suppress(FileNotFoundError):  # it has just ended
-                    status = os.lstat(entry.path)
-                    yield entry.path, (status.st_mtime_ns, status.st_size)
 
 
 def _gone(registered: Registered) -> bool | None:

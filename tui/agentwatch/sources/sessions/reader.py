@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.run import Message, Run
@@ -15,18 +16,11 @@ from agentwatch.sources.sessions.fields import digest_of, first_sentence, object
 from agentwatch.sources.sessions.following import RunTranscript
 
 _OPENING: Final = 200
-_KNOWN: Final = 200_000
-_JUDGED: Final = 2000
+_JUDGED: Final = 200
+"""Texts whose judgement is remembered: most stand in two or three places."""
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-Broken = Callable[[str, Exception], None]
+Broken = Callable[[str, BaseException], None]
 """Called with the name of a reader that cannot be used, and why."""
-
-
-class ReaderError(Exception):
-    """What a reader of somebody else's package raised, in words that name its type."""
 
 
 class Change(NamedTuple):
@@ -101,20 +95,24 @@ class HasTranscripts(Protocol):
         """That of a run of this reader, None where it has none of its own."""
 
 
-def message(text: str, at: float, *, key: str, digest: str | None = None) -> Message:
+def message(text: str, at: float, *, key: str) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
-    opening = first_sentence(text, _OPENING)
-    digest = digest or digest_of(text)
+    return replace(_judged(text, key), at=at)
+
+
+@lru_cache(_JUDGED)
+def _judged(text: str, key: str) -> Message:
+    opening, digest = first_sentence(text, _OPENING), digest_of(text)
     if "{" not in text and "#" not in text:
         # It follows no contract. Most sessions need not wait until the contracts are loaded.
-        return Message(at, digest, opening, None)
+        return Message(0.0, digest, opening, None)
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
 
     reading = read_document(text, key, embedded=True)
     # Who is asked and who answers is the caller's to know.
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
-    return Message(at, digest, opening, reading, read_document(text, key, handed_over=True) if both else None)
+    return Message(0.0, digest, opening, reading, read_document(text, key, handed_over=True) if both else None)
 
 
 class Texts:
@@ -123,35 +121,23 @@ class Texts:
 
     def __init__(self, find: Callable[..., Iterable[str]]) -> None:
         self._find = find
-        self._places: dict[str, list[tuple[object, ...]]] = {}
-        """By digest, the latest two: a copy may be there still where the other is gone."""
-        self._made: dict[tuple[str, str], Message] = {}
+        self._places: dict[str, dict[tuple[object, ...], None]] = {}
+        """By digest: a copy may be there still where another is gone."""
 
     def message(self, text: str, at: float, *place: object, key: str) -> Message:
-        """A text as a message, as the function does it. A copy of it is not judged again."""
-        digest = digest_of(text)
-        made = self._made.get((digest, key))
-        made = message(text, at, key=key, digest=digest) if made is None else replace(made, at=at)
-        _remember(self._made, (digest, key), made, _JUDGED)
-        others = [one for one in self._places.get(digest, ()) if one != place]
-        _remember(self._places, digest, [place, *others[:1]], _KNOWN)
+        """A text as a message, as the function does it."""
+        made = message(text, at, key=key)
+        self._places.setdefault(made.digest, {})[place] = None
         return made
 
     def get(self, digest: str) -> str | None:
         """The text, None where it is no longer there or was never known."""
-        for place in self._places.get(digest, ()):
+        for place in reversed(self._places.get(digest, {})):
             with suppress(OSError, ValueError, RecursionError):
                 for text in self._find(*place):
                     if digest_of(text) == digest:
                         return text
         return None
-
-
-def _remember(known: dict[K, V], key: K, value: V, most: int) -> None:
-    known.pop(key, None)
-    known[key] = value
-    if len(known) > most:
-        del known[next(iter(known))]
 
 
 def texts_in(value: object) -> Iterator[str]:
@@ -193,7 +179,9 @@ class StoreReader:
     def give(self, runs: Mapping[str, Run]) -> list[Change]:
         """What has changed, now that these are all runs there are."""
         before, self.given = self.given, runs
-        return changes_between(before, runs)
+        gone = [Change(key, None) for key in before.keys() - runs.keys()]
+        changed = ((key, run) for key, run in runs.items() if before.get(key) is not run)
+        return gone + [Change(key, run) for key, run in changed if before.get(key) != run]
 
 
 class Workspace:
@@ -219,13 +207,6 @@ def spellings(workspace: Path) -> list[str]:
     """How a workspace may stand in a store: resolved, as programs do it, or as it is called."""
     names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
     return [os.fsencode(name).decode("utf-8", "replace") for name in names]
-
-
-def changes_between(before: Mapping[str, Run], after: Mapping[str, Run]) -> list[Change]:
-    """What turns these runs, by key, into those."""
-    gone = [Change(key, None) for key in before.keys() - after.keys()]
-    changed = [(key, run) for key, run in after.items() if before.get(key) is not run]
-    return gone + [Change(key, run) for key, run in changed if before.get(key) != run]
 
 
 def several(count: int, noun: str) -> str:

@@ -12,58 +12,23 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from importlib import import_module
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.state import is_there, user_home
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from agentwatch.sources.sessions.reader import Broken, SessionReader
 
 GROUP: Final = "agentwatch.sources"
-
 CLAUDE_CODE: Final = "claude-code"
-
-
-class Registry:
-    """Opens the readers of one workspace. What was not written since a time (epoch seconds) they need not read."""
-
-    def __init__(self, workspace: Path, since: float | None = None) -> None:
-        self._workspace = workspace
-        self._since = since
-        self._asks_others = True
-        """Those that others ship, once, and again where one could not be used."""
-
-    def heard(self) -> list[Path]:
-        """The directories, there or not, in which something happens when a store comes, but for most of Roo Code's."""
-        stores = {path.parent for paths in looked_in().values() for path in paths}
-        return sorted(path for path in stores if "*" not in path.parts)
-
-    def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
-        """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-        for name, home in _HOMES.items():
-            if name not in known and (name == CLAUDE_CODE or is_there(home.place())):
-                yield home.open(self._workspace, self._since)
-        yield from _without_home(self._workspace, known)
-        if self._asks_others:
-            self._asks_others = False
-
-            def failed(reader: str, error: Exception) -> None:
-                self._asks_others = True
-                broken(reader, error)
-
-            yield from _shipped_by_others(self._workspace, known, failed)
 
 
 class _Home(NamedTuple):
     """A program that keeps its sessions in a directory of the user's home, or where one of its variables says.
 
-    `reader` of `package` is called with the workspace, that directory, and since when (None: ever).
+    `reader` of `package` is called with the workspace and that directory.
     """
 
     package: str
@@ -74,17 +39,6 @@ class _Home(NamedTuple):
     is_home: bool = False
     """The variables name another home, with that directory in it."""
 
-    def place(self) -> Path:
-        named = next(filter(None, (os.environ.get(variable) for variable in self.variables)), None)
-        if named is None:
-            return user_home() / self.directory
-        return Path(named, self.directory) if self.is_home else Path(named)
-
-    def open(self, workspace: Path, since: float | None) -> SessionReader:
-        module = import_module(f"agentwatch.sources.{self.package}.{self.package}_reader")
-        reader: SessionReader = getattr(module, self.reader)(workspace, self.place(), since)
-        return reader
-
 
 _HOMES: Final = {
     CLAUDE_CODE: _Home("claude_code", "ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects"),
@@ -94,15 +48,79 @@ _HOMES: Final = {
     "gemini": _Home("gemini", "GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", is_home=True),
 }
 """By the name of the reader."""
+_DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
+"""By program: the variable that names another database, and the stems of the names in the program's directory."""
+
+
+class Registry:
+    """Opens the readers of one workspace."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+        self._asks_others = True
+        """Those that others ship, once, and again where one could not be used."""
+
+    def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
+        """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
+        for name, home in _HOMES.items():
+            if name not in known and (name == CLAUDE_CODE or is_there(home_of(name))):
+                module = import_module(f"agentwatch.sources.{home.package}.{home.package}_reader")
+                yield getattr(module, home.reader)(self._workspace, home_of(name))
+        from agentwatch.sources.roo.storages import storages
+
+        if "roo" not in known and any(True for _ in storages(user_home())):
+            from agentwatch.sources.roo.roo_reader import RooReader
+
+            yield RooReader(self._workspace)
+        for name, path in databases().items():
+            if name not in known:
+                from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
+
+                yield OpenCodeReader(self._workspace, path, name)
+        if self._asks_others:
+            self._asks_others = False
+            yield from self._shipped_by_others(known, broken)
+
+    def _shipped_by_others(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
+        """Those whose names nobody else has."""
+        if not any(map(_may_name_one, sys.path)):
+            return
+        from importlib.metadata import entry_points
+
+        from agentwatch.sources.sessions.guarded import Guarded
+
+        taken = {*known, *looked_in()}
+        for entry in entry_points(group=GROUP):
+            try:
+                made = entry.load()(self._workspace)
+                if made is None or (reader := Guarded(made)).name in known:
+                    continue
+                if reader.name in taken:
+                    raise ValueError(f"another source has its name, {reader.name}")  # noqa: TRY301
+            except (Exception, SystemExit) as error:  # noqa: BLE001
+                self._asks_others = True
+                broken(entry.name, error)
+            else:
+                taken.add(reader.name)
+                yield reader
+
+
+def _may_name_one(place: str) -> bool:
+    """Whether a package that is installed in a place names the group: it takes a twentieth of `entry_points`."""
+    for described in Path(place).glob("*.dist-info/entry_points.txt"):
+        with suppress(OSError):
+            if GROUP.encode() in described.read_bytes():
+                return True
+    return False
 
 
 def home_of(name: str) -> Path:
     """Where the program of a reader keeps its sessions, there or not."""
-    return _HOMES[name].place()
-
-
-_DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
-"""By program: the variable that names another database, and the stems of the names in the program's directory."""
+    home = _HOMES[name]
+    named = next(filter(None, map(os.environ.get, home.variables)), None)
+    if named is None or home.is_home:
+        return Path(named or user_home(), home.directory)
+    return Path(named)
 
 
 def looked_in() -> dict[str, Sequence[Path]]:
@@ -110,7 +128,7 @@ def looked_in() -> dict[str, Sequence[Path]]:
     from agentwatch.sources.roo.storages import searched
 
     return {
-        **{name: [home.place() / home.sessions] for name, home in _HOMES.items()},
+        **{name: [home_of(name) / home.sessions] for name, home in _HOMES.items()},
         **{name: [_share() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
         "roo": searched(user_home()),
     }
@@ -131,20 +149,6 @@ def not_understood(workspace: Path) -> dict[str, Sequence[Path]]:
     return {name: places for name, places in found.items() if places}
 
 
-def _without_home(workspace: Path, known: Collection[str]) -> Iterator[SessionReader]:
-    from agentwatch.sources.roo.storages import storages
-
-    if "roo" not in known and any(True for _ in storages(user_home())):
-        from agentwatch.sources.roo.roo_reader import RooReader
-
-        yield RooReader(workspace)
-    for name, path in databases().items():
-        if name not in known:
-            from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
-
-            yield OpenCodeReader(workspace, path, name)
-
-
 def databases() -> dict[str, Path]:
     """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source.
 
@@ -160,68 +164,13 @@ def databases() -> dict[str, Path]:
                 paths += sorted(directory.glob(f"{stem}-*.db"))
         paths += [directory / chosen] if chosen not in ("", ":memory:") else []
         # Also what is no file, or cannot be looked at: its reader says so.
-        for path in dict.fromkeys(filter(is_there, paths)):
+        for path in filter(is_there, paths):
             if path not in stores.values():
                 name = path.stem if path.stem.startswith(program) else f"{program}-{path.stem}"
-                names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
-                stores[next(one for one in names if one not in stores)] = path
+                stores[f"{name}-2" if name in stores else name] = path
     return stores
 
 
 def _share() -> Path:
     data = os.environ.get("XDG_DATA_HOME", "")
     return Path(data) if data.startswith("/") else user_home() / ".local" / "share"
-
-
-def _shipped_by_others(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
-    """Those whose names nobody else has, each guarded: somebody else's code must not end ours."""
-    if not _may_be_shipped():
-        return
-    from importlib.metadata import entry_points
-
-    from agentwatch.sources.sessions.guarded import guarded
-
-    taken = {*known, *looked_in()}
-    for entry in entry_points(group=GROUP):
-        try:
-            reader = guarded(partial(_made, entry, workspace))
-        except Exception as error:  # noqa: BLE001
-            broken(entry.name, error)
-            continue
-        if reader is not None and reader.name in known:
-            # It is asked again for the sake of another.
-            reader.close()
-        elif reader is not None and reader.name in taken:
-            broken(entry.name, ValueError(f"another source has its name, {reader.name}"))
-            with suppress(Exception):
-                reader.close()
-        elif reader is not None:
-            taken.add(reader.name)
-            yield reader
-
-
-def _made(entry: EntryPoint, workspace: Path) -> object:
-    return entry.load()(workspace)
-
-
-def _may_be_shipped() -> bool:
-    """Whether an installed package may have such an entry point: False costs a twentieth of asking for them."""
-    others = (finder for finder in sys.meta_path if finder is not PathFinder)
-    return any(hasattr(finder, "find_distributions") for finder in others) or any(map(_may_name_one, sys.path))
-
-
-def _may_name_one(place: str) -> bool:
-    """Whether one of the packages installed in a place names the group; what is no directory, a zip, may."""
-    try:
-        with os.scandir(place or ".") as found:
-            described = [entry.path for entry in found if entry.name.lower().endswith(("dist-info", "egg-info"))]
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    for path in described:
-        # There are a hundred of them.
-        with suppress(OSError), open(os.path.join(path, "entry_points.txt"), "rb") as file:  # noqa: PTH118, PTH123
-            if GROUP.encode() in file.read():
-                return True
-    return False

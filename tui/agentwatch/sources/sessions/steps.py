@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
@@ -18,13 +18,9 @@ Place = tuple[int, int]
 """Where a record stands, and which entry of it this is."""
 place_of: Final = attrgetter("place")
 
-_KEPT: Final = 5_000
-"""Steps that are kept; those before them are read again when somebody asks for them."""
 _MOST: Final = 20_000
-"""The same, where somebody has asked."""
+"""Steps that are known at once, the last ones: what is known must not fill the memory."""
 _AGAIN_SECONDS: Final = 5.0
-_REMEMBERED: Final = 1_000
-"""Calls without a result, and results without their call."""
 
 _CHECKLISTS: Final = (("todos", "content"), ("plan", "step"))
 """Where the calls of checklist tools have the list, and each item its words."""
@@ -60,73 +56,38 @@ class Step(NamedTuple):
     is_checklist: bool = False
 
 
-T = TypeVar("T")
-
-
 class Steps:
-    """The steps that are known, in their order. Results find their calls, whichever of the two is read first."""
+    """The steps that are known, in their order; a result belongs to the step of its call."""
 
     def __init__(self) -> None:
-        self.was_cut = False
-        """The first ones were forgotten."""
-        self._steps: list[Step] = []
-        self._most = _KEPT
+        self._steps: dict[Place, Step] = {}
         self._open: dict[str, Place] = {}
-        self._results: dict[str, tuple[Place, Entry]] = {}
 
     @property
     def is_full(self) -> bool:
-        """Whether older ones are not to be had: what is known must not fill the memory."""
+        """Whether older ones are not to be had."""
         return len(self._steps) >= _MOST
 
     def snapshot(self) -> tuple[Step, ...]:
-        return tuple(self._steps)
+        return tuple(self._steps.values())[-_MOST:]
 
     def add(self, place: int, entries: Iterable[Entry]) -> None:
         """Take in the record behind all others."""
-        self._steps += self._made(place, entries, self._steps)
-        if len(self._steps) > self._most + self._most // 10:
-            del self._steps[: len(self._steps) - self._most]
-            self.was_cut = True
-
-    def add_before(self, records: Iterable[tuple[int, Iterable[Entry]]]) -> int:
-        """Take in records, in their order, before all others; how many steps they make."""
-        before: list[Step] = []
-        for place, entries in records:
-            before += self._made(place, entries, before)
-        self._steps[:0] = before
-        self._most = min(max(self._most, len(self._steps)), _MOST)
-        return len(before)
-
-    def _made(self, place: int, entries: Iterable[Entry], before: list[Step]) -> list[Step]:
-        """The steps of a record that stands behind those `before`."""
-        made: list[Step] = []
         for number, entry in enumerate(entries):
+            at = place, number
             if entry.kind is EntryKind.RESULT:
-                if not self._answer((place, number), entry, (self._steps, made, before)):
-                    kept = entry._replace(text=one_line(entry.text))
-                    _remember(self._results, entry.call, ((place, number), kept))
+                asked = self._open.pop(entry.call, None)
+                if asked is not None and asked in self._steps:
+                    self._steps[asked] = _answered(self._steps[asked], at, entry)
                 continue
-            step = _step_of((place, number), entry)
-            last = made or before
-            if last and says_again(last[-1], step) and last[-1].about == step.about:
+            step, last = step_of(at, entry), next(reversed(self._steps.values()), None)
+            if last is not None and says_again(last, step) and last.about == step.about:
                 continue
+            self._steps[at] = step
             if entry.kind is EntryKind.CALL:
-                if (answer := self._results.pop(entry.call, None)) is not None:
-                    step = _answered(step, *answer)
-                else:
-                    _remember(self._open, entry.call, step.place)
-            made.append(step)
-        return made
-
-    def _answer(self, place: Place, result: Entry, known: Iterable[list[Step]]) -> bool:
-        """Whether the call of a result is there."""
-        asked = self._open.pop(result.call, None)
-        for steps in known:
-            if (at := index_of(steps, asked)) is not None:
-                steps[at] = _answered(steps[at], place, result)
-                return True
-        return False
+                self._open[entry.call] = at
+        if len(self._steps) > 2 * _MOST:
+            self._steps = dict(list(self._steps.items())[-_MOST:])
 
 
 def index_of(steps: Sequence[Step], place: Place | None) -> int | None:
@@ -135,37 +96,24 @@ def index_of(steps: Sequence[Step], place: Place | None) -> int | None:
     return at if at < len(steps) and steps[at].place == place else None
 
 
-def _remember(known: dict[str, T], key: str, value: T) -> None:
-    known[key] = value
-    if len(known) > _REMEMBERED:
-        del known[next(iter(known))]
-
-
 def says_again(before: Step | Entry, after: Step | Entry) -> bool:
     """Whether these may be the same words twice: some programs write an answer again when the turn ends."""
     return before.kind is after.kind is EntryKind.WORDS and after.at - before.at < _AGAIN_SECONDS
 
 
-def _step_of(place: Place, entry: Entry) -> Step:
-    if entry.kind is not EntryKind.CALL:
-        return Step(place, entry.kind, entry.at, about=one_line(entry.text), outcome=_outcome(entry))
-    checklist, handed = _checklist(entry.given), text(entry.given, "prompt")
-    return Step(
-        place,
-        entry.kind,
-        entry.at,
-        one_line(entry.tool),
-        one_line(checklist or about(entry.tool, entry.given)),
-        Outcome.OPEN,
-        # No other tool has a whole prompt.
-        handed=digest_of(handed) if handed is not None else "",
-        is_checklist=bool(checklist),
-    )
-
-
 def step_of(place: Place, said: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
     """A step by itself, as its records say it."""
-    step = _step_of(place, said)
+    step = Step(place, said.kind, said.at, about=one_line(said.text), outcome=_outcome(said))
+    if said.kind is EntryKind.CALL:
+        checklist, handed = _checklist(said.given), text(said.given, "prompt")
+        step = step._replace(
+            tool=one_line(said.tool),
+            about=one_line(checklist or about(said.tool, said.given)),
+            outcome=Outcome.OPEN,
+            # No other tool has a whole prompt.
+            handed=digest_of(handed) if handed is not None else "",
+            is_checklist=bool(checklist),
+        )
     return step if answered is None or result is None else _answered(step, answered, result)
 
 

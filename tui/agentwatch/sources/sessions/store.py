@@ -12,7 +12,9 @@ import stat
 import time
 import unicodedata
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 from agentwatch.background import let_others_work
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.fields import Fields, text
+from agentwatch.sources.sessions.fields import Fields, mapping, text
 from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes
 from agentwatch.sources.sessions.reader import (
@@ -36,13 +38,14 @@ from agentwatch.sources.sessions.reader import (
 from agentwatch.sources.sessions.runs import Keep
 from agentwatch.sources.sessions.tail import (
     Record,
+    Stamp,
     Tail,
-    is_utf8,
+    document,
     line_at,
     reason_of,
     record,
-    records,
     refusal_of,
+    stamp_of,
 )
 from agentwatch.sources.worktrees import lies_in_another
 
@@ -56,17 +59,8 @@ _CHUNK: Final = 1024 * 1024
 _HEAD: Final = 64 * 1024
 """Bytes that are read at a stretch, of a session of the workspace and of one that may be another's."""
 _LARGEST_META: Final = 256 * 1024
-_MANY: Final = 1000
-_WALK_SECONDS: Final = 2.0
-"""So often a store of more files is looked through as a whole; in between, only what has changed of late."""
-_COLD: Final = 900.0
-"""Seconds without a change after which nothing is expected of a session."""
 _QUIET: Final = 15.0
 """Seconds without a change after which a missing process is believed to be gone."""
-_RECENT: Final = 86_400.0
-"""Seconds in which a session has changed that is read before those that have not."""
-_SLACK: Final = 3_600.0
-"""Seconds by which the time of a file may lie before those that stand in it."""
 _CUT: Final = 200
 _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 
@@ -118,7 +112,6 @@ class StoredFile(Generic[F]):
     tail: Tail
     fold: F
     status: os.stat_result
-    sweep: int
     unread: bool = True
     refusal: str | None = None
 
@@ -127,13 +120,11 @@ class StoredFile(Generic[F]):
         return max(self.status.st_size - self.tail.position, 0)
 
 
-@dataclass(slots=True)
-class _Description:
+class _Description(NamedTuple):
     agent: str
-    status: os.stat_result
-    sweep: int
-    fields: Fields | None = None
-    is_bad: bool = False
+    stamp: Stamp
+    fields: Fields
+    is_bad: bool
 
 
 @dataclass(slots=True)
@@ -152,7 +143,6 @@ class Session(Generic[F]):
     runs: Mapping[str, Run] = field(default_factory=dict)
     newest: float = 0.0
     """When a file of it last changed, in seconds since the epoch."""
-    has_unread: bool = True
     is_changed: bool = False
     is_sketched: bool = False
     is_whole: bool = False
@@ -168,7 +158,7 @@ class Session(Generic[F]):
     @property
     def descriptions(self) -> dict[str, Fields]:
         """The JSON objects that describe agents, by agent."""
-        return {meta.agent: meta.fields for meta in self.metas.values() if meta.fields is not None}
+        return {meta.agent: meta.fields for meta in self.metas.values() if meta.fields}
 
     @property
     def places(self) -> dict[str, str]:
@@ -180,17 +170,18 @@ class Session(Generic[F]):
         """The file that shows an agent, else the session, else any of its agents."""
         return places.get(agent) or places.get(SESSION) or min(places.values(), default="")
 
-    def unread(self) -> list[StoredFile[F]]:
-        """What is to be read now, the newest first: only its own file until that says whether the others matter."""
-        if not self.has_unread:
-            return []
+    def next_unread(self, *, takes_large: bool) -> StoredFile[F] | None:
+        """The file to be read now: its own until that says whether the others matter, then the newest first."""
         files = [file for file in self.files.values() if file.unread]
-        self.has_unread = bool(files)
-        if self.belongs is None and any(file.agent == SESSION for file in self.files.values()):
-            files = [file for file in files if file.agent == SESSION]
-        if len(files) > 1:
-            files.sort(key=_newest)
-        return files if self.belongs is not False else []
+        if not files or self.belongs is False:
+            return None
+        if self.belongs is None:
+            has_own = any(file.agent == SESSION for file in self.files.values())
+            return next((file for file in files if file.agent == SESSION or not has_own), None)
+        files = files if takes_large else [file for file in files if file.left <= LARGE]
+        return min(
+            files, key=lambda file: (file.left > LARGE, file.agent != SESSION, -file.status.st_mtime), default=None
+        )
 
     def find_directory(self) -> str | None:
         """Where it began: its own file says so, or where it has none, those of its agents."""
@@ -198,10 +189,6 @@ class Session(Generic[F]):
         if (own := folds.get(SESSION)) is not None:
             return own.cwd
         return next((folds[agent].cwd for agent in sorted(folds) if folds[agent].cwd is not None), None)
-
-
-def _newest(file: StoredFile[F]) -> tuple[bool, bool, float]:
-    return file.left > LARGE, file.agent != SESSION, -file.status.st_mtime
 
 
 def slug(directory: str) -> str:
@@ -220,14 +207,14 @@ def holds(workspace: str, directory: str) -> bool:
 class FilesReader(StoreReader, ABC, Generic[F]):
     """The sessions that were begun in `workspace` or below it, out of `home`, the directory of the program.
 
-    Implements SessionReader. Sessions of which no file was written `since` a time (epoch seconds) are not read.
+    Implements SessionReader.
     """
 
     layout: ClassVar[Layout]
     all_belong: ClassVar[bool] = False
     """Whether all sessions that are found are the workspace's: their records need not say so."""
 
-    def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
+    def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(self._texts_at)
         self.workspace = os.path.realpath(workspace)
         self.places = spellings(workspace)
@@ -239,14 +226,10 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         self.processes = Processes(home)
         self.refused: set[str] = set()
         """Directories and files that cannot be read; what was known of them may still be so."""
-        self._since = float("-inf") if since is None else since - _SLACK
         self._is_file = re.compile(self.layout.files, re.DOTALL).fullmatch
         self._is_directory = re.compile(self.layout.directories, re.DOTALL).fullmatch
         self._owners: dict[tuple[str, int], str] = {}
-        self._sweep = self._listed = 0
-        self._walk_at = 0.0
         self._slug = slug(self.workspace)
-        self._slugs_below = self._slug[:_CUT] if self._slug.endswith("-") else f"{self._slug[:_CUT]}-"
         self._projects: list[str] = []
 
     # A program says all this of itself.
@@ -270,14 +253,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def projects(self) -> list[str]:
         """Directories that may be those of the workspace or of a directory below it."""
-        found = [
-            one for one in self.scan(self.root) if one.name == self._slug or one.name.startswith(self._slugs_below)
-        ]
-        return sorted(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
-
-    def is_skipped(self, data: bytes) -> bool:  # noqa: ARG002
-        """Whether a line says nothing, by a look at its bytes."""
-        return False
+        below = f"{self._slug[:_CUT].removesuffix('-')}-"
+        return [path for path in self.directories() if f"{os.path.basename(path)}-".startswith(below)]  # noqa: PTH119
 
     def own_entries(self, run: Run) -> Callable[[Fields], Iterable[Entry]]:  # noqa: ARG002
         """Says of all records of a run's file, one after the other, what the agent itself did in them."""
@@ -301,15 +278,13 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def read(self, seconds: float) -> Sequence[Change]:
         until = time.monotonic() + seconds
-        moved = self._look()
-        is_behind = self._read_on(until)
-        changed = False
+        moved = self._find_changes()
+        self._read_on(until)
+        changed = [session for session in self.sessions.values() if self._refold(session)]
         for key, session in list(self.sessions.items()):
-            changed |= session.newest >= self._since and self._refold(session)
             if not (session.files or session.metas):
-                changed |= bool(session.runs)
                 del self.sessions[key]
-        if moved or is_behind or self.progress.done < self.progress.total:
+        if moved or self.progress.done < self.progress.total:
             self._take_stock()
         if not changed:
             return []
@@ -329,7 +304,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             return [Found(self.name, self.root, 0, self.trouble or "no session of this workspace is there")]
         rows = []
         for project in projects:
-            sessions = [session for session in self._wanted() if session.project == project]
+            sessions = [session for session in self.sessions.values() if session.project == project]
             other = sum(session.belongs is False for session in sessions)
             reasons = [self.trouble] if self.refused and self.trouble else []
             reasons += [f"{several(other, 'session')} of other directories"] if other else []
@@ -351,9 +326,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         self.refused.discard(directory)
         try:
             with os.scandir(directory) as entries:
-                found = list(entries)
-            self._listed += len(found)
-            return found
+                return list(entries)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError:
@@ -406,119 +379,62 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             self._owners[key] = owner
         return self._owners[key]
 
-    def _look(self) -> bool:
-        """Take notice of what lies in the store now; True where something of it has changed."""
+    def _find_changes(self) -> bool:
+        """Take notice of the files that are there now; True where something of them has changed."""
         self.processes.look()
-        now, moved = time.monotonic(), False
-        if self._listed > _MANY and now < self._walk_at:
-            warm = time.time() - _COLD
-            for session in self.sessions.values():
-                for path, file in session.files.items() if session.newest > warm else ():
-                    try:
-                        moved |= self._notice(session, file, os.stat(path, follow_symlinks=False))  # noqa: PTH116
-                    except OSError:
-                        self._walk_at = now
-            return moved
-        self._walk_at, self._sweep, refused = now + _WALK_SECONDS, self._sweep + 1, set(self.refused)
-        self.refused = {path for path in refused if os.path.lexists(path)}
-        self._listed = 0
+        refused, self.refused = self.refused, {path for path in self.refused if os.path.lexists(path)}
+        before, moved = set(refused), False
+        there: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for found in sorted(self.find()):
             key = found.project, found.session
             if key not in self.sessions:
                 self.sessions[key] = Session(found.session, found.project, self.all_belong or None)
-            moved |= self._see(self.sessions[key], found)
-        for session in self.sessions.values() if not self.refused else ():
-            moved |= self._forget(session)
-        return moved or refused != self.refused
+            there[key].add(found.path)
+            moved |= (self._describe if found.is_meta else self._notice)(self.sessions[key], found)
+        for key, session in self.sessions.items() if not self.refused else ():
+            for known in (session.files, session.metas):
+                for path in known.keys() - there[key]:
+                    del known[path]
+                    moved = session.is_changed = True
+        return moved or before != self.refused
 
-    def _see(self, session: Session[F], found: FoundFile) -> bool:
-        """Take notice of a file as it is now; True where it has changed."""
-        path, status = found.path, found.status
-        if found.is_meta:
-            return self._describe(session, found)
-        file = session.files.get(path)
+    def _notice(self, session: Session[F], found: FoundFile) -> bool:
+        file, status = session.files.get(found.path), found.status
         if file is None:
-            fold = self.begin(partial(self.keep, path), found.agent, path)
-            session.files[path] = StoredFile(found.agent, self.open_tail(path), fold, status, self._sweep)
-            session.newest, session.is_changed = max(session.newest, status.st_mtime), True
-            session.has_unread = True
-            return True
-        file.sweep = self._sweep
-        return self._notice(session, file, status)
-
-    def _notice(self, session: Session[F], file: StoredFile[F], status: os.stat_result) -> bool:
-        before, file.status = file.status, status
-        # The ctime changes also when reading is allowed again.
-        if before.st_ctime_ns == status.st_ctime_ns and before[:7] == status[:7]:
+            fold = self.begin(partial(self.keep, found.path), found.agent, found.path)
+            session.files[found.path] = StoredFile(found.agent, self.open_tail(found.path), fold, status)
+            session.is_changed = True
+        elif stamp_of(file.status) == stamp_of(status):
             return False
-        if session.belongs is False and status.st_ino != before.st_ino:
-            session.belongs = None
-        file.unread, file.refusal, session.has_unread = True, None, True
-        session.newest = max([one.status.st_mtime for one in session.files.values()])
+        else:
+            file.status, file.unread, file.refusal = status, True, None
+        session.newest = max(file.status.st_mtime for file in session.files.values())
         return True
 
     def _describe(self, session: Session[F], found: FoundFile) -> bool:
-        known = session.metas.get(found.path)
-        if known is None:
-            known = session.metas[found.path] = _Description(found.agent, found.status, self._sweep)
-        elif (known.status.st_ctime_ns, known.status.st_size) == (found.status.st_ctime_ns, found.status.st_size):
-            known.sweep = self._sweep
+        known, stamp = session.metas.get(found.path), stamp_of(found.status)
+        if known is not None and known.stamp == stamp:
             return False
-        try:
-            meta = record(Path(found.path).read_bytes()) if found.status.st_size <= _LARGEST_META else None
-        except OSError:
-            meta = None
-        known.status, known.sweep, known.is_bad = found.status, self._sweep, meta is None
+        meta: object = None
+        with suppress(OSError, ValueError):
+            meta = document(Path(found.path), _LARGEST_META)
+        is_bad = not isinstance(meta, dict)
         # A half-written one says nothing: what the file said before still holds.
-        if meta is not None:
-            session.is_changed |= known.fields != meta
-            known.fields = meta
+        fields = mapping(meta) if not is_bad or known is None else known.fields
+        session.is_changed |= known is None or known.fields != fields
+        session.metas[found.path] = _Description(found.agent, stamp, fields, is_bad)
         return True
 
-    def _forget(self, session: Session[F]) -> bool:
-        """Drop the files that are not there any more; True where there were any."""
-        gone = [path for path, file in session.files.items() if file.sweep != self._sweep]
-        lost = [path for path, meta in session.metas.items() if meta.sweep != self._sweep]
-        for path in gone:
-            del session.files[path]
-        for path in lost:
-            del session.metas[path]
-        session.is_changed |= bool(gone or lost)
-        return bool(gone or lost)
-
-    def _wanted(self) -> list[Session[F]]:
-        return [session for session in self.sessions.values() if session.newest >= self._since]
-
-    def _read_on(self, until: float) -> bool:
-        """Read what is recent and the newest first, but what is large last. True where the time was over before all was
-        read."""
-        waiting = [(session, files) for session in self._wanted() if (files := session.unread())]
-        recent = time.time() - _RECENT if waiting else 0.0
-
-        def order(one: tuple[Session[F], list[StoredFile[F]]]) -> tuple[bool, bool, float]:
-            session, files = one
-            return session.newest < recent, sum(file.left for file in files) > LARGE, -session.newest
-
-        if len(waiting) > 1:
-            waiting.sort(key=order)
-        is_large_left = True
+    def _read_on(self, until: float) -> None:
+        """Read the newest sessions first, but what is large last."""
+        sessions = [session for session in self.sessions.values() if session.next_unread(takes_large=True) is not None]
+        sessions.sort(key=lambda session: -session.newest)
         for takes_large in (False, True):
-            is_large_left, goes_on = False, is_large_left
-            for session, files in waiting if goes_on else ():
-                belongs = session.belongs
-                while True:
-                    for file in files:
-                        is_wanted = takes_large or belongs is None or file.left <= LARGE
-                        is_large_left |= not is_wanted
-                        while is_wanted and file.unread and session.belongs is belongs:
-                            self._read_file(session, file)
-                            if time.monotonic() >= until:
-                                return True
-                    if session.belongs is belongs:
-                        break
-                    # Whether it is known whose it is tells which files matter.
-                    belongs, files = session.belongs, session.unread()  # noqa: PLW2901
-        return False
+            for session in sessions:
+                while (file := session.next_unread(takes_large=takes_large)) is not None:
+                    self._read_file(session, file)
+                    if time.monotonic() >= until:
+                        return
 
     def _read_file(self, session: Session[F], file: StoredFile[F]) -> None:
         """Read on in a file, about as much as may be read at a stretch."""
@@ -530,15 +446,12 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         if restarted:
             path = os.fspath(file.tail.path)
             file.fold = self.begin(partial(self.keep, path), file.agent, path)
-        fold, cwd, is_skipped = file.fold, file.fold.cwd, self.is_skipped
+        fold, cwd = file.fold, file.fold.cwd
         for offset, data in lines:
-            if is_skipped(data):
-                continue
-            found = records(data)
-            if not found or not (data.isascii() or is_utf8(data)):
-                fold.not_understood += 1
-            for fields in found:
+            if (fields := record(data)) is not None:
                 fold.add(fields, offset)
+            else:
+                fold.not_understood += 1
         let_others_work()
         file.unread = file.tail.behind
         session.is_changed |= restarted or bool(lines)
@@ -554,11 +467,13 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         """
         about = self.about(session)
         if not session.is_whole:
-            unread = session.unread()
-            if unread and (session.is_sketched or not session.belongs or unread[0].left <= LARGE):
+            if session.next_unread(takes_large=False) is not None:
                 return False
-            session.is_sketched, session.is_whole = True, not unread
-            about = UNKNOWN if unread else about
+            session.is_whole = session.next_unread(takes_large=True) is None
+            if not session.is_whole:
+                if session.is_sketched:
+                    return False
+                session.is_sketched, about = True, UNKNOWN
         if not session.is_changed and about == session.about:
             return False
         session.is_changed, session.about = False, about
@@ -566,34 +481,26 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         return True
 
     def _take_stock(self) -> None:
-        total = left = unreadable = 0
-        wanted = self._wanted()
-        for session in wanted:
-            left += sum([file.left for file in session.unread()]) if session.has_unread else 0
-            for file in session.files.values():
-                total += file.status.st_size
-                unreadable += file.refusal is not None and session.belongs is not False
+        sessions = [session for session in self.sessions.values() if session.belongs is not False]
+        files = [file for session in sessions for file in session.files.values()]
+        total = sum(file.status.st_size for file in files)
+        waiting = [session for session in sessions if session.next_unread(takes_large=True) is not None]
+        left = sum(file.left for session in waiting for file in session.files.values() if file.unread)
         self.progress = Progress(total - left, total)
         refused = sorted(self.refused)
         parts = [f"{place} cannot be read" for place in refused[:1]]
-        if count := unreadable + len(refused[1:]):
+        if count := sum(file.refusal is not None for file in files) + len(refused[1:]):
             parts.append(f"{several(count, 'file')} cannot be read")
-        parts += _left_out(
-            [session for session in wanted if session.belongs is not False], "not understood and left out"
-        )
+        parts += _left_out(sessions, "not understood and left out")
         self.trouble = " and ".join(parts) or None
 
     def _texts_at(self, path: str, offset: int) -> Iterator[str]:
-        for fields in records(self.line_at(path, offset) or b""):
-            yield from self.texts_in(fields)
+        return self.texts_in(record(self.line_at(path, offset) or b"") or {})
 
 
 def _left_out(sessions: Iterable[Session[F]], why: str) -> list[str]:
-    lines = metas = 0
-    for session in sessions:
-        for file in session.files.values():
-            lines += file.fold.not_understood + file.tail.passed_over
-        for meta in session.metas.values():
-            metas += meta.is_bad
+    files = [file for session in sessions for file in session.files.values()]
+    lines = sum(file.fold.not_understood + file.tail.passed_over for file in files)
+    metas = sum(meta.is_bad for session in sessions for meta in session.metas.values())
     said = [f"{several(lines, 'line')} {why}"] if lines else []
     return said + ([f"{several(metas, 'description')} of agents not understood"] if metas else [])

@@ -7,7 +7,6 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,11 +15,7 @@ from pydantic_core import from_json
 LINE_LIMIT: Final = 32 * 1024 * 1024
 """A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
 
-_CHUNK: Final = 1024 * 1024
 _WITNESS: Final = 64
-_DECODER: Final = json.JSONDecoder()
-_TRIES: Final = 64
-"""Places at which an object may begin that are tried in a broken line."""
 # O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -42,9 +37,6 @@ class Lines(NamedTuple):
     restarted: bool = False
 
 
-_NO_LINES: Final = Lines()
-
-
 class Tail:
     """The lines of one file, in order and each once. A last line without its end waits for the rest.
 
@@ -56,20 +48,19 @@ class Tail:
         self.path = path
         self.size = size_of(path)
         """Bytes the file had at the last look."""
-        self.position = position
-        """Bytes of the file read so far."""
         self.passed_over = 0
-        self._name = os.fspath(path)
         self._line_limit = line_limit
         self._seen: Stamp | None = None
-        self._written_at = 0
         self._begin(position)
 
     def _begin(self, position: int) -> None:
-        self.position = self._offset = position
-        """Of the next byte among the lines, which in a compressed file is another."""
-        self._witness = self._partial = b""
-        self._is_too_long = False
+        self.position = position
+        """Bytes of the file read so far, with the beginning of a line that has no end yet."""
+        self._offset = position
+        """Of the next line; in a compressed file it is another."""
+        self._witness = b""
+        self._skips = False
+        """The next line is the rest of one that is too long."""
 
     @property
     def behind(self) -> bool:
@@ -82,10 +73,10 @@ class Tail:
         Raises OSError where the file is not there, not readable or no regular file. A file that has not changed costs
         one call of the system.
         """
-        status = os.stat(self._name, follow_symlinks=False)  # noqa: PTH116  asked of hundreds of files at a time
+        status = self.path.stat(follow_symlinks=False)
         if stamp_of(status) == self._seen and not self.behind:
-            return _NO_LINES
-        descriptor = open_regular(self._name)
+            return Lines()
+        descriptor = open_regular(self.path)
         try:
             status = os.fstat(descriptor)
             restarted = self._is_another(descriptor, status)
@@ -95,45 +86,39 @@ class Tail:
             lines = self._read_lines(descriptor, budget)
         finally:
             os.close(descriptor)
-        self._seen, self._written_at = stamp_of(status), status.st_mtime_ns
+        self._seen = stamp_of(status)
         return Lines(lines, restarted)
 
     def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
-        seen, at = self._seen, self.position
-        if status.st_size < at or (seen is not None and seen[:2] != (status.st_dev, status.st_ino)):
+        seen = self._seen
+        if status.st_size < self.position or (seen is not None and seen[:2] != (status.st_dev, status.st_ino)):
             return True
-        if seen is not None and seen[2] == status.st_size == at and status.st_mtime_ns != self._written_at:
-            # Written, and not longer: somebody has put a line right.
-            return True
-        # Cut short and grown past the old length between two looks: the bytes before the position are others.
-        return os.pread(descriptor, len(self._witness), at - len(self._witness)) != self._witness
+        # Cut short and grown past the old length between two looks: the bytes before the next line are others.
+        return os.pread(descriptor, len(self._witness), self._offset - len(self._witness)) != self._witness
 
     def _read_lines(self, descriptor: int, budget: int) -> list[Line]:
         lines: list[Line] = []
-        end = self._offset + max(budget, 1)
-        while self._offset < end and (data := self._next_bytes(descriptor, min(_CHUNK, end - self._offset))):
-            *whole, rest = (self._partial + data).split(b"\n")
-            offset = self._offset - len(self._partial)
-            self._offset += len(data)
-            for part in whole:
-                if self._is_too_long or len(part) > self._line_limit:
-                    self.passed_over += 1
-                    self._is_too_long = False
-                elif part and not part.isspace():
-                    lines.append(Line(offset, part))
-                offset += len(part) + 1
-            self._is_too_long = self._is_too_long or len(rest) > self._line_limit
-            self._partial = b"" if self._is_too_long else rest
+        data = b""
+        while piece := os.pread(descriptor, max(budget, 1), self._offset + len(data)):
+            data += piece
+            self.position = self._offset + len(data)
+            if b"\n" in piece:
+                break
+            if len(data) > self._line_limit:
+                self._offset, data, self._skips = self.position, b"", True
+        else:
+            # It may have been cut short, or have grown, since it was looked at.
+            self.size = self.position
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            if self._skips or len(part) > self._line_limit:
+                self._skips, self.passed_over = False, self.passed_over + 1
+            elif part and not part.isspace():
+                lines.append(Line(self._offset, part))
+            self._offset += len(part) + 1
+        end = len(data) - len(rest)
+        self._witness = (self._witness + data[max(end - _WITNESS, 0) : end])[-_WITNESS:]
         return lines
-
-    def _next_bytes(self, descriptor: int, most: int) -> bytes:
-        """The bytes at the position, which moves on; none at the end."""
-        data = os.pread(descriptor, most, self.position)
-        self.position += len(data)
-        self._witness = (self._witness + data[-_WITNESS:])[-_WITNESS:]
-        # Cut short, or grown, since it was looked at.
-        self.size = max(self.size, self.position) if data else self.position
-        return data
 
 
 def open_regular(path: Path | str) -> int:
@@ -162,7 +147,7 @@ def reason_of(error: OSError) -> str:
 def line_at(path: Path, offset: int, limit: int = LINE_LIMIT) -> bytes | None:
     """The line that begins at a byte offset, without its end; None where there is none to be had any more."""
     try:
-        with os.fdopen(open_regular(path), "rb", _CHUNK // 4) as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             file.seek(offset)
             line = file.readline(limit + 1)
     except OSError:
@@ -181,48 +166,6 @@ def record(data: bytes) -> Record | None:
         except (ValueError, RecursionError):
             return None
     return value if isinstance(value, dict) else None
-
-
-def records(data: bytes) -> list[Record]:
-    """The JSON objects of a line, usually one. Behind half an object, of a program that was killed while it wrote it,
-    the next one writes a whole one; nothing in it can pass for that, as it does not end with the line."""
-    try:
-        value = from_json(data)
-    except ValueError:
-        value = record(data)
-    if isinstance(value, dict):
-        return [value]
-    words = data.decode("utf-8", "replace").rstrip()
-    found, end = _objects(words, 0)
-    start = len(words)
-    for _ in range(_TRIES if end < len(words) else 0):
-        start = words.rfind('{"', end, start)
-        if start < 0:
-            break
-        more, until = _objects(words, start)
-        if until == len(words):
-            return found + more
-    return found
-
-
-def _objects(words: str, start: int) -> tuple[list[Record], int]:
-    """The objects that follow one another from an index on, and where the last of them ends."""
-    found: list[Record] = []
-    with suppress(ValueError, RecursionError):
-        while start < len(words):
-            value, start = _DECODER.raw_decode(words, start)
-            if isinstance(value, dict):
-                found.append(value)
-    return found, start
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether no character of a line is broken."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def document(path: Path, most: int) -> object:
