@@ -81,9 +81,9 @@ _COUNT: Final = re.compile(
     rf"|из)\s?(?P<whole>\d[\d,]*)(?:\s*{_NOUN})?(?P<good>\s*(?:{_PASSED}))?"
     rf"|out of (?P<of>\d+)"
     rf"|(?P<n>{_NUMBER}|{_NONE})\s*(?:{_NOUN}\W{{0,2}}\s*)?(?:(?:have|are|were|sind|wurden|ont|all|now|tous"
-    rf"|toutes|de|全部|都|均|已|个)\s*)*(?:(?P<a>{_PASSED})|(?P<b>{_FAILED})"
-    rf"|(?P<c>{_SKIPPED}))(?![A-Za-zäöüé])"
-    rf"|\b(?:(?P<a2>{_PASSED})|(?P<b2>{_FAILED})|(?P<c2>{_SKIPPED})|(?P<d2>tests? run|ran|total|tests?"
+    rf"|toutes|de|全部|都|均|已|个)\s*)*(?:(?P<passed>{_PASSED})|(?P<failed>{_FAILED})"
+    rf"|(?P<skipped>{_SKIPPED}))(?![A-Za-zäöüé])"
+    rf"|\b(?:(?P<passed2>{_PASSED})|(?P<failed2>{_FAILED})|(?P<skipped2>{_SKIPPED})|(?:tests? run|ran|total|tests?"
     rf"|cases))[\s\]:：=|]*(?P<n2>\d[\d,]*(?:\s*tests?\b(?=\W*(?:\Z|listed)))?)"
     rf"(?![\d%]|\.\d|\s*(?:{_PASSED}|{_FAILED}|{_SKIPPED}|[a-z]))"
     rf"|(?P<n3>{_NUMBER})\s*{_NOUN}",
@@ -118,7 +118,6 @@ def read_counts(text: str) -> tuple[Counts, str]:
     found: dict[str, int] = {}
 
     def read(match: re.Match[str]) -> str:
-        keys = {"total": ("n2", "d2"), "passed": ("n", "a"), "failed": ("n", "b"), "skipped": ("n", "c")}
         if match["part"]:
             found["total"] = number(match["whole"])
             if match["good"]:
@@ -127,7 +126,8 @@ def read_counts(text: str) -> tuple[Counts, str]:
                 found.setdefault("passed", found["total"])
             return " "
         count = number(match["of"] or match["n"] or match["n2"] or match["n3"])
-        key = next((key for key, (_, one) in keys.items() if one != "d2" and (match[one] or match[f"{one}2"])), "total")
+        names = (name.rstrip("2") for name, words in match.groupdict().items() if words)
+        key = next((name for name in names if name in Counts._fields), "total")
         found[key] = found.get(key, 0) + count if key in ("failed", "skipped") else count
         return " "
 
@@ -174,13 +174,11 @@ def counts_in(output: str) -> Counts | None:
         values = {key: count for key, count in found._asdict().items() if count is not None}
         if _NO_TESTS.match(line):
             values, rest = {"passed": 0, "failed": 0}, ""
-        elif groups and _ALL_WELL.match(line) and "failed" not in values and not values.keys() - {"skipped", "total"}:
-            values["failed"] = 0
-        elif not groups and values and _ALL_WELL.match(line):
+        elif (groups or values) and _ALL_WELL.match(line) and not (groups and "passed" in values):
             values.setdefault("failed", 0)
-        if not found.failed and found._replace(failed=None) == Counts() and not re.search(r"\d", line):
+        if found == Counts(failed=0) and not re.search(r"\d", line):
             # `No errors` counts no tests.
-            values = {} if found.failed == 0 else values
+            values = {}
         strange = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
         if not values or strange or _BESIDE.search(line):
             continue
@@ -202,14 +200,11 @@ def counts_in(output: str) -> Counts | None:
 def _completed(found: dict[str, int]) -> Counts:
     """The numbers that follow from the others: a list without failures has none."""
     total, passed, failed, skipped = (found.get(key) for key in Counts._fields)
-    if passed is None and total is not None and (failed is not None or skipped is not None):
-        passed = max(total - (failed or 0) - (skipped or 0), 0)
-    elif passed is None and total is None:
-        passed = 0
+    others = (failed or 0) + (skipped or 0)
+    if passed is None and (total is None or len(found) > 1):
+        passed = max(total - others, 0) if total is not None else 0
     failed = failed if failed is not None or passed is None else 0
-    return Counts(
-        total if total is not None else (passed or 0) + (failed or 0) + (skipped or 0), passed, failed, skipped or 0
-    )
+    return Counts(total if total is not None else (passed or 0) + others, passed, failed, skipped or 0)
 
 
 _RESULT: Final = re.compile(
