@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import re
 import stat
 import unicodedata
@@ -140,21 +141,16 @@ def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
 
 # Places
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
+_ELSEWHERE: Final = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _LONGEST_NAME: Final = 255
-_DEEPEST: Final = 100
 
 
 class Fault(StrEnum):
     """Why a claimed path is not a file of the workspace; the value is the reason in words."""
 
     EMPTY = "it is empty: it names no file"
-    NUL = "it holds a NUL character, which no file name can"
-    TOO_LONG = "it is longer than a path can be"
-    HOME = "outside the workspace: it starts in a home directory, which is never expanded"
-    SCHEME = "outside the workspace: it names a drive or a scheme"
+    IMPOSSIBLE = "no file can have this name"
     OUTSIDE = "outside the workspace"
-    ABOVE = "outside the workspace: it leaves it by `..`"
     ABSOLUTE = "absolute: a claimed path has to be relative to the workspace"
     WORKSPACE = "it is the workspace itself, not a file in it"
 
@@ -172,51 +168,30 @@ class ClaimedPlace(NamedTuple):
     @property
     def slashed(self) -> str | None:
         r"""The same with `/` for `\`, None where there is no backslash."""
-        if self.relative is None or "\\" not in self.relative:
-            return None
-        return place_of(self.relative.replace("\\", "/"), "/").relative
+        slashed = (self.relative or "").replace("\\", "/")
+        return None if slashed == (self.relative or "") else place_of(slashed, "/").relative
 
 
 def place_of(path: str, workspace: str) -> ClaimedPlace:
-    """Judge a claimed path. `workspace` is absolute and resolved."""
+    """Judge a claimed path. `workspace` is absolute and resolved. Nothing is expanded."""
     path = path.strip()
     if not path:
         return ClaimedPlace(None, Fault.EMPTY)
-    if "\0" in path:
-        return ClaimedPlace(None, Fault.NUL)
-    if len(path) > LONGEST:
-        return ClaimedPlace(None, Fault.TOO_LONG)
-    if path[0] == "~" and (len(path) == 1 or "/" in path):
-        return ClaimedPlace(None, Fault.HOME)
-    if _SCHEME.match(path):
-        return ClaimedPlace(None, Fault.SCHEME)
-    if path[0] != "/":
-        return _inside(path)
-    inner = _inside("." + path)
-    if inner.relative is None and inner.fault is not Fault.WORKSPACE:
-        return ClaimedPlace(None, Fault.OUTSIDE if inner.fault is Fault.ABOVE else inner.fault)
-    base, normal = workspace.strip("/"), inner.relative or ""
-    if normal == base:
+    names = path.split("/")
+    if (
+        "\0" in path
+        or len(path) > LONGEST
+        or any(len(name.encode("utf-8", "replace")) > _LONGEST_NAME for name in names)
+    ):
+        return ClaimedPlace(None, Fault.IMPOSSIBLE)
+    there = posixpath.normpath(posixpath.join(workspace, path))
+    if there == workspace:
         return ClaimedPlace(None, Fault.WORKSPACE)
-    if not base or normal.startswith(base + "/"):
-        return ClaimedPlace(normal.removeprefix(base).lstrip("/"), Fault.ABSOLUTE, inner.is_directory)
-    return ClaimedPlace(None, Fault.OUTSIDE)
-
-
-def _inside(path: str) -> ClaimedPlace:
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            if not parts:
-                return ClaimedPlace(None, Fault.ABOVE)
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    if not parts:
-        return ClaimedPlace(None, Fault.WORKSPACE)
-    if len(parts) > _DEEPEST or any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts):
-        return ClaimedPlace(None, Fault.TOO_LONG)
-    return ClaimedPlace("/".join(parts), None, path.endswith(("/", "/.")))
+    base = f"{workspace.rstrip('/')}/"
+    if _ELSEWHERE.match(path) or not there.startswith(base):
+        return ClaimedPlace(None, Fault.OUTSIDE)
+    fault = Fault.ABSOLUTE if path[0] == "/" and workspace != "/" else None
+    return ClaimedPlace(there.removeprefix(base), fault, path.endswith(("/", "/.")))
 
 
 def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:

@@ -305,14 +305,13 @@ class Change(NamedTuple):
 
 
 class ToolLog(NamedTuple):
-    """What was done, in the order in which it was begun. `refused` are the lines that nobody allowed to run.
+    """What was done, in the order in which it was begun.
 
     `gap` says why something may have been run that is not in it, "" where all is; `is_partial`: so that nobody knows
     what was changed. `looked`: files were looked at by tools that are no shell.
     """
 
     done: tuple[Done, ...] = ()
-    refused: tuple[Line, ...] = ()
     gap: str = ""
     is_partial: bool = False
     looked: bool = False
@@ -372,9 +371,8 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
     made.sort(key=lambda one: (one.act.at, one.act.place))
     strange = (one.act.tool[:60] for one in made if one.act.kind is ActKind.STRANGE and not one.act.refused)
     gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
-    refused = tuple(parse_line(one.act.what) for one in made if one.act.refused and one.act.kind is ActKind.COMMAND)
     done = tuple(one for one in made if not one.act.refused)
-    return ToolLog(done, refused, gaps[0] if gaps else "", is_partial, looked)
+    return ToolLog(done, gaps[0] if gaps else "", is_partial, looked)
 
 
 def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:

@@ -479,8 +479,7 @@ class LogJudge:
         name = asked.name.split(" ")[0]
         if self.log.looked and LOOKING.match(name):
             return _OPEN, "it is not in the log, but files were looked at by other tools than a shell", None
-        refused = any(command_of(part.words).name == name for line in self.log.refused for part in line.parts)
-        return _NO, f"never run{': it was refused' if refused else self._printed(statement)}", None
+        return _NO, f"never run{self._printed(statement)}", None
 
     def _printed(self, statement: Statement) -> str:
         """The command that only printed a result that is claimed."""
@@ -524,9 +523,7 @@ class LogJudge:
             return _OPEN, f"{nothing}; what `{short(vague[-1].line.text)}` ran is not known", None
         if not all(map(_KIND.match, statement.more.split())):
             return _OPEN, f"{nothing}; but more is said than that: {statement.more[:80]}", None
-        parts = (part for line in self.log.refused for part in line.parts)
-        refused = any(topic_of(command_of(part.words)) is statement.topic for part in parts)
-        return _NO, f"no {statement.topic} was run{': it was refused' if refused else self._printed(statement)}", None
+        return _NO, f"no {statement.topic} was run{self._printed(statement)}", None
 
 
 _Judged = tuple[Verdict, str, "Hit | None"]
