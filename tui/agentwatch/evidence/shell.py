@@ -198,17 +198,29 @@ _BINARIES: Final = re.compile(
     r"(?:\.?/)?(?:[\w.@-]+/)*(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z"
 )
 """Directories in which a program is the one that its name says."""
-_SAME: Final = {"gradlew": "gradle", "mvnw": "mvn", "py.test": "pytest", "t": "test"}
-_MANAGERS: Final = words_of("npm pnpm yarn bun")
+_RENAMED: Final = [
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"(?:\S*/)?gradlew(?= |\Z)", "gradle"),
+        (r"(?:\S*/)?mvnw(?= |\Z)", "mvn"),
+        (r"(?:python[\d.]*|py) -m build(?= |\Z)", "python build"),
+        (r"(?:python[\d.]*|py) -m (?=\S)", ""),
+        (r"py\.test(?= |\Z)", "pytest"),
+        (r"cargo \+\S+", "cargo"),
+        (r"(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)", "npm "),
+        (r"npm t(?= |\Z)", "npm test"),
+    )
+]
+"""Other names of the same program, in this order."""
 _NEUTRAL: Final = re.compile(
-    r"-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?"
+    r"(?<= )(?:-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?"
     r"|durations|cov"
     r"|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov|watch"
     r"|error-summary"
     r"|fail-fast|progress|ansi|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst|watch(?:All)?=false|ci"
     r"|coverage|run-?[iI]n-?[bB]and"
     r"|pretty|show-error-codes|locked|nocapture|parallel|strict-markers|passWithNoTests|batch-mode"
-    r"|nologo|stacktrace|output-on-failure|continue)"
+    r"|nologo|stacktrace|output-on-failure|continue))(?= |\Z)"
 )
 """Options that say how much is printed or how a check is done, and not of what."""
 _PRINTING: Final = re.compile(
@@ -232,30 +244,17 @@ def command_of(words: tuple[str, ...]) -> Command:
     if not rest:
         return Command()
     directory, name = posixpath.split(rest[0])
-    if name in ("gradlew", "mvnw") or _BINARIES.match(directory):
-        rest[0] = name
-    rest[0] = _SAME.get(rest[0], rest[0])
-    if rest[0] == "cargo" and rest[1:2] and rest[1].startswith("+"):
-        del rest[1]
-    if re.match(r"(?:python[\d.]*|py)\Z", rest[0]) and rest[1:2] == ["-m"] and len(rest) > 2:
-        rest = ["python build" if rest[2] == "build" else _SAME.get(rest[2], rest[2]), *rest[3:]]
-    elif rest[0] in _MANAGERS and len(rest) > 1:
-        run = rest[1] in ("run", "run-script")
-        if not (rest[0] == "bun" and rest[1] == "test"):
-            rest = ["npm", *(_SAME.get(word, word) for word in rest[1 + run : 2 + run]), *rest[2 + run :]]
-            rest = [word for word in rest if word != "--"]
-    command = Command(tuple(rest), odd, box)
-    if rest[0] == "make" or topic_of(command) is None:
+    text = " ".join([name if _BINARIES.match(directory) else rest[0], *rest[1:]])
+    for pattern, name in _RENAMED:
+        if (match := pattern.match(text)) is not None:
+            text = name + text[match.end() :]
+    if text.startswith("npm "):
+        text = text.replace(" -- ", " ")
+    command = Command(tuple(text.split()), odd, box)
+    if command.name == "make" or topic_of(command) is None:
         return command
-    kept, options, at = rest[:1], set(), 1
-    while at < len(rest):
-        two = next((n for n in (2, 1) if _NEUTRAL.fullmatch(" ".join(rest[at : at + n]))), 0)
-        if two:
-            options.add(rest[at])
-        else:
-            kept.append(rest[at])
-        at += two or 1
-    return Command(tuple(kept), odd, box, frozenset(options))
+    options = frozenset(option.split(" ")[0] for option in _NEUTRAL.findall(text))
+    return Command(tuple(_NEUTRAL.sub("", text).split()), odd, box, options)
 
 
 def is_same(asked: Command, ran: Command) -> bool:
