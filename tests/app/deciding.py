@@ -21,8 +21,8 @@ from agentwatch.config import Settings
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk
 from agentwatch.monitor import Monitor
-from agentwatch.requests.box import Box
 from agentwatch.requests.source import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 
 PACKET = {
@@ -151,9 +151,9 @@ def desk_of(root: Path, *, read_only: bool = False) -> Desk:
     return Desk(root / "shop", state=state, configuration=configuration, read_only=read_only, disk=QUICK)
 
 
-def box_of(root: Path) -> Box:
+def box_of(root: Path) -> RequestStore:
     """The requests of the workspace below `root`."""
-    return Box(root / "shop", state=root / "state" / "shop", disk=QUICK)
+    return RequestStore(root / "shop", state=root / "state" / "shop", disk=QUICK)
 
 
 @asynccontextmanager

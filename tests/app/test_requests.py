@@ -17,8 +17,8 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.record import Answer
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Given, Option, Query, Request, RequestStage
-from agentwatch.requests.box import Offer
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import Offer
 
 WORKING = {"api.handoff.json": handoff()}
 """A task that is at work."""

@@ -21,7 +21,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.delegation.task import State
 from agentwatch.history.acknowledgements import Acknowledgements
-from agentwatch.requests.box import Box
+from agentwatch.requests.store import RequestStore
 from agentwatch.state import workspace_id
 from agentwatch.view.groups import FALSE, SILENT
 
@@ -107,7 +107,7 @@ async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_o
 async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_request_only(home: Path) -> None:
     one, two = fill(home / "one", api=""), fill(home / "two", api="")
     wanted = request(two, source="claude-code", session_id="shop.api", asked_at=time.time())
-    with Box(two).offer(wanted):
+    with RequestStore(two).offer(wanted):
         async with screen(home, one, two) as stage:
             await stage.until(lambda: stage.app.monitor.tree.totals.needs_operator)
             stage.tree.select(stage.app.monitor.tree.roots[0])

@@ -21,7 +21,7 @@ from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.requests.box import Box
+from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, state_directory
 
 ROUNDS = int(os.environ.get("AGENTWATCH_PLUGIN", "1000")) // 20
@@ -126,7 +126,7 @@ def wait_for(comes: Callable[[], object]) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_program_is_told_what_was_decided_for_that_very_request_or_nothing(workspace: Path, seed: int) -> None:
     chance = random.Random(seed)
-    box = Box(workspace)
+    box = RequestStore(workspace)
     old: list[Request] = []
     for number in range(ROUNDS):
         calm = number % _CALM == 0

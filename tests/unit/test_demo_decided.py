@@ -26,8 +26,8 @@ from agentwatch.demo.orchestrator import NAME, Orchestrator
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
 from agentwatch.monitor import Monitor
-from agentwatch.requests.box import Box
 from agentwatch.requests.source import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.decisions.made import QUICK
 
@@ -237,7 +237,7 @@ class Asking:
 
     @property
     def open(self) -> list[Request]:
-        return [one for one in self.inbox.box.read() if one.is_open]
+        return [one for one in self.inbox.store.read() if one.is_open]
 
     def attend(self, at: float) -> None:
         self.demo.play(at)
@@ -254,7 +254,7 @@ class Asking:
 def asking(demo: Rehearsal) -> Iterator[Asking]:
     places = demo.workspace, demo.root / "state", demo.root / "configuration"
     asker = Asker(*places, demo.player, demo.orchestrator.go_on)
-    yield Asking(demo, asker, Inbox(Box(demo.workspace, state=demo.root / "state")))
+    yield Asking(demo, asker, Inbox(RequestStore(demo.workspace, state=demo.root / "state")))
     asker.leave()
 
 

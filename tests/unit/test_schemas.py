@@ -25,7 +25,7 @@ from agentwatch.history.recording import recording_lines
 from agentwatch.manual import page, schemas, topics
 from agentwatch.report.document import document as report_document
 from agentwatch.report.document import documents as report_documents
-from agentwatch.requests.box import Box
+from agentwatch.requests.store import RequestStore
 from agentwatch.view.document import task_document, tree_document
 from tests.generate import MANUAL
 from tests.schemas import SCHEMAS
@@ -173,7 +173,7 @@ def test_decisions_about_requests_and_those_from_afar_are_too(tmp_path: Path) ->
 
 
 def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Box(shop).offer(request(shop)), Box(shop).offer(question(shop)):
+    with RequestStore(shop).offer(request(shop)), RequestStore(shop).offer(question(shop)):
         pending = json.loads(printed(capsys, "pending", "--json", shop))
         assert sum(len(task["requests"]) for task in pending["tasks"]) == 2
         check("pending", pending)

@@ -308,10 +308,10 @@ def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
 
 def inbox_of(workspace: Path) -> Inbox:
     """What programs ask in a workspace."""
-    from agentwatch.requests.box import Box
     from agentwatch.requests.source import Inbox
+    from agentwatch.requests.store import RequestStore
 
-    return Inbox(Box(workspace))
+    return Inbox(RequestStore(workspace))
 
 
 class RemoteWorkspaces(NamedTuple):

@@ -18,7 +18,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
-from agentwatch.requests.box import Box
+from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, state_directory
 from tests.unit.decisions.made import QUICK
 
@@ -35,7 +35,7 @@ class Scene:
         self.screen = ExitStack()
         self.watch()
         # One each, for thousands of rounds: a new one reads everything that was ever decided or asked.
-        self.box = Box(self.workspace, disk=QUICK)
+        self.store = RequestStore(self.workspace, disk=QUICK)
         self.desk = Desk(self.workspace, disk=QUICK)
 
     @property
@@ -49,7 +49,7 @@ class Scene:
         """So many requests that were not known before."""
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
-            found = [one for one in self.box.read() if one.request_id not in known and one.can_answer]
+            found = [one for one in self.store.read() if one.request_id not in known and one.can_answer]
             if len(found) >= count:
                 return found
             time.sleep(0.005)

@@ -93,7 +93,7 @@ class Round:
         end = time.monotonic() + SECONDS
         expected = {one.key for one in self.asking if one.is_sound}
         while True:
-            found = [one for one in self.scene.box.read() if one.asked_at >= self.began and one.is_open]
+            found = [one for one in self.scene.store.read() if one.asked_at >= self.began and one.is_open]
             keys = {(one.session_id, one.input_sha256): one for one in found}
             if expected <= keys.keys():
                 assert len(keys) == len(found), "one call is offered twice"
@@ -207,7 +207,7 @@ def test_each_of_several_hooks_prints_what_was_decided_for_its_own_request(scene
             if asked.is_sound and action is not None and not is_lossy and asked.how != "twin":
                 assert printed, "an answer got lost though nobody got in its way"
             answered, silent = answered + len(printed), silent + (not printed)
-        assert not any(left.is_open for left in scene.box.read())
+        assert not any(left.is_open for left in scene.store.read())
         with suppress(DecisionError):
             scene.desk.ledger.set_aside(scene.desk.keys.trust())
         old = sorted((scene.state / "decisions").glob("*.json"))[-20:]

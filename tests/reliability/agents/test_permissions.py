@@ -70,9 +70,9 @@ def test_garbage_and_what_nobody_answers_gets_no_answer(
     code = run(str(scene.workspace), load)
     printed = capfd.readouterr().out
     assert (code, printed) in ((0, ""), (1, ""), (0, "{}\n"))
-    assert not any(one.is_open for one in scene.box.read())
+    assert not any(one.is_open for one in scene.store.read())
     # Thousands of ended ones would be read again each time.
-    shutil.rmtree(scene.box.directory, ignore_errors=True)
+    shutil.rmtree(scene.store.directory, ignore_errors=True)
 
 
 def test_each_of_many_hooks_prints_what_was_decided_for_its_own_request(
@@ -149,7 +149,7 @@ def test_one_that_is_killed_prints_a_whole_answer_or_none_and_nobody_inherits_it
     scene.answer(request, Action.DENY, note="not again")
     out, _ = equal.communicate(timeout=SECONDS)
     assert decision(out) == {"behavior": "deny", "message": "not again"}
-    stages = {one.stage for one in scene.box.read()}
+    stages = {one.stage for one in scene.store.read()}
     assert stages <= {RequestStage.DELIVERED, RequestStage.GONE}
 
 
@@ -166,7 +166,7 @@ def test_where_nobody_reads_the_answer_it_is_not_delivered(scene: Scene, closed:
     scene.answer(request, Action.ALLOW)
     _, err = held.communicate(timeout=SECONDS)
     assert (held.returncode, err) == (0, b"")
-    assert [one.stage for one in scene.box.read()] == [RequestStage.GONE]
+    assert [one.stage for one in scene.store.read()] == [RequestStage.GONE]
 
 
 def test_two_for_the_same_payload_are_answered_apart(scene: Scene) -> None:
@@ -191,7 +191,7 @@ def test_of_two_for_one_call_the_other_answers_where_one_is_killed(scene: Scene,
     known, both = set[str](), [scene.process(of)]
     (request,) = scene.opened(1, known)
     both.append(scene.process(of))
-    file, end = scene.box.directory / f"{request.request_id}.json", time.monotonic() + SECONDS
+    file, end = scene.store.directory / f"{request.request_id}.json", time.monotonic() + SECONDS
     while not open_in(both[1].pid, file):
         assert time.monotonic() < end, "it holds another one"
         time.sleep(0.01)
@@ -201,7 +201,7 @@ def test_of_two_for_one_call_the_other_answers_where_one_is_killed(scene: Scene,
     scene.answer(request, Action.DENY, note="no")
     out, _ = both[1].communicate(timeout=SECONDS)
     assert decision(out) == {"behavior": "deny", "message": "no"}
-    assert [one.stage for one in scene.box.read()] == [RequestStage.DELIVERED]
+    assert [one.stage for one in scene.store.read()] == [RequestStage.DELIVERED]
 
 
 @pytest.mark.parametrize("how", ["no space", "no home", "no directory", "settings", "a file for a directory"])

@@ -14,9 +14,10 @@ from typing import Any
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
-from agentwatch.requests.box import Offer
-from agentwatch.requests.codex import CodexClient, _Connection
-from agentwatch.requests.codex_wire import Wire, WireError
+from agentwatch.requests.codex import CodexClient, Wire
+from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import Offer
+from tests.unit.decisions.made import QUICK
 from tests.unit.requests.asked import Place, place
 from tests.unit.requests.codex_server import COMMAND, PATCH, SERVER, THREAD, calling, change, command, patch, tool_call
 
@@ -40,7 +41,7 @@ class Chaos(Wire):
 
     def call(self, method: str, **params: object) -> Any:
         if self.chance.random() < 0.02:
-            raise WireError("lost")
+            raise ConnectionError("lost")
         match method:
             case "initialize":
                 return {"userAgent": "codex-tui/0.169.0 (x)"}
@@ -54,9 +55,6 @@ class Chaos(Wire):
                 return {"initialTurnsPage": {"data": [{"items": list(self.items)}]}}
         return {}
 
-    def ask(self, method: str, **params: object) -> int:
-        return 0
-
     def send(self, message: dict[str, Any]) -> None:
         if "result" not in message:
             return
@@ -68,7 +66,7 @@ class Chaos(Wire):
         action = Action.ALLOW if accepted else Action.DENY
         self.given.append((json.dumps(waiting["params"], sort_keys=True), action))
         if self.chance.random() < 0.2:
-            raise WireError("lost")
+            raise ConnectionError("lost")
         self.queue.append(self.told("serverRequest/resolved", requestId=message["id"]))
 
     def receive(self, seconds: float) -> Any:
@@ -82,7 +80,7 @@ class Chaos(Wire):
     def step(self) -> None:
         self.left -= 1
         if not self.left:
-            raise WireError("lost")
+            raise ConnectionError("lost")
         chance, ids = self.chance, list(self.pending)
         match chance.choice(["ask"] * 3 + ["decide"] * 4 + ["resolve", "again", "other", "status", "patch", "garbage"]):
             case "ask":
@@ -146,7 +144,7 @@ class Chaos(Wire):
         self.queue.append(self.pending[rpc_id])
 
     def decide(self) -> None:
-        offers = [one for one in self.place.box.read() if one.can_answer]
+        offers = [one for one in self.place.store.read() if one.can_answer]
         if not offers:
             return
         asked, action = self.chance.choice(offers), self.chance.choice([Action.ALLOW, Action.DENY])
@@ -159,7 +157,7 @@ class Chaos(Wire):
         self.decided[json.dumps(params, sort_keys=True)] = action
 
 
-class Client(CodexClient):
+class ChaosHolder(Holder):
     """While it looks for an answer, the server goes on."""
 
     wire: Chaos
@@ -174,12 +172,14 @@ class Client(CodexClient):
 def test_nothing_is_given_but_what_was_decided_for_the_very_input_that_waits(place: Place, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     chance, decided, given = random.Random(seed), dict[str, Action](), 0
-    client = Client(place.workspace, tmp_path, place.holder("codex"))
+    given_to = {"state": place.state, "configuration": place.configuration, "disk": QUICK}
+    holder = ChaosHolder(place.workspace, name="codex", **given_to)  # type: ignore[arg-type]
+    client = CodexClient(place.workspace, tmp_path, holder)
     for _ in range(CONNECTIONS):
-        client.wire = wire = Chaos(place, chance, decided)
-        with suppress(WireError):
-            _Connection(client, wire).serve()
-        assert not [one for one in place.box.read() if one.is_open], f"seed {seed}: held after the end"
+        holder.wire = wire = Chaos(place, chance, decided)
+        with suppress(OSError):
+            client.serve(wire)
+        assert not [one for one in place.store.read() if one.is_open], f"seed {seed}: held after the end"
         for params, action in wire.given:
             assert decided.get(params) is action, f"seed {seed}: {params}"
         given += len(wire.given)

@@ -8,8 +8,8 @@ from pathlib import Path
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.request import RequestStage
 from agentwatch.disk import Disk
-from agentwatch.requests.box import Box, BoxError
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import RequestError, RequestStore
 from tests.reliability.decisions.disks import Failing
 from tests.reliability.decisions.test_faults import ERRORS
 from tests.unit.requests.asked import Place, request
@@ -42,10 +42,10 @@ def took(place: Place, disk: Disk) -> Record | None:
                 offer.end(RequestStage.DELIVERED, by=record.operator)
             else:
                 assert holder.trouble or not offer.is_whole()
-    except BoxError:
+    except RequestError:
         record = None
     # Whatever was left there is sound, and nobody holds it any more.
-    box = Box(place.workspace, state=place.state)
+    box = RequestStore(place.workspace, state=place.state)
     left = box.find(asked.request_id)
     assert box.problems == []
     assert left is None or not left.is_open

@@ -26,7 +26,7 @@ from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.record import OF_REQUEST, Params, Record, written
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
-from agentwatch.requests.box import Offer
+from agentwatch.requests.store import Offer
 from tests.unit.decisions.made import QUICK
 from tests.unit.requests.asked import ANSWERED, Place, question, request
 
@@ -50,7 +50,7 @@ class Round:
 
     @property
     def offered(self) -> Path:
-        return self.place.box.directory / f"{self.held.request_id}.json"
+        return self.place.store.directory / f"{self.held.request_id}.json"
 
     def answer(self) -> None:
         """The operator answers what is held."""
@@ -93,7 +93,7 @@ class Round:
         now = datetime.now(UTC)
         values: dict[str, object] = {
             "version": OF_REQUEST,
-            "workspace_id": self.place.box.workspace_id,
+            "workspace_id": self.place.store.workspace_id,
             "seq": len(entries) + 1,
             "prev_sha256": entries[-1].sha256 if entries else None,
             "decision_id": self.held.request_id,
@@ -131,7 +131,7 @@ class Round:
     def spoil_box(self) -> None:
         """Another file in the box: whoever holds something is not concerned."""
         name = self.random.choice((f"{self.random.getrandbits(128):032x}.json", "x", ".writing-x", "notes.txt"))
-        self.write(self.place.box.directory / name, self.random.choice(GARBAGE))
+        self.write(self.place.store.directory / name, self.random.choice(GARBAGE))
 
     def spoil_offer(self) -> None:
         """The file of the offer becomes another one: what the operator sees may be anything."""
@@ -150,7 +150,7 @@ class Round:
                 self.offered.mkdir()
             elif how == 3:
                 other = replace(self.held, shown="ls", said="harmless")
-                self.place.box.offer(other)
+                self.place.store.offer(other)
             else:
                 self.write(self.offered, data.replace(b"touch x", b"rm -rf /"))
 
@@ -216,7 +216,7 @@ def test_nothing_is_given_but_what_was_decided_about_that_very_input(tmp_path: P
                 offer.__exit__(None, None, None)
         old += [path.read_bytes() for path in list((place.state / "decisions").glob("*.json"))[-1:]]
         # What is in the box is what was offered, or it is told.
-        assert all(read.request_id for read in place.box.read())
+        assert all(read.request_id for read in place.store.read())
         with suppress(DecisionError):
             place.desk().ledger.set_aside(place.desk().keys.trust())
     assert given > _ROUNDS // 40

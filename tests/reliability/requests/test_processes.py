@@ -72,12 +72,12 @@ def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path: Path) -> Non
             asked = request(place.workspace, **given)
             for one in holding:
                 one.hold(given)
-            assert place.box.read()[-1].is_open
+            assert place.store.read()[-1].is_open
             killed = random.sample(holding, random.choice((0, 0, 0, 1, 2, 3)))
             early = random.random() < 0.5
             for one in killed if early else ():
                 one.end()
-            found = place.box.find(asked.request_id)
+            found = place.store.find(asked.request_id)
             assert found is not None
             assert (found.stage is RequestStage.OFFERED) == (not early or len(killed) < 3)
             place.answer(asked, Action.DENY, note=f"no {number}")
@@ -93,5 +93,5 @@ def test_of_those_that_hold_a_request_one_gets_the_answer(tmp_path: Path) -> Non
                 one in ([asked.request_id] * 2 + [f"no {number}"], [asked.request_id, None, None]) for one in said
             )
             holding = lived + [Holding(place) for _ in killed]
-    assert place.box.problems == []
-    assert not any(one.is_open for one in place.box.read())
+    assert place.store.problems == []
+    assert not any(one.is_open for one in place.store.read())

@@ -21,7 +21,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.requests.box import Box
+from agentwatch.requests.store import RequestStore
 from agentwatch.shell import launcher
 from agentwatch.state import shown, state_directory
 
@@ -97,7 +97,7 @@ class Held:
 class Operator:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
-        self.box = Box(workspace)
+        self.store = RequestStore(workspace)
         self.desk = Desk(workspace)
         self._open: list[Held] = []
 
@@ -109,10 +109,10 @@ class Operator:
         """The request that fits, once there is one."""
         end = time.monotonic() + 15
         while time.monotonic() < end:
-            if (found := [one for one in self.box.read() if fits(one)]) and not self.box.problems:
+            if (found := [one for one in self.store.read() if fits(one)]) and not self.store.problems:
                 return found[-1]
             time.sleep(0.02)
-        raise AssertionError((self.box.read(), self.box.problems))
+        raise AssertionError((self.store.read(), self.store.problems))
 
     def ends(self, stage: RequestStage) -> Request:
         return self.sees(lambda one: one.stage is stage)
@@ -303,7 +303,7 @@ def test_what_is_no_request_is_not_offered_and_nothing_is_said(operator: Operato
     assert held.close() in (0, 1)
     assert held.process.stdout is not None
     assert held.process.stdout.read() == b""
-    assert operator.box.read() == []
+    assert operator.store.read() == []
 
 
 def test_nobody_reads_the_answer_of_a_plugin_that_is_gone(operator: Operator) -> None:

@@ -21,8 +21,8 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.requests.box import Box, Offer
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import Offer, RequestStore
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.state import shown, state_directory
 from tests.unit.agents.asking import QUESTIONS, Story, call, child
@@ -48,8 +48,8 @@ class Scene:
         return state_directory(self.workspace)
 
     @property
-    def box(self) -> Box:
-        return Box(self.workspace)
+    def store(self) -> RequestStore:
+        return RequestStore(self.workspace)
 
     def call(self, tool: str = "Bash", given: object = None, **keys: object) -> HookCall:
         return call(tool, given, transcript_path=str(self.story.session), **keys)
@@ -58,10 +58,10 @@ class Scene:
     def asked(self, of: HookCall | None = None) -> Iterator[Request]:
         """While the hook holds a request; at the end it has ended by itself."""
         thread = threading.Thread(target=permission.asked, args=(of or self.call(), self.workspace), daemon=True)
-        known = {one.request_id for one in self.box.read()}
+        known = {one.request_id for one in self.store.read()}
         thread.start()
         end = time.monotonic() + 30
-        while not (new := [one for one in self.box.read() if one.request_id not in known]):
+        while not (new := [one for one in self.store.read() if one.request_id not in known]):
             assert thread.is_alive(), "the hook has ended"
             assert time.monotonic() < end
             time.sleep(0.005)
@@ -77,7 +77,7 @@ class Scene:
         )
 
     def stage(self, request: Request) -> RequestStage:
-        return next(one.stage for one in self.box.read() if one.request_id == request.request_id)
+        return next(one.stage for one in self.store.read() if one.request_id == request.request_id)
 
     def told(self) -> Any:
         """What the hooks have printed since the last call, None where that is nothing."""
@@ -110,7 +110,7 @@ def test_what_is_allowed_is_printed_once_and_noted(scene: Scene) -> None:
         scene.answer(request)
     assert scene.told() == ALLOWED
     assert scene.stage(request) is RequestStage.DELIVERED
-    (ended,) = scene.box.read()
+    (ended,) = scene.store.read()
     assert ended.by == "ada"
 
 
@@ -131,7 +131,7 @@ def test_nothing_is_offered_where_no_screen_shows_the_workspace(scene: Scene) ->
     scene.screen.close()
     permission.asked(scene.call(), scene.workspace)
     assert scene.told() is None
-    assert scene.box.read() == []
+    assert scene.store.read() == []
 
 
 def test_it_ends_at_once_when_the_screen_goes(scene: Scene) -> None:
@@ -148,7 +148,7 @@ def test_it_ends_when_the_program_has_its_answer(scene: Scene) -> None:
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.ELSEWHERE
     permission.asked(scene.call(), scene.workspace)
-    assert len(scene.box.read()) == 1, "one that is answered already is not offered"
+    assert len(scene.store.read()) == 1, "one that is answered already is not offered"
 
 
 def test_it_ends_when_the_program_has_ended(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_so_is_one_that_nobody_sees(scene: Scene, monkeypatch: pytest.MonkeyPatc
 def test_an_operator_who_wants_no_such_answers_has_none(scene: Scene, text: str) -> None:
     configure(text)
     permission.asked(scene.call(**child()), scene.workspace)
-    assert (scene.told(), scene.box.read()) == (None, [])
+    assert (scene.told(), scene.store.read()) == (None, [])
 
 
 def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: Scene) -> None:
@@ -225,13 +225,13 @@ def test_two_hooks_of_one_call_hold_one_request_and_one_of_them_answers(
     while len(held) < 2:
         assert time.monotonic() < end
         time.sleep(0.005)
-    (request,) = scene.box.read()
+    (request,) = scene.store.read()
     scene.answer(request)
     for one in both:
         one.join(30)
         assert not one.is_alive()
     assert scene.told() == ALLOWED, "and nothing twice"
-    assert [one.stage for one in scene.box.read()] == [RequestStage.DELIVERED]
+    assert [one.stage for one in scene.store.read()] == [RequestStage.DELIVERED]
 
 
 def test_an_equal_call_that_nothing_tells_from_one_that_has_ended_is_a_request_of_its_own(scene: Scene) -> None:
@@ -270,7 +270,7 @@ def test_a_plan_is_shown_as_its_call_has_it(scene: Scene) -> None:
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
 def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(scene: Scene, given: object) -> None:
     permission.asked(scene.call("Bash", given), scene.workspace)
-    assert (scene.told(), scene.box.read()) == (None, [])
+    assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")
 
 

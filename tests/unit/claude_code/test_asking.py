@@ -11,7 +11,7 @@ from agentwatch.delegation.events import Ran, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from tests.unit.claude_code.building import BEGIN, SESSION, Log, Store, meta, notification, register
+from tests.unit.claude_code.building import BEGIN, SESSION, Log, Store, meta, register
 
 DAY = 86_400
 
@@ -82,18 +82,6 @@ def test_an_agent_in_the_background_waits_while_its_session_is_idle(store: Store
     assert runs[SESSION].state is RunState.ENDED
 
 
-def test_an_agent_that_is_waited_for_waits_itself(store: Store) -> None:
-    main, child, below = store.session(), store.agent("a1", meta("t1")), store.agent("a2", meta("t2"))
-    main.asked("Go.")
-    main.delegated("t1", "one")
-    child.asked("one")
-    child.delegated("t2", "two")
-    below.asked("two")
-    below.used("mcp__shop__buy", "u1", what=7)
-    wait(store)
-    assert waiting(store.runs()) == {"a2": "a permission: mcp__shop__buy"}
-
-
 def test_what_was_at_work_long_before_is_not_what_is_asked_about(store: Store) -> None:
     tests, other = handed_out(store, "a1", "a2")
     tests.used("Bash", "u1", command="make test")
@@ -123,32 +111,6 @@ def test_where_several_may_ask_the_session_does(store: Store) -> None:
     assert run.process_gone is False
 
 
-def test_where_nothing_is_known_to_wait_the_session_does(store: Store) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.said("Done.")
-    store.save()
-    reader = store.reader()
-    assert [change.run.waiting for change in reader.read(60.0) if change.run] == [""]
-    wait(store, "input needed")
-    assert [change.run.waiting for change in reader.read(60.0) if change.run] == ["an answer"]
-    wait(store, "dialog open")
-    (change,) = reader.read(60.0)
-    assert change.run is not None
-    assert (change.run.waiting, change.run.state) == ("", RunState.ENDED)
-
-
-def test_of_several_uses_in_one_message_the_first_without_a_result_is_asked_about(store: Store) -> None:
-    (child,) = handed_out(store, "a1")
-    uses = [("r1", "Read", {"file_path": "x"}), ("u1", "Bash", {"command": "one"}), ("u2", "Bash", {"command": "two"})]
-    child.answered([{"type": "tool_use", "id": use, "name": tool, "input": given} for use, tool, given in uses], None)
-    child.got("r1", "x")
-    wait(store)
-    assert waiting(store.runs()) == {"a1": "a permission, it seems: Bash one"}
-    child.got("u1", "ok")
-    assert waiting(store.runs()) == {"a1": "a permission: Bash two"}
-
-
 @pytest.mark.parametrize("what", ["permission prompt", "input needed"])
 def test_a_question_is_asked_in_its_own_words(store: Store, what: str) -> None:
     main = store.session()
@@ -156,14 +118,6 @@ def test_a_question_is_asked_in_its_own_words(store: Store, what: str) -> None:
     main.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
     wait(store, what)
     assert waiting(store.runs()) == {SESSION: "an answer: Which colour?"}
-
-
-def test_a_plan_waits_for_its_approval(store: Store) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.used("ExitPlanMode", "u1", plan="# A plan")
-    wait(store)
-    assert waiting(store.runs()) == {SESSION: "an approval of its plan"}
 
 
 @pytest.mark.parametrize(
@@ -207,23 +161,6 @@ def test_what_was_at_work_when_its_program_ended_is_run_by_nobody_until_it_is_go
     main.asked("Go on.")
     run = store.runs()[SESSION]
     assert (run.state, run.process_gone) == (RunState.WORKING, False)
-
-
-def test_an_agent_that_has_ended_does_not_ask(store: Store) -> None:
-    done, child = handed_out(store, "a1", "a2")
-    done.used("Bash", "u1", command="make")
-    child.used("Bash", "u1", command="touch made.txt")
-    store.logs[0].asked(notification("a1", "killed", "stopped"))
-    wait(store)
-    assert waiting(store.runs()) == {"a2": "a permission: Bash touch made.txt"}
-
-
-def test_what_was_answered_by_the_next_message_is_no_longer_asked_about(store: Store) -> None:
-    (child,) = handed_out(store, "a1")
-    child.used("Bash", "u1", command="lost")
-    child.used("Bash", "u2", command="touch made.txt")
-    wait(store)
-    assert waiting(store.runs()) == {"a1": "a permission: Bash touch made.txt"}
 
 
 def test_however_the_transcripts_were_read_the_same_agent_asks(store: Store) -> None:

@@ -20,8 +20,6 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_MEGABYTE = 1024 * 1024
-
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -87,18 +85,8 @@ def test_a_bomb_is_read_no_further_than_allowed_and_told(home: Home) -> None:
     path.write_bytes(bomb(1_000_000, b"".join(root.lines)))
     home.read()
     assert home.run(root).state is RunState.ENDED
-    assert home.reader.trouble == "1 sessions cannot be read: more than 1024 MB when decompressed."
+    assert home.reader.trouble == "1 session cannot be read: more than 512 MB when decompressed."
     assert home.read() == []
-
-
-def test_one_endless_line_is_no_header_and_costs_no_more_than_a_line_may(tmp_path: Path) -> None:
-    path = tmp_path / "rollout.jsonl.zst"
-    path.write_bytes(bomb(4000))
-    tail = CompressedTail(path, most=3 * _MEGABYTE)
-    assert list(tail.read(2 * _MEGABYTE).lines) == []
-    assert tail.read(2 * _MEGABYTE).lines == []
-    with pytest.raises(OSError, match="more than 3 MB when decompressed"):
-        tail.read(2 * _MEGABYTE)
 
 
 def test_what_is_whole_before_the_damage_is_shown_and_the_damage_told(home: Home) -> None:
@@ -110,7 +98,7 @@ def test_what_is_whole_before_the_damage_is_shown_and_the_damage_told(home: Home
     path.write_bytes(path.read_bytes()[:-200])
     home.read()
     assert home.run(root).state is RunState.WORKING
-    assert home.reader.trouble == "1 sessions cannot be read: cannot be decompressed."
+    assert home.reader.trouble == "1 session cannot be read: cannot be decompressed."
     assert home.read() == []
     compress(home, root.complete("Done."))
     home.read()
@@ -133,30 +121,9 @@ def test_damaged_files_neither_break_the_reader_nor_hide_the_others(
     assert home.run(sessions[1]).state is RunState.ENDED
 
 
-def test_without_a_library_they_are_counted_and_their_agents_not_called_submitted(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_library_they_are_counted(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "agentwatch.sources.codex.compressed", None)
-    root = home.root().spawned("c1", thread(2))
-    home.write(root)
-    compress(home, home.child(2, root))
-    home.read()
-    assert home.runs.keys() == {root.id}
-    (found,) = home.reader.found()
-    assert found.sessions == 1
-    assert found.skipped.startswith("1 session of any workspace, compressed (.jsonl.zst): not read (")
-    compress(home, home.child(3, root))
+    compress(home, home.root())
     home.read()
     (found,) = home.reader.found()
-    assert found.skipped.startswith("2 sessions of any workspace, compressed (.jsonl.zst): not read (")
-
-
-def test_what_decompresses_is_not_loaded_before_it_is_needed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "agentwatch.sources.codex.compressed"
-    monkeypatch.delitem(sys.modules, name)
-    home.write(*family(home))
-    home.read()
-    assert name not in sys.modules
-    compress(home, home.root(7))
-    home.read()
-    assert name in sys.modules
+    assert found.skipped.startswith("1 session cannot be read: compressed (.jsonl.zst): ")

@@ -11,50 +11,12 @@ from hypothesis import strategies as st
 
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.codex.codex_reader import CodexReader
-from tests.unit.codex.home import PACKET, RETURN, Home, Session, thread
+from tests.unit.codex.home import Home
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
-
-
-def family(home: Home) -> list[Session]:
-    """A root with a child that ended and was sent on, one that was closed, a refused one, and a grandchild."""
-    root = home.root(1).call("spawn_agent", "c1", message=PACKET).spawned("c1", thread(2))
-    root.output("c1", f'{{"agent_id": "{thread(2)}"}}').call("spawn_agent", "c2", message="too deep")
-    closed = {"type": "CollabAgentToolCall", "tool": "close_agent", "receiver_thread_ids": [thread(3)]}
-    root.output("c2", "refused").event("item_completed", item=closed | {"agents_states": {thread(3): "running"}})
-    first = home.child(2, root).complete("A part.").begin().asked("Go on.").complete(RETURN)
-    second = home.child(3, root).said("Half").event("turn_aborted", reason="interrupted")
-    third = home.child(4, first).call("update_plan", "p", plan=[{"step": "Look.", "status": "completed"}])
-    return [root.complete("Done."), first, second, third]
-
-
-@given(steps=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4000)), max_size=25))
-@pytest.mark.slow
-def test_however_the_files_grow_the_runs_are_those_of_a_reader_that_comes_late(
-    steps: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    home = Home(tmp_path_factory.mktemp("codex"))
-    sessions = family(home)
-    whole = [b"".join(session.lines) for session in sessions]
-    written = [0] * len(whole)
-    for number, size in [*steps, *((number, 1_000_000) for number in range(len(whole)))]:
-        path = home.place(sessions[number])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            file.write(whole[number][written[number] : written[number] + size])
-        written[number] += size
-        for change in home.reader.read(0.0):
-            if change.run is None:
-                del home.runs[change.key]
-            else:
-                home.runs[change.key] = change.run
-    home.read()
-    late = {change.key: change.run for change in CodexReader(home.workspace, home.path).read(10)}
-    assert home.runs == late
-    assert len(late) == 5
 
 
 HOSTILE = [

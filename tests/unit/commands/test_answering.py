@@ -21,7 +21,7 @@ from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestStage
 from agentwatch.errors import AgentwatchError, ExitCode, UsageError
-from agentwatch.requests.box import Box
+from agentwatch.requests.store import RequestStore
 from tests.unit.requests.asked import question, request
 
 
@@ -39,7 +39,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @contextmanager
 def open_one(workspace: Path, asked: Request | None = None) -> Iterator[Request]:
     asked = asked or request(workspace)
-    with Box(workspace).offer(asked):
+    with RequestStore(workspace).offer(asked):
         yield asked
 
 
@@ -86,7 +86,7 @@ def test_what_a_denial_ends_is_said_before_it_is_recorded(workspace: Path, capsy
 
 
 def test_it_is_said_whether_the_answer_got_there(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Box(workspace).offer(request(workspace)) as offer:
+    with RequestStore(workspace).offer(request(workspace)) as offer:
 
         def hold() -> None:
             while not recorded(workspace):

@@ -56,20 +56,6 @@ def test_a_program_that_left_its_lock_behind_is_gone_and_nobody_can_answer_it(
     assert gone(store) is None
 
 
-@pytest.mark.usefixtures("began")
-def test_a_program_that_has_taken_its_lock_along_is_gone(store: Store) -> None:
-    store.session()
-    lock = store.lock(os.getpid())
-    assert gone(store) is False
-    reader = store.reader()
-    reader.read(60.0)
-    lock.unlink()
-    (change,) = reader.read(60.0)
-    assert change.run is not None
-    assert change.run.process_gone is True
-    assert gone(store) is None, "one who comes later sees no lock"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="start times are read from /proc")
 def test_another_process_under_the_number_of_a_lock_does_not_count(
     store: Store, monkeypatch: pytest.MonkeyPatch

@@ -173,7 +173,7 @@ def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place: Place) -> None
     assert told.decision.request_id == asked.request_id
     assert (told.decision.waits, told.decision.note) == ("", "No.")
     holder = place.holder()
-    with holder.box.offer(asked) as offer:
+    with holder.store.offer(asked) as offer:
         taken = holder.look(offer)
         assert taken is not None
         # Claimed, and no agent has read it.

@@ -33,9 +33,9 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.frames import Result
 from agentwatch.remote.relay_desk import RelayDesk
-from agentwatch.requests.box import Box
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.source import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.walk import FilesSettings
 
@@ -62,8 +62,8 @@ class Host:
     def open_desk(self) -> Desk:
         return Desk(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
 
-    def box(self) -> Box:
-        return Box(self.workspace, state=self.state, disk=QUICK)
+    def store(self) -> RequestStore:
+        return RequestStore(self.workspace, state=self.state, disk=QUICK)
 
     def holder(self) -> Holder:
         return Holder(self.workspace, name="test", state=self.state, configuration=self.configuration, disk=QUICK)
@@ -81,7 +81,7 @@ class Host:
         """One that has looked at what is there now."""
         if self._monitor is None:
             source = FilesSource(self.workspace, FilesSettings())
-            given = {"open_desk": self.open_desk, "open_inbox": lambda: Inbox(self.box())}
+            given = {"open_desk": self.open_desk, "open_inbox": lambda: Inbox(self.store())}
             self._monitor = Monitor(self.workspace, Settings(), source, time.time, **given)  # type: ignore[arg-type]
             self._monitor.scan()
             for part in (self._monitor.clerk, self._monitor.inbox):

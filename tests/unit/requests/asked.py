@@ -16,8 +16,8 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
-from agentwatch.requests.box import Box
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import RequestStore
 from agentwatch.state import shown, workspace_id
 from tests.unit.decisions.made import QUICK
 
@@ -79,7 +79,7 @@ class Place:
         self.workspace = root / "workspace"
         self.workspace.mkdir(parents=True, exist_ok=True)
         self.state, self.configuration = root / "state" / workspace_id(self.workspace), root / "configuration"
-        self.box = Box(self.workspace, state=self.state, disk=QUICK)
+        self.store = RequestStore(self.workspace, state=self.state, disk=QUICK)
         self._desk = self.desk()
 
     def desk(self) -> Desk:

@@ -6,8 +6,10 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -22,7 +24,6 @@ from agentwatch.requests.source import Inbox
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place
 from tests.unit.requests.codex_server import (
-    CHILD,
     COMMAND,
     PATCH,
     QUESTION,
@@ -40,6 +41,7 @@ from tests.unit.requests.codex_server import (
 )
 
 PATIENCE = 20.0
+WHY_NOT = "agentwatch does not know all of what Codex asks here: answer it in Codex"
 
 
 def until(holds: Callable[[], Any]) -> Any:
@@ -82,7 +84,7 @@ def client(place: Place, home: Path, server: AppServer) -> Iterator[CodexClient]
 
 
 def in_stage(place: Place, stage: RequestStage) -> list[Request]:
-    return [one for one in place.box.read() if one.stage is stage]
+    return [one for one in place.store.read() if one.stage is stage]
 
 
 def offered(place: Place) -> Request:
@@ -92,7 +94,7 @@ def offered(place: Place) -> Request:
 
 def ended(place: Place, request: Request) -> RequestStage:
     def stage() -> RequestStage | None:
-        found = place.box.find(request.request_id)
+        found = place.store.find(request.request_id)
         return found.stage if found is not None and found.stage is not RequestStage.OFFERED else None
 
     found: RequestStage = until(stage)
@@ -115,19 +117,13 @@ def test_an_allowed_command_is_accepted_once(place: Place, server: AppServer, cl
     assert client.notice is None
 
 
-def test_a_denied_command_is_declined_and_takes_no_words(place: Place, server: AppServer, client: CodexClient) -> None:
-    server.ask(COMMAND, command())
-    place.answer(offered(place), Action.DENY)
-    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
-
-
 def test_where_a_command_runs_is_shown_unless_it_is_the_workspace(
     place: Place, server: AppServer, client: CodexClient
 ) -> None:
-    server.ask(COMMAND, command(cwd="/other", environmentId="far"))
+    server.ask(COMMAND, command(cwd="/other"))
     asked = offered(place)
     assert asked.shown == "/bin/bash -lc 'touch ../x'"
-    assert list(map(str, asked.beside)) == ['cwd: "/other"', 'environmentId: "far"']
+    assert list(map(str, asked.beside)) == ['cwd: "/other"']
 
 
 def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_shown(
@@ -139,7 +135,7 @@ def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_sho
         server.thread(name, Path(directory))
         server.ask(COMMAND, command(), name)
     assert (offered(place).session_id, list(map(str, offered(place).beside))) == ("below", [f'cwd: "{below}"'])
-    assert len(place.box.read()) == 1
+    assert len(place.store.read()) == 1
 
 
 @pytest.mark.parametrize("is_there_first", [True, False])
@@ -182,17 +178,7 @@ def test_a_patch_that_is_not_known_cannot_be_answered(
     server.ask(PATCH, patch(), THREAD, *items)
     asked = offered(place)
     assert (asked.actions, asked.can_answer) == ((), False)
-    assert asked.why_not == "Codex does not say what it would change, so it can be answered only in Codex"
-
-
-def test_a_patch_that_changes_while_it_waits_is_held_no_more(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(PATCH, patch(), THREAD, change())
-    asked = offered(place)
-    server.tell({"method": "item/fileChange/patchUpdated", "params": {"threadId": THREAD, "itemId": "call_1"}})
-    assert ended(place, asked) is RequestStage.GONE
-    assert server.answers == []
+    assert asked.why_not == WHY_NOT
 
 
 def test_questions_are_answered_by_their_own_ids(place: Place, server: AppServer, client: CodexClient) -> None:
@@ -207,21 +193,20 @@ def test_questions_are_answered_by_their_own_ids(place: Place, server: AppServer
 
 
 @pytest.mark.parametrize(
-    ("asked", "why_not"),
+    "asked",
     [
-        (question("store", "lint", question="Which?"), "it asks the same question twice"),
-        (question("store", "store"), "it asks the same question twice"),
-        (question(isSecret=True), "it asks for a secret"),
-        (question(options=[{"description": "no label"}]), "agentwatch does not know this kind"),
-        (question() | {"autoResolutionMs": 5000}, "agentwatch does not know this kind"),
+        question("store", "lint", question="Which?"),
+        question("store", "store"),
+        question(isSecret=True),
+        question(options=[{"description": "no label"}]),
+        question() | {"autoResolutionMs": 5000},
     ],
 )
 def test_a_question_that_is_not_clear_is_answered_in_codex(
-    place: Place, server: AppServer, client: CodexClient, asked: dict[str, Any], why_not: str
+    place: Place, server: AppServer, client: CodexClient, asked: dict[str, Any]
 ) -> None:
     server.ask(QUESTION, asked)
-    assert offered(place).actions == ()
-    assert offered(place).why_not.startswith(why_not)
+    assert (offered(place).actions, offered(place).why_not) == ((), WHY_NOT)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +230,6 @@ def test_a_tool_of_a_server_is_allowed_for_this_call_alone(
 def test_two_equal_calls_of_a_tool_are_not_told_apart(place: Place, server: AppServer, client: CodexClient) -> None:
     server.ask(SERVER, tool_call(what="x"), THREAD, calling("call_8", what="x"), calling("call_9", what="x"))
     assert offered(place).actions == ()
-    assert offered(place).why_not.startswith("Codex does not say which of its calls")
 
 
 def test_a_form_of_a_server_is_shown_and_filled_in_in_codex(
@@ -254,13 +238,14 @@ def test_a_form_of_a_server_is_shown_and_filled_in_in_codex(
     server.ask(SERVER, form())
     asked = offered(place)
     assert (asked.kind, asked.actions, asked.shown) == (RequestKind.FORM, (), "Which colour?")
-    assert asked.why_not == "a form of an MCP server is filled in only in Codex"
+    assert asked.why_not == WHY_NOT
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"kind": "stdin"},
+        {"environmentId": "far"},
         {"approvalId": "a1"},
         {"networkApprovalContext": {"host": "example.org"}},
         {"additionalPermissions": {"network": True}},
@@ -276,7 +261,7 @@ def test_what_is_not_known_of_a_command_is_answered_in_codex(
 ) -> None:
     server.ask(COMMAND, command(**changes))
     asked = offered(place)
-    assert (asked.actions, asked.why_not) == ((), "agentwatch does not know this kind of request: answer it in Codex")
+    assert (asked.actions, asked.why_not) == ((), WHY_NOT)
 
 
 def test_what_the_person_answers_in_codex_is_answered_elsewhere(
@@ -289,27 +274,6 @@ def test_what_the_person_answers_in_codex_is_answered_elsewhere(
     assert (server.answers, server.late) == ([], [])
 
 
-def test_a_child_asks_as_a_session_of_its_own(place: Place, home: Path, server: AppServer, tmp_path: Path) -> None:
-    server.thread(CHILD, tmp_path, parent=THREAD)
-    with running(place, home):
-        server.ask(COMMAND, command(), CHILD)
-        assert offered(place).session_id == CHILD
-
-
-def test_threads_of_other_workspaces_are_left_alone(
-    place: Place, home: Path, server: AppServer, tmp_path: Path
-) -> None:
-    server.thread("other", tmp_path)
-    server.thread("title", place.workspace, ephemeral=True)
-    with running(place, home):
-        for thread in ("other", "title"):
-            server.ask(COMMAND, command(), thread)
-        server.ask(COMMAND, command("mine"))
-        assert offered(place).session_id == THREAD
-        assert server.said.count("thread/resume") == 1
-        assert len(place.box.read()) == 1
-
-
 def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path) -> None:
     with AppServer(home, place.workspace, version="0.170.0") as server:
         server.ask(COMMAND, command())
@@ -318,23 +282,7 @@ def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path
             assert client.notice is not None
             assert client.notice.startswith("This version of Codex (0.170.0) is not known here")
         assert "thread/resume" not in server.said
-    assert place.box.read() == []
-
-
-def test_when_the_server_is_gone_so_is_the_request_and_the_next_server_is_found(
-    place: Place, home: Path, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(COMMAND, command())
-    first = offered(place)
-    server.stop()
-    assert ended(place, first) is RequestStage.GONE
-    server.start()
-    # The same id of the connection, the same item: another input.
-    server.ask(COMMAND, command("rm -rf /"))
-    second = offered(place)
-    assert second.request_id != first.request_id
-    place.answer(second, Action.DENY)
-    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
+    assert place.store.read() == []
 
 
 def test_a_lost_connection_is_made_again_and_the_request_offered_again(
@@ -361,30 +309,16 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(
     # Nobody can say that it was answered elsewhere, nor that it was not taken.
     assert ended(place, asked) is RequestStage.UNKNOWN
     server.takes = lambda _: True
-    again = offered(place)
-    assert again.request_id != asked.request_id
-    assert server.said.count("thread/resume") == 2
+    until(lambda: server.said.count("thread/resume") == 2)
     time.sleep(0.3)
     assert (server.answers, server.late) == ([], [])
-    place.answer(again, Action.DENY)
-    assert ended(place, again) is RequestStage.DELIVERED
-    assert server.answers == [(0, {"decision": "decline"})]
+    assert place.store.find(asked.request_id) == replace(asked, stage=RequestStage.UNKNOWN, ended_at=ANY)
 
 
-def test_an_id_that_is_given_to_another_request_ends_the_first(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(COMMAND, command())
-    first = offered(place)
-    other = {"id": 0, "method": COMMAND, "params": {"threadId": THREAD, **command("rm -rf /", "call_2")}}
-    server.tell(other)
-    assert ended(place, first) is RequestStage.GONE
-    second = offered(place)
-    place.answer(second, Action.DENY)
-    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
-
-
-@pytest.mark.parametrize("frame", ["{", "[]", "7", b"\xff\x00", "[" * 100_000, '{"id": 0}', '{"method": 5, "id": []}'])
+@pytest.mark.parametrize(
+    "frame",
+    ["{", "[]", "7", b"\xff\x00", pytest.param("[" * 100_000, id="deep"), '{"id": 0}', '{"method": 5, "id": []}'],
+)
 def test_a_frame_that_is_no_message_answers_nothing(
     place: Place, server: AppServer, client: CodexClient, frame: str | bytes
 ) -> None:
@@ -399,28 +333,6 @@ def test_a_frame_that_is_no_message_answers_nothing(
     assert until(lambda: server.answers) == [(0, {"decision": "accept"})]
 
 
-def test_resolved_twice_or_for_another_thread_ends_nothing_else(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    first = server.ask(COMMAND, command())
-    asked = offered(place)
-    for told in ({"threadId": "other", "requestId": first}, {"threadId": THREAD, "requestId": "0"}):
-        server.tell({"method": "serverRequest/resolved", "params": told})
-    server.tell({"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": False}})
-    time.sleep(0.2)
-    assert offered(place).request_id == asked.request_id
-    server.resolve(first)
-    server.tell({"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": first}})
-    assert ended(place, asked) is RequestStage.ELSEWHERE
-
-
-def test_where_there_is_no_socket_nothing_is_loaded_and_nothing_asked(place: Place, home: Path) -> None:
-    with running(place, home) as client:
-        time.sleep(0.1)
-        assert client.notice is None
-    assert place.box.read() == []
-
-
 async def test_a_monitor_that_runs_shows_what_codex_asks_and_answers_it(
     place: Place, home: Path, server: AppServer
 ) -> None:
@@ -430,7 +342,7 @@ async def test_a_monitor_that_runs_shows_what_codex_asks_and_answers_it(
         FilesSource(place.workspace),
         time.time,
         open_desk=place.desk,
-        open_inbox=lambda: Inbox(place.box),
+        open_inbox=lambda: Inbox(place.store),
         open_codex=lambda: CodexClient(place.workspace, home, place.holder("codex")),
     )
     server.ask(COMMAND, command())

@@ -91,8 +91,8 @@ def answer(
     if (unreachable := desk.unreachable) is not None:
         raise DecisionError(f"not recorded: {unreachable}")
     if inbox is not None:
-        known = inbox.box.read()
-        for problem in inbox.box.problems:
+        known = inbox.store.read()
+        for problem in inbox.store.problems:
             complain(clean(problem))
     else:
         known = [one for task in far.tree.tasks.values() for one in task.requests if one.is_open] if far else []
@@ -238,7 +238,7 @@ def _tell(inbox: Inbox | None, made: DecisionMade) -> None:
         return
     end = time.monotonic() + _DELIVERED_SECONDS
     while True:
-        request = inbox.box.find(record.decision_id)
+        request = inbox.store.find(record.decision_id)
         stage = request.stage if request is not None else RequestStage.GONE
         if stage is not RequestStage.OFFERED or time.monotonic() >= end:
             break

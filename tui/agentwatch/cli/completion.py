@@ -217,7 +217,7 @@ def _look_up(kind: str, given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         case "requests":
             from agentwatch.composition import inbox_of
 
-            known = inbox_of(Path.cwd()).box.read()
+            known = inbox_of(Path.cwd()).store.read()
             return ((one.request_id, f"{one.tool} {one.shown}") for one in known if one.can_answer)
         case "modes":
             from agentwatch.decisions.policy import offered_modes

@@ -17,8 +17,8 @@ from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text, request_id_of
 from agentwatch.demo.script import Player
-from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import Offer, RequestError
 from agentwatch.state import workspace_id
 
 TASK: Final = "checkout.verify.e2e"
@@ -66,7 +66,7 @@ class Asker:
             self._has_asked = is_time
         elif is_time and is_needed and not self._has_asked:
             self._has_asked = True
-            with suppress(BoxError):
+            with suppress(RequestError):
                 self._offer = self._holder.offer(self._request())
         elif self._offer is not None and (record := self._holder.look(self._offer)) is not None:
             self._holder.delivered(record)

@@ -128,10 +128,10 @@ class DemoSession:
 
     def open_inbox(self) -> Inbox:
         """What the agents of the demo ask."""
-        from agentwatch.requests.box import Box
         from agentwatch.requests.source import Inbox
+        from agentwatch.requests.store import RequestStore
 
-        return Inbox(Box(self._workspace, state=self._state))
+        return Inbox(RequestStore(self._workspace, state=self._state))
 
     def hold(self, held: bool) -> None:
         """Let the play wait, or go on: nothing should change while the operator decides.

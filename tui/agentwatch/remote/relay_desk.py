@@ -184,7 +184,7 @@ class RelayDesk:
 
         def answer() -> DecisionMade:
             _unlock(desk)
-            request = None if inbox is None else inbox.box.find(draft.subject.decision_id)
+            request = None if inbox is None else inbox.store.find(draft.subject.decision_id)
             if inbox is None or request is None or asked_of(request) != draft.subject.request:
                 raise RequestGoneError("not recorded: nobody waits for this answer")
 

@@ -2,6 +2,7 @@
 
 The server asks all of its clients, and the first answer counts; the program's own prompt stands meanwhile. A request is
 answered on the connection that it came by, and ids of requests mean nothing beyond that: they are counted from 0.
+Messages are JSON-RPC, one in each text frame of a WebSocket on a Unix socket.
 """
 
 from __future__ import annotations
@@ -10,35 +11,38 @@ import json
 import os
 import stat
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch import __version__
 from agentwatch.background import Background
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.events import Event
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.requests.box import BoxError, Offer
-from agentwatch.requests.codex_asked import CALL, CHANGE, METHODS, Asked, answer_of, is_tried, request_of, version_of
-from agentwatch.requests.codex_wire import Wire, WireError, connected
+from agentwatch.requests.codex_asked import METHODS, answer_of, request_of, version_of
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.store import Offer, RequestError
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
 from agentwatch.sources.sessions.store import holds
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
 
 _SOCKET: Final = Path("app-server-control", "app-server-control.sock")
 _LOOK_SECONDS: Final = 2.0
 """Between two looks for a socket."""
-_MOST_SECONDS: Final = 32.0
-"""Between two attempts at a socket that does not serve us."""
 _IDLE_SECONDS: Final = 0.25
 _HELD_SECONDS: Final = 0.05
 """Between two looks for an answer."""
-_MOST_THREADS: Final = 500
-_MOST_ITEMS: Final = 100
-_DEEPEST: Final = 20
+_ANSWER_SECONDS: Final = 10.0
+"""The server answers within this, or is none."""
+_LARGEST: Final = 32 * 1024 * 1024
+_TRIED: Final = "0.169."
+"""Versions whose requests and answers were tried."""
 
 
 @dataclass(slots=True)
@@ -46,8 +50,7 @@ class _Held:
     """A request of the connection. `sent` is the decision that it was answered with, which the server has not said yet
     that it took."""
 
-    rpc_id: object
-    asked: Asked
+    method: str
     request: Request
     offer: Offer
     sent: Record | None = None
@@ -60,267 +63,214 @@ class CodexClient(Background[Sequence[Event]]):
 
     def __init__(self, workspace: Path, home: Path, holder: Holder, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
-        self.refused = ""
-        """Why something that Codex asks is not offered, one sentence. May quote foreign text."""
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
         self._clock = clock
-        self._pause = _LOOK_SECONDS
-        self._lost = set[str]()
-
-    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
-        del emit
-        tried: tuple[int, int] | None = None
-        again_at = 0.0
-        while not self._stopped:
-            found = self._found()
-            if found is not None and (found != tried or time.monotonic() >= again_at):
-                self._pause = _LOOK_SECONDS if found != tried else min(2 * self._pause, _MOST_SECONDS)
-                tried = found
-                self._attempt()
-                again_at = time.monotonic() + self._pause
-            # One that does not serve us, or has ended without a word, is tried again.
-            self._rest(_LOOK_SECONDS)
-
-    def _found(self) -> tuple[int, int] | None:
-        """Which socket there is."""
-        try:
-            status = os.stat(self._socket)  # noqa: PTH116
-        except OSError:
-            return None
-        # Whose socket it is decides whom we would answer.
-        is_ours = stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid()
-        return (status.st_ino, status.st_ctime_ns) if is_ours else None
-
-    def _attempt(self) -> None:
-        """Serve one connection until it ends."""
-        with suppress(WireError), connected(self._socket) as wire:
-            _Connection(self, wire).serve()
+        self._refused = ""
+        self._answered = set[str]()
+        """The requests that were answered. One that is asked again afterwards is answered in Codex."""
+        # Of the connection:
+        self._wire: Wire
+        self._version = ""
+        self._followed: dict[str, dict[str, Fields]] = {}
+        """By thread that waits, its items in progress."""
+        self._held: dict[object, _Held] = {}
 
     @property
     def notice(self) -> str | None:
         """Why something that Codex asks cannot be answered here, one sentence. May quote foreign text."""
-        return self.refused or self._holder.trouble or None
+        return self._refused or self._holder.trouble or None
 
-    # What a connection asks of it
+    def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
+        del emit
+        while not self._stopped:
+            with suppress(OSError):
+                status = self._socket.stat()
+                # Whose socket it is decides whom we would answer.
+                if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():
+                    self._connect()
+            self._rest(_LOOK_SECONDS)
 
-    @property
-    def is_stopped(self) -> bool:
-        return self._stopped
+    def _connect(self) -> None:
+        """Serve one connection until it ends."""
+        # Most have no such socket.
+        from websockets.exceptions import WebSocketException
+        from websockets.sync.client import unix_connect
 
-    def served(self) -> None:
-        """A connection has begun as it should: once it is lost, the next one is soon."""
-        self._pause, self.refused = _LOOK_SECONDS, ""
+        options: dict[str, Any] = {"open_timeout": _ANSWER_SECONDS, "close_timeout": 1, "max_size": _LARGEST}
+        with (
+            suppress(OSError, EOFError, ValueError, RecursionError, WebSocketException),
+            unix_connect(str(self._socket), "ws://localhost/", compression=None, **options) as link,
+        ):
+            self.serve(Wire(link))
 
-    def place(self, directory: str | None) -> str | None:
-        """A directory as it is, if it is the workspace or lies below it; None if it does not."""
-        with suppress(OSError, ValueError):
-            if directory is not None and os.path.isabs(directory):  # noqa: PTH117
-                place = os.path.realpath(directory)
-                return place if holds(self._workspace, place) else None
-        return None
-
-    def is_workspace(self, directory: str | None) -> bool:
-        return self.place(directory) == self._workspace
-
-    def request(self, asked: Asked) -> Request | None:
-        with suppress(ValueError):
-            while True:
-                request = request_of(asked, self._holder.box.workspace_id, self._clock())
-                if request is None or request.request_id not in self._lost:
-                    return request
-                asked = asked._replace(again=asked.again + 1)
-        return None
-
-    def offer(self, request: Request) -> Offer | None:
-        try:
-            return self._holder.offer(request)
-        except BoxError as error:
-            self.refused = f"Codex: {error}"
-            return None
-
-    def ended(self, held: _Held, stage: RequestStage, by: str = "") -> None:
-        """A request is held no more. Whether an answer that nothing was heard of was taken, nobody can say; where it
-        was not, the server asks again, and what it asks is another request."""
-        if stage is RequestStage.GONE and held.sent is not None:
-            stage = RequestStage.UNKNOWN
-            self._lost.add(held.request.request_id)
-        held.offer.end(stage, by)
-
-    def look(self, offer: Offer) -> Record | None:
-        return self._holder.look(offer)
-
-    def delivered(self, record: Record) -> None:
-        self._holder.delivered(record)
-
-
-class _Connection:
-    """One connection to the server, from its first message to its end; whatever it holds ends with it."""
-
-    def __init__(self, client: CodexClient, wire: Wire) -> None:
-        self._client = client
-        self._wire = wire
-        self._version = ""
-        self._threads: dict[str, Fields] = {}
-        self._followed: dict[str, dict[str, Fields]] = {}
-        """By thread that waits, its items in progress."""
-        self._held: dict[str, _Held] = {}
-
-    def serve(self) -> None:
-        """Raises WireError once it is lost."""
-        try:
-            self._begin()
-            while not self._client.is_stopped:
-                pause = _HELD_SECONDS if self._held else _IDLE_SECONDS
-                self._take_all(pause)
-                for key in list(self._held):
-                    self._look(key)
-        finally:
-            for held in self._held.values():
-                self._client.ended(held, RequestStage.GONE)
-
-    def _begin(self) -> None:
+    def serve(self, wire: Wire) -> None:
+        """Hold what a connection asks until its end. Raises an error of the wire once it is lost."""
+        self._wire, self._followed = wire, {}
         name = {"name": "agentwatch", "title": "agentwatch", "version": __version__}
-        capabilities = {"experimentalApi": True}
-        self._version = version_of(self._wire.call("initialize", clientInfo=name, capabilities=capabilities))
-        self._wire.send({"method": "initialized"})
-        self._client.served()
-        loaded = [one for one in listed(self._wire.call("thread/loaded/list"), "data") if isinstance(one, str)]
-        for thread in loaded[:_MOST_THREADS]:
-            self._stands(thread, inner(self._read(thread), "status"))
+        try:
+            answer = wire.call("initialize", clientInfo=name, capabilities={"experimentalApi": True})
+            self._version, self._refused = version_of(answer), ""
+            wire.send({"method": "initialized"})
+            for thread in listed(wire.call("thread/loaded/list"), "data"):
+                self._update_thread(str(thread), inner(self._read_thread(str(thread)), "status"))
+            while not self._stopped:
+                self._handle_all(_HELD_SECONDS if self._held else _IDLE_SECONDS)
+                for rpc_id in list(self._held):
+                    self._look(rpc_id)
+        finally:
+            for rpc_id in list(self._held):
+                self._end(rpc_id)
 
     # Threads
 
-    def _read(self, thread: str) -> Fields:
-        """A thread as it is; empty where the server does not know it."""
-        found = inner(self._wire.call("thread/read", threadId=thread), "thread")
-        if text(found, "id") == thread:
-            self._threads[thread] = found
-        return found
-
     def _is_ours(self, thread: str) -> bool:
-        """Whether it works in the workspace, or was asked for by one that does."""
-        for _ in range(_DEEPEST):
-            found = self._threads.get(thread) or self._read(thread)
-            if text(found, "id") is None or found.get("ephemeral") is True:
-                return False
-            if self._client.place(text(found, "cwd")) is not None:
-                return True
-            above = text(found, "parentThreadId")
-            if above is None:
-                return False
-            thread = above
-        return False
+        """Whether it works in the workspace."""
+        place = text(self._read_thread(thread), "cwd") or ""
+        return place.startswith(os.sep) and holds(self._workspace, os.path.realpath(place))
 
-    def _stands(self, thread: str, status: Fields) -> None:
-        """A thread has this status now: it is followed as long as it waits."""
+    def _read_thread(self, thread: str) -> Fields:
+        return inner(self._wire.call("thread/read", threadId=thread), "thread")
+
+    def _update_thread(self, thread: str, status: Fields) -> None:
+        """Follow a thread as long as it waits."""
         if status.get("type") == "active" and listed(status, "activeFlags"):
             if thread not in self._followed and self._is_ours(thread):
                 self._follow(thread)
         elif self._followed.pop(thread, None) is not None:
-            for key in [key for key, held in self._held.items() if held.request.session_id == thread]:
-                self._end(key, RequestStage.GONE)
-            self._wire.ask("thread/unsubscribe", threadId=thread)
+            self._end_of(thread)
+            self._wire.call("thread/unsubscribe", threadId=thread)
 
     def _follow(self, thread: str) -> None:
-        if not is_tried(self._version):
-            version = f"This version of Codex ({self._version})" if self._version else "This version of Codex"
-            self._client.refused = f"{version} is not known here, so what it asks is answered in it: update agentwatch"
+        if not self._version.startswith(_TRIED):
+            which = f"This version of Codex ({self._version or 'unknown'})"
+            self._refused = f"{which} is not known here, so what it asks is answered in it: update agentwatch"
             return
         self._followed[thread] = {}
         page = {"limit": 1, "itemsView": "full"}
         found = self._wire.call("thread/resume", threadId=thread, excludeTurns=True, initialTurnsPage=page)
         for turn in listed(inner(found, "initialTurnsPage"), "data"):
             for item in listed(mapping(turn), "items"):
-                self._progress(thread, mapping(item))
+                self._update_item(thread, mapping(item))
 
-    def _progress(self, thread: str, item: Fields) -> None:
-        """An item is like this now."""
-        items, item_id = self._followed.get(thread), text(item, "id")
-        if items is None or item_id is None or item.get("type") not in (CHANGE, CALL):
-            return
-        if item.get("status") == "inProgress" and len(items) < _MOST_ITEMS:
+    def _update_item(self, thread: str, item: Fields) -> None:
+        items, item_id = self._followed.get(thread, {}), text(item, "id") or ""
+        items.pop(item_id, None)
+        if item.get("status") == "inProgress":
             items[item_id] = item
-        else:
-            items.pop(item_id, None)
 
     # Messages
 
-    def _take_all(self, seconds: float) -> None:
-        """Take what has come, and what comes within so many seconds at most."""
-        while True:
-            message = self._wire.receive(seconds)
-            if message is None:
-                return
-            self._take(message)
+    def _handle_all(self, seconds: float) -> None:
+        """Handle what has come, and what comes within so many seconds at most."""
+        while (message := self._wire.receive(seconds)) is not None:
+            self._handle(message)
             seconds = 0
 
-    def _take(self, message: Fields) -> None:
+    def _handle(self, message: Fields) -> None:
         method, params = text(message, "method"), mapping(message.get("params"))
-        thread = text(params, "threadId") or ""
-        if method is not None and "id" in message:
-            if method in METHODS and thread in self._followed:
-                is_usual = self._client.is_workspace(text(params, "cwd"))
-                self._asked(message["id"], Asked(method, params, dict(self._followed[thread]), is_usual))
-            return
+        thread, item_id = text(params, "threadId") or "", text(params, "itemId")
         match method:
             case "serverRequest/resolved":
-                self._resolved(thread, _key(params.get("requestId")))
+                self._resolve(thread, params.get("requestId"))
             case "thread/status/changed":
-                self._stands(thread, inner(params, "status"))
+                self._update_thread(thread, inner(params, "status"))
+            case "thread/closed" | "thread/deleted":
+                self._update_thread(thread, {})
             case "item/started" | "item/completed":
-                self._progress(thread, inner(params, "item"))
+                self._update_item(thread, inner(params, "item"))
             case "item/fileChange/patchUpdated":
                 # What was shown is not what would be done now.
-                item_id = text(params, "itemId")
                 self._followed.get(thread, {}).pop(item_id or "", None)
-                for key, held in list(self._held.items()):
-                    if held.request.session_id == thread and held.request.call_id == item_id:
-                        self._end(key, RequestStage.GONE)
-            case "thread/closed" | "thread/deleted":
-                self._threads.pop(thread, None)
-                self._stands(thread, {})
+                self._end_of(thread, item_id)
+            case str() if method in METHODS and thread in self._followed:
+                self._offer(message.get("id"), method, params, self._followed[thread])
 
-    def _asked(self, rpc_id: object, asked: Asked) -> None:
-        key, request = _key(rpc_id), self._client.request(asked)
-        before = self._held.get(key)
-        if before is not None:
-            if request is not None and before.request.request_id == request.request_id:
-                return
-            self._end(key, RequestStage.GONE)
-        if request is not None and (offer := self._client.offer(request)) is not None:
-            self._held[key] = _Held(rpc_id, asked, request, offer)
-
-    def _resolved(self, thread: str, key: str) -> None:
-        held = self._held.get(key)
-        if held is None or held.request.session_id != thread:
+    def _offer(self, rpc_id: object, method: str, params: Fields, items: dict[str, Fields]) -> None:
+        if type(rpc_id) not in (int, str):
             return
-        if held.sent is None:
-            self._end(key, RequestStage.ELSEWHERE)
-        else:
-            self._client.delivered(held.sent)
-            self._end(key, RequestStage.DELIVERED, by=held.sent.operator)
+        before = self._held.get(rpc_id)
+        place = {"workspace": self._workspace, "workspace_id": self._holder.store.workspace_id}
+        try:
+            request = request_of(method, params, items, **place, now=self._clock())
+            if before is not None:
+                if request is not None and before.request.request_id == request.request_id:
+                    return
+                self._end(rpc_id)
+            if request is not None and request.request_id not in self._answered:
+                self._held[rpc_id] = _Held(method, request, self._holder.offer(request))
+        except (RequestError, ValueError) as error:
+            self._refused = f"what Codex asks is not offered: {error}"
 
-    def _end(self, key: str, stage: RequestStage, by: str = "") -> None:
-        self._client.ended(self._held.pop(key), stage, by)
-
-    def _look(self, key: str) -> None:
+    def _look(self, rpc_id: object) -> None:
         """Answer a request, if the operator has decided about it."""
-        held = self._held.get(key)
+        held = self._held.get(rpc_id)
         if held is None or held.sent is not None or not held.request.actions:
             return
-        record = self._client.look(held.offer)
+        record = self._holder.look(held.offer)
         if record is None:
             return
         # It may have been answered, or be over, by now.
-        self._take_all(0)
-        result = answer_of(held.asked, held.request, record.action, record.params)
-        if self._held.get(key) is held and result is not None:
+        self._handle_all(0)
+        result = answer_of(held.method, held.request, record.action, record.params)
+        if self._held.get(rpc_id) is held and result is not None:
             held.sent = record
-            self._wire.send({"id": held.rpc_id, "result": result})
+            self._answered.add(held.request.request_id)
+            self._wire.send({"id": rpc_id, "result": result})
+
+    def _resolve(self, thread: str, rpc_id: object) -> None:
+        held = self._held.get(rpc_id) if type(rpc_id) in (int, str) else None
+        if held is not None and held.request.session_id == thread:
+            self._end(rpc_id, is_resolved=True)
+
+    def _end_of(self, thread: str, call_id: str | None = None) -> None:
+        """A thread waits no more, or not for one of its calls."""
+        for key, held in list(self._held.items()):
+            if held.request.session_id == thread and call_id in (None, held.request.call_id):
+                self._end(key)
+
+    def _end(self, rpc_id: object, *, is_resolved: bool = False) -> None:
+        """Hold a request no more. Whether an answer that nothing was heard of was taken, nobody can say."""
+        held = self._held.pop(rpc_id)
+        if held.sent is None:
+            held.offer.end(RequestStage.ELSEWHERE if is_resolved else RequestStage.GONE)
+        elif is_resolved:
+            self._holder.delivered(held.sent)
+            held.offer.end(RequestStage.DELIVERED, by=held.sent.operator)
+        else:
+            held.offer.end(RequestStage.UNKNOWN)
 
 
-def _key(rpc_id: object) -> str:
-    """The id of a request as it is written: 0 is neither "0" nor false."""
-    return json.dumps(rpc_id, default=str)
+class Wire:
+    """A connection to a server. Whatever is no message raises an error: the end of a request may have been in it."""
+
+    def __init__(self, link: ClientConnection) -> None:
+        self._link = link
+        self._last = 0
+        self._waiting: deque[Fields] = deque()
+        """Messages that came while an answer was waited for."""
+
+    def call(self, method: str, **params: object) -> Fields:
+        """What the server answers; empty where it is an error. What comes before it is received later."""
+        self._last += 1
+        self.send({"id": self._last, "method": method, "params": params})
+        end = time.monotonic() + _ANSWER_SECONDS
+        while (message := self._read(end - time.monotonic())) is not None:
+            if "method" not in message and message.get("id") == self._last:
+                return inner(message, "result")
+            self._waiting.append(message)
+        raise TimeoutError(f"no answer to {method}")
+
+    def send(self, message: dict[str, Any]) -> None:
+        self._link.send(json.dumps({"jsonrpc": "2.0", **message}))
+
+    def receive(self, seconds: float) -> Fields | None:
+        """The next message, None where none comes within so many seconds."""
+        return self._waiting.popleft() if self._waiting else self._read(seconds)
+
+    def _read(self, seconds: float) -> Fields | None:
+        try:
+            return mapping(json.loads(self._link.recv(timeout=max(seconds, 0.0))))
+        except TimeoutError:
+            return None

@@ -28,9 +28,9 @@ from agentwatch.delegation.request import (
     input_text,
     request_id_of,
 )
-from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.reading import given_as, in_line, read
+from agentwatch.requests.store import Offer, RequestError
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, object_in, text
 from agentwatch.state import is_shown, state_directory, workspace_id
 from agentwatch.text import clean, complain
@@ -61,7 +61,7 @@ def run(descriptor: int = 0, out: TextIO | None = None) -> int:
             holder = holders.setdefault(workspace, Holder(workspace, name=f"{text(told, 'program')} plugin"))
             with _offered(told, workspace, holder) as offer:
                 told = _held(told, workspace, holder, offer, plugin)
-        except (BoxError, ValueError) as error:
+        except (RequestError, ValueError) as error:
             complain(clean(f"agentwatch hook: {error}; it is answered in its program"))
             if holder is not None:
                 _note(told, workspace, str(error))
@@ -134,11 +134,11 @@ def _answer(record: Record, request: Request) -> Fields:
 
 
 def _offered(told: Fields, workspace: Path, holder: Holder) -> Offer:
-    """Raises BoxError where it cannot be offered, ValueError where it is no request."""
+    """Raises RequestError where it cannot be offered, ValueError where it is no request."""
     request = request_of(told, workspace)
     try:
         return holder.offer(request)
-    except BoxError:
+    except RequestError:
         if len(request.input) <= _SHOWN_IF_TOO_LARGE:
             raise
         shown = f"{request.shown[:_SHOWN_IF_TOO_LARGE]} […]"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentwatch.agents.hook.asked import Ask
     from agentwatch.agents.hook.following import AskedCall
     from agentwatch.delegation.request import Request
-    from agentwatch.requests.box import Box
+    from agentwatch.requests.store import RequestStore
 
 HELD_SECONDS: Final = 24 * 3600
 """The longest that a request is held whose prompt stands in the program meanwhile: `init` has the program end it."""
@@ -55,8 +55,8 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
     from agentwatch.agents.hook.asked import PLAN, Ask, answer_of
     from agentwatch.agents.hook.following import AskedCall, Asking, Waits
     from agentwatch.delegation.request import RequestStage, input_text
-    from agentwatch.requests.box import BoxError
     from agentwatch.requests.holding import Holder
+    from agentwatch.requests.store import RequestError
 
     asking = Asking(os.environ.get("CLAUDE_PID"))
     is_plan = call.tool == PLAN
@@ -76,7 +76,7 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
             plan=plan if isinstance(plan, str) else "",
             cwd="" if os.path.realpath(call.cwd or workspace) == os.path.realpath(workspace) else call.cwd or "",
         )
-        request = _request(call, workspace, ask, holder.box)
+        request = _request(call, workspace, ask, holder.store)
         if request is None:
             return
         with holder.offer(request) as offer:
@@ -88,7 +88,7 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
                 offer.end(RequestStage.DELIVERED, by=record.operator)
             elif waits.is_answered:
                 offer.end(RequestStage.ELSEWHERE)
-    except (BoxError, ValueError) as error:
+    except (RequestError, ValueError) as error:
         holder.trouble = str(error)
     if holder.trouble:
         # Under no agent's name: how often one was sent back in a row is counted there.
@@ -96,7 +96,7 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
         Journal(state).add(JournalEntry(*about, UNANSWERED, call.tool or "", holder.trouble))
 
 
-def _request(call: HookCall, workspace: Path, ask: Ask, box: Box) -> Request | None:
+def _request(call: HookCall, workspace: Path, ask: Ask, store: RequestStore) -> Request | None:
     """The request, None where it has ended already.
 
     Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it together. One
@@ -105,8 +105,8 @@ def _request(call: HookCall, workspace: Path, ask: Ask, box: Box) -> Request | N
     from agentwatch.agents.hook.asked import request_of
 
     request = request_of(call, workspace_id(workspace), ask)
-    if box.identity(request.request_id) is not None:
-        known = box.find(request.request_id)
+    if store.identity(request.request_id) is not None:
+        known = store.find(request.request_id)
         if known is not None and not known.is_open and (known.ended_at or 0.0) >= ask.at:
             return None
         if known is None or not known.is_open:

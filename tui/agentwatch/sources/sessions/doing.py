@@ -153,20 +153,16 @@ class ActivityLog:
                 if entry.text and not entry.text.isspace():
                     self._last = entry
             case EntryKind.CALL:
-                self.call(entry)
+                before, self._call, self._last, self._is_over = self._call, entry, entry, False
+                is_same = before is not None and (before.tool, before.given) == (entry.tool, entry.given)
+                self._repeats = self._repeats + 1 if is_same and self._repeats else 1
+                self.open.pop(entry.call, None)
+                if len(self.open) < _MOST_OPEN:
+                    self.open[entry.call] = entry, self._repeats
             case EntryKind.RESULT:
                 self.end_call(entry.call)
             case EntryKind.PROMPT:
                 self.begin()
-
-    def call(self, entry: Entry) -> None:
-        """A tool is called."""
-        before, self._call, self._last, self._is_over = self._call, entry, entry, False
-        is_same = before is not None and (before.tool, before.given) == (entry.tool, entry.given)
-        self._repeats = self._repeats + 1 if is_same and self._repeats else 1
-        self.open.pop(entry.call, None)
-        if len(self.open) < _MOST_OPEN:
-            self.open[entry.call] = entry, self._repeats
 
     def end_call(self, call: str) -> Entry | None:
         """A call has its result; returns the call, None where it is not open."""

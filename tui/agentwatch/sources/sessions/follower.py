@@ -31,11 +31,6 @@ class Follower:
         self._tell = tell
         self._following: _Following | None = None
 
-    @property
-    def is_running(self) -> bool:
-        """Whether its thread has not ended."""
-        return self._following is not None and self._following.thread.is_alive()
-
     def follow(self, transcript: RunTranscript | None) -> None:
         """Go over to another transcript; None ends the thread, as soon as it has done what it is at."""
         before = self._following

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.fields import digest_of, first_sentence, object_in, read_notification
-from agentwatch.sources.sessions.following import RunTranscript
 
 _OPENING: Final = 200
 _JUDGED: Final = 200
@@ -85,14 +84,6 @@ class SessionReader(Protocol):
 
     def close(self) -> None:
         """Give back what is open."""
-
-
-@runtime_checkable
-class HasTranscripts(Protocol):
-    """A reader that can show the transcript of a run."""
-
-    def transcript(self, run: Run) -> RunTranscript | None:
-        """That of a run of this reader, None where it has none of its own."""
 
 
 def message(text: str, at: float, *, key: str) -> Message:

@@ -16,7 +16,7 @@ from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.sources.sessions.reader import Broken, Change, Found, HasTranscripts, Progress, SessionReader
+from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
 from agentwatch.sources.sessions.runs import OPEN
 from agentwatch.sources.sessions.selection import Selection
 from agentwatch.text import words_of
@@ -148,11 +148,10 @@ class SessionsSource(Source):
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the transcript of a run. Any thread may call it."""
-
-        def of(reader: SessionReader) -> RunTranscript | None:
-            return reader.transcript(run) if isinstance(reader, HasTranscripts) else None
-
-        return self._ask(run.source, of) if run.source in self._readers else None
+        if (of := getattr(self._readers.get(run.source), "transcript", None)) is None:
+            return None
+        transcript: RunTranscript | None = self._ask(run.source, lambda _: of(run))
+        return transcript
 
     @property
     def problems(self) -> tuple[Problem, ...]:

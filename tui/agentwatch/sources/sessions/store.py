@@ -148,7 +148,6 @@ class Session(Generic[F]):
     is_whole: bool = False
     """All was read to its end once."""
     about: object = UNKNOWN
-    cwd: str | None = None
 
     @property
     def folds(self) -> dict[str, F]:
@@ -383,7 +382,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         """Take notice of the files that are there now; True where something of them has changed."""
         self.processes.look()
         refused, self.refused = self.refused, {path for path in self.refused if os.path.lexists(path)}
-        before, moved = set(refused), False
+        moved = False
         there: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for found in sorted(self.find()):
             key = found.project, found.session
@@ -396,7 +395,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
                 for path in known.keys() - there[key]:
                     del known[path]
                     moved = session.is_changed = True
-        return moved or before != self.refused
+        return moved or refused != self.refused
 
     def _notice(self, session: Session[F], found: FoundFile) -> bool:
         file, status = session.files.get(found.path), found.status
@@ -446,19 +445,16 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         if restarted:
             path = os.fspath(file.tail.path)
             file.fold = self.begin(partial(self.keep, path), file.agent, path)
-        fold, cwd = file.fold, file.fold.cwd
         for offset, data in lines:
             if (fields := record(data)) is not None:
-                fold.add(fields, offset)
+                file.fold.add(fields, offset)
             else:
-                fold.not_understood += 1
+                file.fold.not_understood += 1
         let_others_work()
         file.unread = file.tail.behind
         session.is_changed |= restarted or bool(lines)
-        if restarted or fold.cwd != cwd or session.belongs is None:
-            directory = session.find_directory()
-            if directory is not None and (session.belongs is None or directory != session.cwd):
-                session.cwd, session.belongs = directory, holds(self.workspace, directory)
+        if session.belongs is None and (directory := session.find_directory()) is not None:
+            session.belongs = holds(self.workspace, directory)
 
     def _refold(self, session: Session[F]) -> bool:
         """Make the runs of a session anew where something has changed; nothing before all was read to its end once.
@@ -470,10 +466,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             if session.next_unread(takes_large=False) is not None:
                 return False
             session.is_whole = session.next_unread(takes_large=True) is None
-            if not session.is_whole:
-                if session.is_sketched:
-                    return False
-                session.is_sketched, about = True, UNKNOWN
+            if session.is_sketched and not session.is_whole:
+                return False
+            session.is_sketched, about = True, about if session.is_whole else UNKNOWN
         if not session.is_changed and about == session.about:
             return False
         session.is_changed, session.about = False, about

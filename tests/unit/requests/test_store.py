@@ -1,0 +1,228 @@
+"""What is offered is seen as it was offered for as long as somebody holds it; nothing else in the box is believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.delegation.request import Given, Option, Query, RequestStage
+from agentwatch.requests import store as store_module
+from agentwatch.requests.store import RequestError, RequestStore, parse, to_bytes
+from agentwatch.state import workspace_id
+from tests.unit.decisions.made import QUICK
+from tests.unit.requests.asked import Place, question, request
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def file_of(place: Place) -> Path:
+    (file,) = place.store.directory.glob("*.json")
+    return file
+
+
+def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place: Place) -> None:
+    asked = question(place.workspace, until=5.5, rules=("Bash(ls)",), call_id="toolu_1", ends_others=2, ends_turn=True)
+    with place.store.offer(asked) as offer:
+        assert place.store.read() == [asked]
+        assert place.store.find(asked.request_id) == asked
+        assert offer.is_whole()
+        assert file_of(place).stat().st_mode & 0o777 == 0o600
+        assert place.store.directory.stat().st_mode & 0o777 == 0o700
+        offer.end(RequestStage.DELIVERED, by="ada")
+    (ended,) = place.store.read()
+    assert ended.ended_at is not None
+    assert ended == replace(asked, stage=RequestStage.DELIVERED, by="ada", ended_at=ended.ended_at)
+    assert place.store.problems == []
+
+
+def test_the_first_end_holds(place: Place) -> None:
+    asked = request(place.workspace)
+    with place.store.offer(asked) as one, place.store.offer(asked) as other:
+        one.end(RequestStage.DELIVERED, by="ada")
+        other.end(RequestStage.ELSEWHERE)
+    assert [read.stage for read in place.store.read()] == [RequestStage.DELIVERED]
+
+
+def test_what_two_hold_is_open_until_both_have_let_go(place: Place) -> None:
+    asked = request(place.workspace)
+    with place.store.offer(asked) as one:
+        with place.store.offer(asked) as other:
+            assert one.is_whole()
+            assert other.is_whole()
+        assert place.store.read() == [asked]
+        assert one.is_whole()
+    assert [read.stage for read in place.store.read()] == [RequestStage.GONE]
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from agentwatch.requests.store import RequestStore
+from tests.unit.requests.asked import request
+workspace, state = map(Path, sys.argv[1:])
+with RequestStore(workspace, state=state).offer(request(workspace)):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_held_is_gone(place: Place) -> None:
+    arguments = [sys.executable, "-c", HOLDS, str(place.workspace), str(place.state)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        (asked,) = place.store.read()
+        assert asked.stage is RequestStage.OFFERED
+        process.kill()
+    assert place.store.read() == [replace(asked, stage=RequestStage.GONE)]
+
+
+@given(TEXTS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), max_size=3), st.none() | st.floats(0, 2e9))
+def test_any_text_is_written_and_read_again(
+    command: str, said: str, nonce: str, asked: list[tuple[str, str, bool]], until: float | None
+) -> None:
+    workspace = Path("/shop")
+    queries = tuple(Query(text, label, (Option(label, text),), several) for text, label, several in asked)
+    rest = {"queries": queries, "beside": (Given(said, command),), "until": until, "rules": (said,)}
+    made = request(workspace, command, said=said, nonce=nonce or "n", **rest)
+    assert parse(to_bytes(made, workspace_id(workspace)), workspace_id(workspace)) == made
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "another id": {"request_id": "0" * 32},
+    "another digest": {"input_sha256": "0" * 64},
+    "another input": {"input": '{"command":"rm -rf /"}'},
+    "input in another spelling": {"input": '{"command": "touch x"}'},
+    "nested input": {"input": "[" * 100_000},
+    "another session": {"session_id": "x"},
+    "another workspace": {"workspace_id": "x"},
+    "a later version": {"version": 2},
+    "no action of a request": {"actions": ["retry"]},
+    "acted": {"stage": "acted", "ended_at": 1.0},
+    "ended without a time": {"stage": "gone"},
+    "open with an end": {"ended_at": 1.0},
+    "time true": {"asked_at": True},
+    "until for ever": {"until": 1e300},
+    "a flag that is none": {"words": 1},
+    "options that are none": {
+        "queries": [{"question": "q", "header": "", "options": [1], "several": False, "key": ""}]
+    },
+    "an argument of two values": {"beside": [["cwd", "1", "2"]]},
+    "more": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place: Place, name: str) -> None:
+    with place.store.offer(request(place.workspace, until=5.0)):
+        file = file_of(place)
+        file.write_text(json.dumps(json.loads(file.read_text()) | WRONG[name]))
+        assert place.store.read() == []
+        (problem,) = place.store.problems
+        assert file.name in problem
+        assert "remove it" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("cut off", lambda file: os.truncate(file, 20)),
+        ("empty", lambda file: os.truncate(file, 0)),
+        ("huge", lambda file: os.truncate(file, 10**10)),
+        ("a copy", lambda file: file.with_name("0" * 32 + ".json").write_bytes(file.read_bytes()) and file.unlink()),
+        ("a stray", lambda file: file.rename(file.with_name("notes.txt"))),
+        ("a link", lambda file: file.rename(file.parent.parent / "x") and file.symlink_to(file.parent.parent / "x")),
+        ("a pipe", lambda file: file.unlink() or os.mkfifo(file)),
+        ("a directory", lambda file: file.unlink() or file.mkdir()),
+    ],
+)
+def test_whatever_lies_there_is_told_and_not_waited_for(
+    place: Place, name: str, change: Callable[[Path], object]
+) -> None:
+    with place.store.offer(request(place.workspace)) as offer:
+        change(file_of(place) if name != "" else Path())
+        assert place.store.read() == []
+        assert len(place.store.problems) == 1
+        assert not offer.is_whole()
+
+
+@pytest.mark.parametrize("inside", [".", "deep/below"])
+def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path: Path, inside: str) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (tmp_path / "link").symlink_to(workspace)
+    for state in (workspace / inside, tmp_path / "link" / inside):
+        box = RequestStore(workspace, state=state, disk=QUICK)
+        with pytest.raises(RequestError, match="lies in the workspace"):
+            box.offer(request(workspace))
+        assert box.read() == []
+        assert "lies in the workspace" in box.problems[0]
+    assert list(workspace.iterdir()) == []
+
+
+@pytest.mark.parametrize("way", ["in", "in/below", "to_in", "in/../in", "loop"])
+def test_a_link_in_the_workspace_does_not_lead_out_of_it(tmp_path: Path, way: str) -> None:
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    workspace.mkdir()
+    (outside / "below").mkdir(parents=True)
+    (workspace / "in").symlink_to(outside)
+    (tmp_path / "to_in").symlink_to("workspace/in")
+    (tmp_path / "loop").symlink_to("loop")
+    start = tmp_path if way in ("to_in", "loop") else workspace
+    with pytest.raises(RequestError, match="lies in the workspace"):
+        RequestStore(workspace, state=Path(f"{start}/{way}/state"), disk=QUICK).offer(request(workspace))
+    assert list((outside / "below").iterdir()) == []
+    # What is beside it is outside.
+    (tmp_path / "beside").symlink_to(outside)
+    with RequestStore(workspace, state=tmp_path / "beside" / "state", disk=QUICK).offer(request(workspace)) as offer:
+        assert offer.is_whole()
+
+
+def test_a_box_that_is_open_to_others_is_not_used(place: Place) -> None:
+    with place.store.offer(request(place.workspace)):
+        place.store.directory.chmod(0o755)
+        assert place.store.read() == []
+        assert "chmod 700" in place.store.problems[0]
+        with pytest.raises(RequestError, match="chmod 700"):
+            place.store.offer(request(place.workspace))
+
+
+def test_what_is_too_large_or_no_text_is_not_offered(place: Place) -> None:
+    with pytest.raises(RequestError, match="bytes"):
+        place.store.offer(request(place.workspace, "x" * 600_000))
+    with pytest.raises(RequestError, match="cannot be written"):
+        place.store.offer(request(place.workspace, said="\ud800"))
+    with pytest.raises(RequestError, match="not what agentwatch writes"):
+        to_bytes(request(place.workspace), "another")
+
+
+def test_so_many_are_open_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "MOST", 3)
+    monkeypatch.setattr(store_module, "MOST_ENDED", 1)
+    offers = [place.store.offer(request(place.workspace)) for _ in range(3)]
+    with pytest.raises(RequestError, match="3 others are open"):
+        place.store.offer(request(place.workspace))
+    offers[0].end(RequestStage.ELSEWHERE)
+    offers.append(place.store.offer(request(place.workspace)))
+    for offer in offers:
+        offer.end(RequestStage.GONE)
+
+
+def test_so_many_that_ended_are_kept_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "MOST_ENDED", 2)
+    with place.store.offer(asked := request(place.workspace)):
+        for number in range(9):
+            with place.store.offer(request(place.workspace, asked_at=1.0 + number)):
+                assert len(list(place.store.directory.glob("*.json"))) <= 5
+        assert [one.asked_at for one in place.store.read()][-2:] == [8.0, 9.0]
+        assert asked in place.store.read()

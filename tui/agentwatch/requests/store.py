@@ -1,0 +1,281 @@
+"""The requests of one workspace that somebody holds, a file each, so that screens and shells see them.
+
+    <state directory>/requests/                 0700
+        <request id>.json                       0600, locked as long as somebody holds it
+
+A file that nobody holds and that has no end is gone: its holder was killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from agentwatch.decisions.errors import reason, remedy
+from agentwatch.delegation.decision import OF_REQUESTS
+from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, PrivateDirectory
+from agentwatch.errors import AgentwatchError
+from agentwatch.state import leads_through, state_directory, workspace_id
+from agentwatch.text import quoted
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+NAME: Final = "requests"
+MOST: Final = 500
+"""Requests that are open at once."""
+MOST_ENDED: Final = 100
+"""So many that have ended are kept, and up to as many more."""
+
+LARGEST: Final = 1024 * 1024
+"""Bytes of a file: what is larger is answered in its program."""
+
+_MOST_SECONDS: Final = 2**40
+_OPEN_TO_OTHERS: Final = 0o077
+
+
+class RequestError(AgentwatchError):
+    """A request cannot be offered, or a file is none: nobody can answer it but in its program."""
+
+
+class RequestStore:
+    """The requests of one workspace. Any thread and any process may use it at once.
+
+    `state` is its state directory, by default that of the user.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        state: Path | None = None,
+        disk: Disk = UNSYNCED,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        state = state or state_directory(workspace)
+        self.directory: Final = state / NAME
+        self.workspace_id: Final = workspace_id(workspace)
+        self.problems: list[str] = []
+        """What is in it that is no request, a sentence each, as it was read last. May quote foreign text."""
+        self._workspace = workspace
+        self._disk = disk
+        self._clock = clock
+        self._place = PrivateDirectory(self.directory, disk)
+
+    def offer(self, request: Request) -> Offer:
+        """Offer a request until the offer is closed, together with others who offer the same. Raises RequestError."""
+        data = to_bytes(request.begun, self.workspace_id)
+        with self._opened(make=True) as directory, directory.locked():
+            directory.sweep(0)
+            self._make_room(directory)
+            descriptor = self._join(directory, request)
+            if descriptor is None:
+                descriptor = directory.replace_held(_name(request.request_id), data)
+        return Offer(self, request, descriptor)
+
+    def read(self) -> list[Request]:
+        """What is in it, oldest first, each with its stage. Never raises."""
+        self.problems = []
+        try:
+            with self._opened() as directory:
+                return self._read(directory)
+        except FileNotFoundError:
+            return []
+        except RequestError as error:
+            self.problems = [f"requests are not seen: {error}"]
+            return []
+
+    def find(self, request_id: str) -> Request | None:
+        """One request as it is now, None where it is none, or cannot be believed."""
+        return next((one for one in self.read() if one.request_id == request_id), None)
+
+    def identity(self, request_id: str) -> tuple[int, ...] | None:
+        """Another one once the file of a request was replaced, written or touched; None where there is none."""
+        with suppress(OSError, RequestError), self._opened() as directory:
+            return directory.identity(_name(request_id))
+        return None
+
+    def end(self, offer: Offer, stage: RequestStage, by: str) -> None:
+        """Write down how an offer ended, unless somebody did before; that it is gone, only if nobody else holds it."""
+        name = _name(offer.request.request_id)
+        with self._opened() as directory, directory.locked():
+            if stage is RequestStage.GONE:
+                self._disk.flock(offer.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if directory.identity(name) == offer.identity:
+                ended = replace(offer.request, stage=stage, ended_at=self._clock(), by=by)
+                directory.replace(name, to_bytes(ended, self.workspace_id))
+
+    @contextmanager
+    def _opened(self, *, make: bool = False) -> Iterator[Directory]:
+        """Raises RequestError whatever goes wrong, FileNotFoundError where it is not there."""
+        refuse_inside(self._workspace, self.directory)
+        try:
+            with self._place.make() if make else self._place.open() as directory:
+                status = self._disk.fstat(directory.descriptor)
+                if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
+                    raise RequestError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
+                yield directory
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise RequestError(f"{self.directory}: {reason(error)}; {remedy(error)}") from error
+
+    def _read(self, directory: Directory) -> list[Request]:
+        found: list[Request] = []
+        for name in sorted(name for name in directory.names() if not name.startswith(".")):
+            try:
+                found.append(self._file(directory, name))
+            except FileNotFoundError:
+                continue
+            except (OSError, RequestError) as error:
+                why = reason(error) if isinstance(error, OSError) else error
+                self.problems.append(f"{self.directory}: {quoted(name)} is no request: {why}; remove it")
+        return sorted(found, key=lambda one: (one.asked_at, one.request_id))
+
+    def _file(self, directory: Directory, name: str) -> Request:
+        request = parse(data := directory.read(name, LARGEST), self.workspace_id)
+        if name != _name(request.request_id):
+            raise RequestError("it has the name of another one")
+        if request.stage is not RequestStage.OFFERED or self._is_held(directory, name):
+            return request
+        # Its end may have come since it was read.
+        is_same = directory.read(name, LARGEST) == data
+        return replace(request, stage=RequestStage.GONE) if is_same else self._file(directory, name)
+
+    def _is_held(self, directory: Directory, name: str) -> bool:
+        """Whether somebody holds a file. Two that ask at once may take each other for somebody, until the next look."""
+        descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
+        try:
+            self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            return True
+        finally:
+            self._disk.close(descriptor)
+
+    def _join(self, directory: Directory, request: Request) -> int | None:
+        """A lock on the file of the same request, where others hold it. Under the lock of the directory."""
+        name = _name(request.request_id)
+        with suppress(OSError, RequestError):
+            known = self._file(directory, name)
+            if known.is_open and as_asked(known) == as_asked(request):
+                descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
+                try:
+                    # Whoever looks whether it is held has it locked for microseconds.
+                    self._disk.flock(descriptor, fcntl.LOCK_SH)
+                    return descriptor
+                except OSError:
+                    self._disk.close(descriptor)
+        return None
+
+    def _make_room(self, directory: Directory) -> None:
+        if len(directory.names()) < 2 * MOST_ENDED:
+            return
+        known = self._read(directory)
+        if sum(one.is_open for one in known) >= MOST:
+            raise RequestError(f"{MOST} others are open; answer them in their programs")
+        for one in [one for one in known if not one.is_open][:-MOST_ENDED]:
+            directory.remove(_name(one.request_id))
+
+
+class Offer:
+    """A request that this process holds. To be used in a `with`: what has no end by then is gone."""
+
+    def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
+        self.request: Final = request
+        self.descriptor: Final = descriptor
+        status = os.fstat(descriptor)
+        self.identity: Final = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        self.looked: object = None
+        """When its holder looked for an answer."""
+        self._store = store
+        self._is_held = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end(RequestStage.GONE)
+
+    def is_whole(self) -> bool:
+        """Whether what others see under its name is the very file that was offered: what they decide is about that."""
+        return self._is_held and self._store.identity(self.request.request_id) == self.identity
+
+    def end(self, stage: RequestStage, by: str = "") -> None:
+        """Say how it ended, and hold it no more. Never raises: where that cannot be written, it is gone."""
+        if self._is_held:
+            self._is_held = False
+            with suppress(OSError, RequestError):
+                self._store.end(self, stage, by)
+            with suppress(OSError):
+                os.close(self.descriptor)
+
+
+def refuse_inside(workspace: Path, place: Path) -> None:
+    """Raises RequestError for a place in the workspace, or behind a link in it: what works there could write it."""
+    if leads_through(place, workspace):
+        raise RequestError(f"{place} lies in the workspace, where agents write: set XDG_STATE_HOME to another place")
+
+
+def as_asked(request: Request) -> Request:
+    """What was asked, without what the tree adds to it, and what another holder of the same says of time."""
+    return replace(request.begun, asked_at=0.0, until=None)
+
+
+def to_bytes(request: Request, workspace_id: str) -> bytes:
+    """The file of a request. Raises RequestError where it is none that could be answered, or too large."""
+    try:
+        data = _spelled(request, workspace_id)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestError(f"it cannot be written ({error})") from error
+    if len(data) > LARGEST:
+        raise RequestError(f"it has {len(data):,} bytes, {LARGEST:,} are allowed")
+    parse(data, workspace_id)
+    return data
+
+
+def parse(data: bytes, workspace_id: str) -> Request:
+    """The request in a file. Raises RequestError for anything else than what `to_bytes` writes for this workspace."""
+    with suppress(ValueError, RecursionError):
+        request = _schema().validate_json(data, strict=True)
+        identity = workspace_id, request.source, request.session_id, request.nonce, request.input_sha256
+        if (
+            _spelled(request, workspace_id) == data
+            and input_text(json.loads(request.input)) == (request.input, request.input_sha256)
+            and request.request_id == request_id_of(*identity)
+            and set(request.actions) <= set(OF_REQUESTS)
+            # That it is decided stands in the ledger; that a program acted, in its own records.
+            and request.stage not in (RequestStage.DECIDED, RequestStage.ACTED)
+            and (request.stage is RequestStage.OFFERED) == (request.ended_at is None)
+            and all(0 <= at < _MOST_SECONDS for at in (request.asked_at, request.until or 0, request.ended_at or 0))
+        ):
+            return request
+    raise RequestError("it is not what agentwatch writes")
+
+
+def _spelled(request: Request, workspace_id: str) -> bytes:
+    values = {name: getattr(request, name) for name in Request.__slots__ if name != "allowed"}
+    queries = [one._asdict() | {"options": [option._asdict() for option in one.options]} for one in request.queries]
+    document = {"version": 1, "workspace_id": workspace_id, **values, "queries": queries}
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+@cache
+def _schema() -> TypeAdapter[Request]:
+    # Most look into no file.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Request)
+
+
+def _name(request_id: str) -> str:
+    return f"{request_id}.json"
