@@ -109,9 +109,7 @@ class Hit(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        if self.counts is not None and self.counts.failed is not None and (self.counts.failed or self.code is None):
-            return self.counts.failed > 0
-        return bool(self.code)
+        return bool(self.code) or bool(self.counts and self.counts.failed)
 
     @property
     def words(self) -> str:
