@@ -51,25 +51,21 @@ def is_document(path: str) -> bool:
 # Counts
 
 _PASSED: Final = (
-    r"passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok\b|bestanden|erfolgreich"
-    r"|grün|réussis?|réussies?|passés?"
-    r"|passent|通过|成功|合格|통과|pasad[oa]s|pasan|pasaron|aprobad[oa]s|exitos[oa]s|passaram|passando|superati"
-    r"|пройден\w*|прошл\w*|успешн\w*"
+    r"passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok\b|bestanden|erfolgreich|grün"
+    r"|réussis?|réussies?|passés?|passent|通过|成功|合格|통과|pasad[oa]s|pasan|pasaron|aprobad[oa]s|exitos[oa]s|passaram"
+    r"|passando|superati|пройден\w*|прошл\w*|успешн\w*"
 )
 _FAILED: Final = (
-    r"failed|failing|fail(?:s|ures?)?|errors?|errored|broken|fehlgeschlagen|fehler|échecs?|échou(?:é|ée|és|ées"
-    r"|ent)|erreurs?|失败"
-    r"|失敗|错误|エラー|실패|fallos?|fallid[oa]s|fallaron|errores|falhas?|falharam|falliti|ошиб\w+|упал\w*"
+    r"failed|failing|fail(?:s|ures?)?|errors?|errored|broken|fehlgeschlagen|fehler|échecs?|échou(?:é|ée|és|ées|ent)"
+    r"|erreurs?|失败|失敗|错误|エラー|실패|fallos?|fallid[oa]s|fallaron|errores|falhas?|falharam|falliti|ошиб\w+|упал\w*"
 )
 _SKIPPED: Final = (
-    r"skipped|skips?|pending|ignored|todo|xfailed|deselected|disabled|canceled|cancelled|excluded|übersprungen"
-    r"|ignorés?|ignorées?|sautés?"
-    r"|跳过|スキップ|건너뜀|omitid[oa]s|saltad[oa]s|ignorad[oa]s|пропущен\w*"
+    r"skipped|skips?|pending|ignored|todo|xfailed|deselected|disabled|canceled|cancelled|excluded|übersprungen|ignorés?"
+    r"|ignorées?|sautés?|跳过|スキップ|건너뜀|omitid[oa]s|saltad[oa]s|ignorad[oa]s|пропущен\w*"
 )
 _NOUN: Final = (
     r"(?:test[ -]cases?|(?:unit[ -]?|new )?tests?(?: cases?)?|examples?|specs?|runs?|scenarios?|cases"
-    r"|个?(?:单元)?测试(?:用例)?|項目|件(?:のテスト)?|テスト"
-    r"|개(?:의 테스트)?|pruebas|essais|testes|тест\w*)"
+    r"|个?(?:单元)?测试(?:用例)?|項目|件(?:のテスト)?|テスト|개(?:의 테스트)?|pruebas|essais|testes|тест\w*)"
 )
 _NUMBER: Final = (
     r"(?<![\w.,#-])(?<!\btest )(?<!\bcase )(?<!\bstep )(?<!\bphase )"

@@ -77,9 +77,8 @@ class Command(NamedTuple):
 
 
 _PLAIN_PROGRAM: Final = re.compile(
-    r"(?!(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake"
-    r"|just|task|nx|turbo"
-    r"|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z)"
+    r"(?!(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake|just|task"
+    r"|nx|turbo|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z)"
 )
 
 
@@ -214,13 +213,10 @@ _RENAMED: Final = [
 """Other names of the same program, in this order."""
 _NEUTRAL: Final = re.compile(
     r"(?<= )(?:-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?"
-    r"|durations|cov"
-    r"|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov|watch"
-    r"|error-summary"
-    r"|fail-fast|progress|ansi|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst|watch(?:All)?=false|ci"
-    r"|coverage|run-?[iI]n-?[bB]and"
-    r"|pretty|show-error-codes|locked|nocapture|parallel|strict-markers|passWithNoTests|batch-mode"
-    r"|nologo|stacktrace|output-on-failure|continue))(?= |\Z)"
+    r"|durations|cov|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov"
+    r"|watch|error-summary|fail-fast|progress|ansi|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst"
+    r"|watch(?:All)?=false|ci|coverage|run-?[iI]n-?[bB]and|pretty|show-error-codes|locked|nocapture|parallel"
+    r"|strict-markers|passWithNoTests|batch-mode|nologo|stacktrace|output-on-failure|continue))(?= |\Z)"
 )
 """Options that say how much is printed or how a check is done, and not of what."""
 _PRINTING: Final = re.compile(
@@ -267,13 +263,11 @@ def is_same(asked: Command, ran: Command) -> bool:
 # Checks
 
 _LINT: Final = re.compile(
-    r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop"
-    r"|standardrb|stylelint|biome(?: check| lint)?"
-    r"|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint|lint-imports|phpcs|php-cs-fixer|pint"
-    r"|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint|sqlfluff|staticcheck|bandit|cargo"
-    r" (?:clippy|fmt)"
-    r"|go vet|dotnet format|mix (?:credo|format))(?= |\Z)|\S+ (?:\S+ )?(?:\S*(?:lint|cs-check|stan|sniff"
-    r"|analy[sz]e)\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
+    r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop|standardrb"
+    r"|stylelint|biome(?: check| lint)?|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint"
+    r"|lint-imports|phpcs|php-cs-fixer|pint|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint"
+    r"|sqlfluff|staticcheck|bandit|cargo (?:clippy|fmt)|go vet|dotnet format|mix (?:credo|format))(?= |\Z)"
+    r"|\S+ (?:\S+ )?(?:\S*(?:lint|cs-check|stan|sniff|analy[sz]e)\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
 )
 _TYPES: Final = re.compile(
     r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?"
@@ -281,12 +275,10 @@ _TYPES: Final = re.compile(
 )
 _TESTS: Final = re.compile(
     r"(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|trial|nose2|karma|cypress"
-    r"|playwright"
-    r"|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
+    r"|playwright|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
     r"|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?"
-    r"|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)"
-    r"|(?:make|just|task|npm|gradle|mvn|rake|composer|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify"
-    r"|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
+    r"|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)|(?:make|just|task|npm|gradle|mvn|rake|composer"
+    r"|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
 _BUILD: Final = re.compile(
     r"(?:make|ninja|webpack|rollup|tsup|esbuild|sphinx-build|javac|gcc|g\+\+|rustc|python build)(?= |\Z)|cargo check"
@@ -294,9 +286,8 @@ _BUILD: Final = re.compile(
     r"|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
 _RUNNERS: Final = re.compile(
-    r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo"
-    r"|nx|composer"
-    r"|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
+    r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx"
+    r"|composer|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
 )
 """Programs that start what somebody has written down for them elsewhere."""
 _WHOLE: Final = words_of(
@@ -308,9 +299,8 @@ _OWN: Final = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]te
 _MAKING: Final = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
 _NO_CHECK: Final = re.compile(
     r"(?:--version|-V|-h|--help|--collect-only|--co|--list\S*|--no-run|--dry-run|-n|-N|--just-print|--fixtures"
-    r"|--markers"
-    r"|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*|--if-present"
-    r"|--ignore-scripts|--list-tests)\Z"
+    r"|--markers|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*"
+    r"|--if-present|--ignore-scripts|--list-tests)\Z"
 )
 """Options with which nothing is checked, or nothing need be."""
 _FORMATTERS: Final = re.compile(

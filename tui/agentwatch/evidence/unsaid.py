@@ -28,9 +28,8 @@ _DONE: Final = {
         r"|git (?:clone|fetch|pull|ls-remote)\b|docker (?:pull|push|login)\b|twine upload\b"
     ),
     DeedKind.DELETION: re.compile(
-        r"(?:rm|rmdir|unlink|shred|truncate)(?= |\Z)|.* -delete(?= |\Z)"
-        r"|git (?:rm|clean|stash (?:drop|clear)|worktree remove)\b|git reset (?:.* )?--hard(?= |\Z)"
-        r"|git (?:branch|tag) (?:.* )?(?:-[dD]|--delete)(?= |\Z)"
+        r"(?:rm|rmdir|unlink|shred|truncate)(?= |\Z)|.* -delete(?= |\Z)|git (?:rm|clean|stash (?:drop|clear)"
+        r"|worktree remove)\b|git reset (?:.* )?--hard(?= |\Z)|git (?:branch|tag) (?:.* )?(?:-[dD]|--delete)(?= |\Z)"
     ),
     DeedKind.PERMISSION: re.compile(r"(?:chmod|chown|chgrp|setfacl|su|doas|setcap)(?= |\Z)"),
 }
