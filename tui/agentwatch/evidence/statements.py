@@ -139,8 +139,8 @@ _HEDGED: Final = re.compile(
     r"|nie|konnten?|sollten?|würden?|müssen|vermutlich|wahrscheinlich|etwa|ungefähr|fast|außer|bis auf|vorher|zuvor"
     r"|bisher|ne|pas|jamais|devrai\w*|pourrai\w*|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi"
     r"|excepto|antes)\b|\bwithout (?:running|executing)|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b"
-    r"|\bno (?:se|fue|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non|не|nunca|niemals)\b|未(?!失败)|没有?(?:运行|执行|跑|测试)"
-    r"|ません|ない|なかった"
+    r"|\bno (?:se|fue|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non|не|nunca|niemals)\b|未(?!失败)"
+    r"|没有?(?:运行|执行|跑|测试)|ません|ない|なかった"
     r"|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
     re.IGNORECASE,
 )
