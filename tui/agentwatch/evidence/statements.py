@@ -373,7 +373,7 @@ class LogJudge:
         spans: list[str] = _TICKED.findall(rest)
         literals = [next(filter(None, one)) for one in _LITERAL.findall(rest)]
         numbers = re.findall(_NUMERAL, _LITERAL.sub(" ", left))
-        more = [match[0] for match in _MORE.finditer(outside)] + list(codes)[1:]
+        more = [match[0] for match in _MORE.finditer(outside)] + ["two exit codes"] * (len(codes) > 1)
         made = Statement(rest, None, "", Topic.TESTS, "", passes, fails, exit_code, counts)
         if lines:
             is_told = _RUNS.search(rest) is not None if prose else True
