@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
-    from agentwatch.evidence.claims import ParsedClaims
+    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
@@ -53,7 +53,7 @@ def source_of(
     sessions: Source | None = None,
     *,
     dates: bool = False,
-    parsed: ParsedClaims | None = None,
+    parsed: ParsedDocuments | None = None,
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With
     `dates`, what is there at first is as old as it says itself, or git."""
@@ -97,9 +97,9 @@ def monitor_of(
     first_look = min(first_watched(state_directory(workspace)) or math.inf, time.time())
     parsed = None
     if inspects and not watches:
-        from agentwatch.evidence.claims import ParsedClaims
+        from agentwatch.evidence.claims import ParsedDocuments
 
-        parsed = ParsedClaims()
+        parsed = ParsedDocuments()
     return Monitor(
         workspace,
         settings,

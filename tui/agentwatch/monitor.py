@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
-    from agentwatch.evidence.claims import ParsedClaims
+    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
@@ -69,7 +69,7 @@ class Monitor:
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        parsed: ParsedClaims | None = None,
+        parsed: ParsedDocuments | None = None,
         remembers: bool = False,
         open_desk: Callable[[], OperatorDesk] | None = None,
         open_shelf: Callable[[], Acknowledgements] | None = None,
@@ -110,10 +110,8 @@ class Monitor:
                 self.content,
                 parsed,
                 self.transcript,
-                pruned=settings.pruned,
                 in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
             )
-            source.hear(self._inspector.wake)
         self._worker: Worker | None = None
         self._history: History | None = None
         self._recorder: Recorder | None = None

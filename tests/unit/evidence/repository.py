@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agentwatch.delegation.claims import Claim
 from agentwatch.evidence.checker import Checker, Request, Result
+from agentwatch.evidence.claims import claims_of
 
 HANDED_OFF = float(int(time.time()) + 100_000)
 """When the handoff was written: every other time is given from here. Later than any inode of a test."""
@@ -86,7 +87,8 @@ def returned(
 
 
 def request(text: str, handoff: str | None = None, at: float | None = HANDED_OFF, name: str = "a.return.md") -> Request:
-    return Request("digest", text, name, handoff, "a.handoff.json" if handoff is not None else None, at)
+    handoff_name = "a.handoff.json" if handoff is not None else None
+    return Request(claims_of(text, name, handoff, handoff_name), name, handoff_name, at)
 
 
 def check(root: Path, text: str, handoff: str | None = None, at: float | None = HANDED_OFF) -> Result:

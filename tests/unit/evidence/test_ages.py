@@ -230,24 +230,3 @@ def test_a_task_that_only_a_delegation_path_names_is_as_old_as_what_is_below_it(
     inferred = next(task for task in found.values() if task.inferred)
     assert (inferred.stale, since_handoff(inferred.alive_at)) == (True, 20)
     assert age_of(inferred, HANDED_OFF + 20 + 3 * 86_400) == "3d", "and not 20779d"
-
-
-@pytest.mark.parametrize("slow", [1, 2])
-def test_a_git_that_is_too_slow_at_first_makes_nothing_new(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: int
-) -> None:
-    repository.write(NAME, meta("implemented"))
-    repository.write("code.bin", "x")
-    repository.commit(at=50)
-    copy, bin_ = tmp_path / "copy", tmp_path / "bin"
-    shutil.copytree(repository.root, copy, copy_function=shutil.copyfile)
-    bin_.mkdir()
-    turns = " ".join(str(turn) for turn in range(slow))
-    sleeps = f"for turn in {turns}; do mkdir {bin_}/$turn 2> /dev/null && exec sleep 60; done"
-    (bin_ / "git").write_text(f'#!/bin/sh\n{sleeps}\nexec {shutil.which("git")} "$@"\n')
-    (bin_ / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
-    monkeypatch.setattr("agentwatch.evidence.commits.SECONDS", (0.5, 0.5, 60.0))
-    at = Commits(copy).time_of(NAME, time.time())
-    assert since_handoff(at) == 50
-    assert Commits(copy).time_of("code.bin", time.time()) is None, "it is never asked about"

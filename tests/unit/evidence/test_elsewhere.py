@@ -7,7 +7,7 @@ import pytest
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import git
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.plumbing import GitSlowError
+from agentwatch.evidence.plumbing import GitFailedError
 from tests.unit.evidence.repository import AFTER, HANDED_OFF, Repository, check, only, request, returned
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
@@ -38,7 +38,7 @@ def test_a_workspace_below_the_top_finds_what_is_of_its_own_directory(repository
 
 def test_where_git_cannot_say_nothing_is_called_a_lie(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     def too_slow(*_: object) -> list[str]:
-        raise GitSlowError("git did not answer within 10 s")
+        raise GitFailedError("git did not answer within 10 s")
 
     monkeypatch.setattr(git, "tips", too_slow)
     claim = only(check(repository.root, returned(created=["x.md"])))

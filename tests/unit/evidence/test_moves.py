@@ -39,20 +39,6 @@ def moved_by_git_and_committed(repository: Repository) -> str:
     return name
 
 
-def moved_twice(repository: Repository) -> str:
-    moved_by_git_and_committed(repository)
-    repository.git("mv", "specs/archive/7_api/notes/x.md", "docs/first.md")
-    repository.commit(at=2 * AFTER)
-    repository.git("mv", "docs/first.md", "docs/last.md")
-    return "specs/archive/7_api/a.return.md"
-
-
-def moved_away_from_its_return(repository: Repository) -> str:
-    repository.git("mv", CLAIMED, "docs/notes.md")
-    repository.commit(at=2 * AFTER)
-    return "specs/7_api/a.return.md"
-
-
 def moved_without_git(repository: Repository) -> str:
     (repository.root / "specs" / "7_api").rename(repository.root / "specs" / "archive" / "7_api")
     return "specs/archive/7_api/a.return.md"
@@ -63,8 +49,6 @@ def moved_without_git(repository: Repository) -> str:
     [
         (moved_by_git, "specs/archive/7_api/notes/x.md"),
         (moved_by_git_and_committed, "specs/archive/7_api/notes/x.md"),
-        (moved_twice, "docs/last.md"),
-        (moved_away_from_its_return, "docs/notes.md"),
         (moved_without_git, "specs/archive/7_api/notes/x.md"),
     ],
 )
@@ -82,7 +66,7 @@ def test_a_file_that_was_moved_is_found(
     claim = only(result)
     assert (claim.verdict, claim.path, claim.file) == (V, CLAIMED, to), claim.detail
     assert claim.detail.startswith(f"moved since, to {to}: ")
-    assert to in result.watched
+    assert to in result.traces
 
 
 def test_a_directory_with_another_name_is_found_where_it_is_known_how_its_return_moved(plain: Repository) -> None:
@@ -93,30 +77,6 @@ def test_a_directory_with_another_name_is_found_where_it_is_known_how_its_return
     assert only(checker.check([asked])[0]).verdict is C
     claim = only(checker.check([asked._replace(former=("specs/7_api/a.return.md",))])[0])
     assert (claim.verdict, claim.file) == (V, "done/notes/x.md")
-
-
-def test_what_was_verified_stays_so_where_its_new_place_tells_less(plain: Repository) -> None:
-    """A copy takes its times along or not; the handoff that was put into the archive has no time that is sure."""
-    work(plain)
-    asked = request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")
-    checker = Checker(plain.root)
-    assert only(checker.check([asked])[0]).verdict is V
-    archived = asked._replace(returned_name=moved_without_git(plain), handed_off_at=None)
-    claim = only(checker.check([archived])[0])
-    assert (claim.verdict, "it was verified before" in claim.detail) == (V, True)
-    assert only(Checker(plain.root).check([archived])[0]).verdict is U
-
-
-def test_a_file_is_looked_for_again_when_git_is_told_where_it_went(repository: Repository) -> None:
-    work(repository)
-    repository.commit(at=AFTER)
-    checker = Checker(repository.root)
-    asked = request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")
-    (repository.root / CLAIMED).rename(repository.root / "docs" / "notes.md")
-    (before,) = checker.check([asked])
-    assert (only(before).verdict, ".git/index" in before.watched) == (U, True)
-    repository.git("add", "-A")
-    assert only(checker.check([asked])[0]).verdict is V
 
 
 async def test_archiving_while_it_is_watched_accuses_nobody(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from agentwatch.decisions.rules import forged
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
-from agentwatch.evidence.disk import Disk, FileKind, beside, place_of
+from agentwatch.evidence.disk import FileKind, beside, look, place_of
 from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
 from agentwatch.sources.files.walk import join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
@@ -177,8 +177,9 @@ def _missing(file: _File, document: Return) -> tuple[str, ...]:
     returned = f"{file.root}/{file.relative}"[len(project) :].strip("/")
     places = {path: place_of(path, project).relative for path in document.artifacts}
     meant = {path: [place, *beside(place, returned)] for path, place in places.items() if place is not None}
-    looks = Disk(project).look({one for some in meant.values() for one in some})
-    return tuple(path for path, some in meant.items() if all(looks[one].kind is FileKind.MISSING for one in some))
+    return tuple(
+        path for path, some in meant.items() if all(look(project, one).kind is FileKind.MISSING for one in some)
+    )
 
 
 def _project(file: _File) -> str | None:

@@ -7,9 +7,9 @@ Why it is so:
 - What cannot be asked is unverifiable. If git fails or its history breaks off, "written since the handoff" proves
   nothing: an old file may have been touched. Nor is a handoff as old as it says if its inode was changed later
   (`st_ctime`).
-- A moved file is found by git, or beside its return: where that lay before, or in a directory whose path is the old
-  one with names put in or left out. A file of the same name elsewhere is no move.
-- git never reads the repository's configuration, because agents can write it. It gets a temporary repository of ours
+- A moved file is found beside its return: where that lay before, or in a directory whose path is the old one with names
+  put in or left out. A file of the same name elsewhere is no move; what git moved by itself is unverifiable.
+- git never reads the repository's configuration, because agents can write it. It gets an empty repository of ours
   that borrows index and objects, so no filter, hook, fsmonitor or textconv can run.
 - A command is looked for in the log before its sentence is understood. An exit code shows something only where the
   check is the sole command of a call, or follows a plain `cd`; of all other lines only failures that are counted do.

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.reading import read_and_open
 from agentwatch.contracts.shapes import Contract, Document, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.evidence.statements import Held
-from agentwatch.text import folded
-
-if TYPE_CHECKING:
-    # Each takes a while to load, and few workspaces hold all of them.
-    from agentwatch.contracts.fields import Model
-    from agentwatch.contracts.handoff import HandoffPacket
-    from agentwatch.contracts.json_returns import Report, ReturnMeta, SubagentReturn
-    from agentwatch.contracts.return_format import ReturnFormat
 
 MAX_CLAIMS: Final = 1_000
 """Claims of one return that are checked; one more says that there were more."""
@@ -73,144 +65,34 @@ def _stated(kind: ClaimKind, path: str, why: str = "", lines: tuple[int, int] | 
     return Stated(Claim(kind, path, Verdict.UNVERIFIABLE, why, lines), **flags)
 
 
-class Demands(NamedTuple):
-    """The demands of a packet that can be looked for: files to create, evidence to read, and its sentences."""
-
-    created: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
-    criteria: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-
-
-class DocumentClaims(NamedTuple):
-    """The part of one document that is held against the evidence; of what is no return, `returned` is None.
-
-    `cited` is the evidence that a return cites, None where its contract has no section for that.
-    """
-
-    returned: Return | None = None
-    stated: tuple[Stated, ...] = ()
-    cited: tuple[str, ...] | None = None
-    demands: Demands | None = None
-
-
-class ParsedClaims:
-    """Reads the documents of a workspace for a command that looks once, and remembers what they claim, while they fit
-    into `room` characters: so each is parsed once for the tree and the evidence."""
+class ParsedDocuments:
+    """Reads the documents of a workspace for a command that looks once, and remembers them, while they fit into `room`
+    characters: so each is parsed once for the tree and the evidence."""
 
     def __init__(self, room: int = 64 * 1024 * 1024) -> None:
         self._room = room
-        self._known: dict[str, tuple[str, DocumentClaims]] = {}
+        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
 
     def read(self, text: str, name: str) -> Document | None:
         """Recognise a text, as `read_document` does."""
-        opened = read_and_open(text, name)
-        if opened is None:
-            return None
+        opened = self.open(text, name)
         self._room -= len(text)
         if self._room > 0:
-            self._known[name] = text, _claims_by(opened)
-        return Document(opened.fields, opened.findings, opened.complete)
+            self._known[name] = text, opened
+        return opened and Document(opened.fields, opened.findings, opened.complete)
 
-    def claims(self, text: str, name: str) -> DocumentClaims:
-        """The claims of a text, by what was parsed where it was."""
+    def open(self, text: str, name: str) -> OpenDocument | None:
+        """The same with its model, parsed where it was not yet."""
         known = self._known.get(name)
-        return known[1] if known is not None and known[0] == text else read_claims(text, name)
+        return known[1] if known is not None and known[0] == text else read_and_open(text, name)
 
 
-def read_claims(text: str, name: str) -> DocumentClaims:
-    """The claims of the text of a file. Never raises."""
-    return _claims_by(read_and_open(text, name))
-
-
-ReadClaims = Callable[[str, str], DocumentClaims]
 Judge = Callable[..., "list[Held]"]
-"""Holds a text against the log of what was done; with `prose` and `demanded` as `statements.judge_text` has them."""
-
-
-def _claims_by(opened: OpenDocument | None) -> DocumentClaims:
-    if opened is None:
-        return DocumentClaims()
-    document, model = opened.fields, opened.model
-    if isinstance(document, Return):
-        is_cited = document.contract is Contract.RETURN_FORMAT
-        cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None
-        return DocumentClaims(document, tuple(_of_return(document, model)), cited)
-    if document.contract is not Contract.HANDOFF_PACKET:
-        return DocumentClaims()
-    packet = cast("HandoffPacket", model)
-    demands = Demands(
-        tuple(one.path for one in packet.deliverables or () if one.must_create and one.path),
-        tuple(one.path for one in packet.evidence or () if one.required and one.path and one.path.strip()),
-        tuple(one for one in packet.success_criteria or () if one.strip()),
-        tuple(packet.constraints or ()),
-    )
-    return DocumentClaims(demands=demands)
-
+"""Holds a text against the log of what was done; with `prose` and `demanded` as `LogJudge.judge` has them."""
 
 _NOTHING: Final = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
 _REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
 _NOT_A_PATH: Final = "a command, a result or a reference, not a path: nothing on disk tells whether it is true"
-
-
-def _of_return(document: Return, model: Model | None) -> Iterator[Stated]:
-    """The claims of a return, by its full model, in the order of the document."""
-    unfinished = document.outcome is Outcome.WORKING
-    if not unfinished:
-        yield _stated(ClaimKind.SUMMARY, document.summary or "", is_text=True)
-    if document.contract is Contract.RETURN_FORMAT:
-        yield from _of_return_format(cast("ReturnFormat", model))
-    elif document.contract is Contract.REPORT_CONTRACT:
-        yield from _of_report(cast("Report", model))
-    else:
-        artifacts = cast("SubagentReturn | ReturnMeta", model).artifacts or ()
-        yield from _files(ClaimKind.ARTIFACT, [one.path or "" for one in artifacts], unfinished=unfinished)
-        for one in artifacts if not unfinished else ():
-            yield _stated(ClaimKind.ARTIFACT, one.summary or "", is_text=True)
-    if document.contract is Contract.RETURN_META:
-        meta = cast("ReturnMeta", model)
-        yield from _files(ClaimKind.CREATED, meta.files_created, unfinished=unfinished)
-        yield from _files(ClaimKind.MODIFIED, meta.files_modified, unfinished=unfinished)
-
-
-def _files(kind: ClaimKind, paths: Iterable[str] | None, *, unfinished: bool = False) -> Iterator[Stated]:
-    return (_stated(kind, path, unfinished=unfinished) for path in _listed(paths))
-
-
-def _listed(bullets: Iterable[str] | None) -> Iterator[str]:
-    return (bullet for bullet in bullets or () if not _NOTHING.match(bullet))
-
-
-def _of_return_format(document: ReturnFormat) -> Iterator[Stated]:
-    if document.attestation is not None:
-        yield from _files(ClaimKind.CREATED, document.attestation.files_created)
-        yield from _files(ClaimKind.MODIFIED, document.attestation.files_modified)
-    for one in document.deliverables or ():
-        if _NOTHING.match(one.path):
-            continue
-        yield _stated(ClaimKind.DELIVERABLE, one.description or "", is_text=True)
-        like = likeness(one.path)
-        why = "it names no file, so there is nothing to look for" if like is Likeness.NONE else ""
-        yield _stated(ClaimKind.DELIVERABLE, one.path, why, doubtful=like is Likeness.DOUBTFUL)
-    yield from (_stated(ClaimKind.EVIDENCE, text, is_text=True) for text in _listed(document.evidence))
-
-
-def _of_report(document: Report) -> Iterator[Stated]:
-    """The pointers of the context map as they were written: the model leaves out those that break the contract."""
-    rows = (document.findings or {}).get("context_map")
-    for row in rows if isinstance(rows, list) else ():
-        if not (isinstance(row, list) and len(row) > 1 and isinstance(row[1], str) and row[1].strip()):
-            continue
-        if (pointer := _REPO.match(row[1])) is None:
-            why = "not of the form repo://path:first-last, so there is nothing to look for"
-            yield _stated(ClaimKind.REFERENCE, row[1], why)
-            continue
-        first = pointer["first"]
-        lines = (int(first), int(pointer["last"] or first)) if first is not None else None
-        yield _stated(ClaimKind.REFERENCE, pointer["path"], lines=lines)
-
-
-# All claims of a return
 
 
 def claims_of(
@@ -221,25 +103,27 @@ def claims_of(
     *,
     stored: bool = False,
     judge: Judge | None = None,
-    read: ReadClaims = read_claims,
+    read: Callable[[str, str], OpenDocument | None] = read_and_open,
 ) -> list[Stated]:
     """The claims of a return, and what its handoff demands of it; nothing where the text is no return. Never raises.
 
     Names are paths relative to the workspace. `stored`: both are what a session handed over and back. `judge` holds
     what is said of commands against the log, None where there is none.
     """
-    told = DocumentClaims() if stored else read(returned_text, returned_name)
-    if told.returned is None:
+    told = None if stored else read(returned_text, returned_name)
+    if told is None or not isinstance(told.fields, Return):
         # The text of a transcript has prose or a fence around the return.
-        told = _claims_by(read_and_open(returned_text, returned_name, embedded=True))
-    if told.returned is None:
+        told = read_and_open(returned_text, returned_name, embedded=True)
+    if told is None or not isinstance(told.fields, Return):
         return []
-    found = [one for stated in told.stated for one in _resolved(stated, judge)]
+    found = [one for stated in _of_return(told.fields, told.model) for one in _resolved(stated, judge)]
     if handoff_text is not None:
         name = handoff_name or "handoff.json"
-        demands = read(handoff_text, name).demands
-        demands = demands or _claims_by(read_and_open(handoff_text, name, handed_over=True)).demands
-        found += demanded_of(demands or Demands(), told.cited, told.returned.outcome, returned_text, judge)
+        packet = read(handoff_text, name)
+        if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
+            packet = read_and_open(handoff_text, name, handed_over=True)
+        if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
+            found += _demanded(packet.model, told, returned_text, judge)
     removed = set(_removed_in(returned_text))
     claims: dict[tuple[object, ...], Stated] = {}
     for one in found:
@@ -252,6 +136,52 @@ def claims_of(
         more = f"this return claims more than {MAX_CLAIMS} things: the rest was not checked, so look for yourself"
         kept.append(_stated(ClaimKind(kept[-1].claim.kind), "", more))
     return kept
+
+
+def _of_return(document: Return, model: Any) -> Iterator[Stated]:
+    """The claims of a return, by its full model, in the order of the document."""
+    unfinished = document.outcome is Outcome.WORKING
+    if not unfinished:
+        yield _stated(ClaimKind.SUMMARY, document.summary or "", is_text=True)
+    if document.contract is Contract.RETURN_FORMAT:
+        unfinished = False
+        deliverables = [one for one in model.deliverables or () if not _NOTHING.match(one.path)]
+        evidence = [one for one in model.evidence or () if not _NOTHING.match(one)]
+    elif document.contract is Contract.REPORT_CONTRACT:
+        # As they were written: the model leaves out those that break the contract.
+        rows = (model.findings or {}).get("context_map")
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, list) and len(row) > 1 and isinstance(row[1], str) and row[1].strip():
+                yield _reference(row[1])
+        return
+    else:
+        deliverables = evidence = []
+        artifacts = model.artifacts or ()
+        paths = (one.path or "" for one in artifacts)
+        yield from (
+            _stated(ClaimKind.ARTIFACT, path, unfinished=unfinished) for path in paths if not _NOTHING.match(path)
+        )
+        for one in artifacts if not unfinished else ():
+            yield _stated(ClaimKind.ARTIFACT, one.summary or "", is_text=True)
+    for kind, files in ((ClaimKind.CREATED, document.files_created), (ClaimKind.MODIFIED, document.files_modified)):
+        yield from (_stated(kind, path, unfinished=unfinished) for path in files if not _NOTHING.match(path))
+    for one in deliverables:
+        yield _stated(ClaimKind.DELIVERABLE, one.description or "", is_text=True)
+        like = likeness(one.path)
+        why = "it names no file, so there is nothing to look for" if like is Likeness.NONE else ""
+        yield _stated(ClaimKind.DELIVERABLE, one.path, why, doubtful=like is Likeness.DOUBTFUL)
+    yield from (_stated(ClaimKind.EVIDENCE, text, is_text=True) for text in evidence)
+
+
+def _reference(text: str) -> Stated:
+    """A pointer of a context map."""
+    if (pointer := _REPO.match(text)) is None:
+        return _stated(
+            ClaimKind.REFERENCE, text, "not of the form repo://path:first-last, so there is nothing to look for"
+        )
+    first = pointer["first"]
+    lines = (int(first), int(pointer["last"] or first)) if first is not None else None
+    return _stated(ClaimKind.REFERENCE, pointer["path"], lines=lines)
 
 
 def _resolved(stated: Stated, judge: Judge | None) -> Iterator[Stated]:
@@ -284,9 +214,6 @@ _BESIDE: Final = 300
 
 def _removed_in(text: str) -> Iterator[str]:
     """The words that stand beside one that says that something was removed; among them the paths."""
-    lower = folded(text)
-    if "deleted" not in lower and "removed" not in lower:
-        return
     for verb in _REMOVES.finditer(text):
         before = _WAS.sub("", text[max(verb.start() - _BESIDE, 0) : verb.start()].rstrip(_BETWEEN)).rstrip(_BETWEEN)
         after = text[verb.end() : verb.end() + _BESIDE].lstrip(_OPENING)
@@ -295,77 +222,62 @@ def _removed_in(text: str) -> Iterator[str]:
 
 # Demands of a handoff
 
-CITED: Final = "required evidence: the return cites it; whether it was read cannot be seen"
-_WORD: Final = re.compile(r"[^\W_]{4,}")
 _LOOKED_AT: Final = 256 * 1024
-_LONGEST_CRITERION: Final = 4_096
-_STEM: Final = 5
-"""Letters by which two forms of a word are the same (`creates`, `created`)."""
-_COMMON: Final = re.compile(
-    r"(?:must|should|shall|will|that|this|with|from|into|have|been|when|where|which|each|every|least|there|their|they"
-    r"|them|than|then|also|only|other|under|over|about|after|before|without|within|being|does|done|makes?|made|very"
-    r"|more|most|some|such)\Z"
+_WORD: Final = re.compile(
+    r"\b(?!(?:must|should|shall|will|that|this|with|from|into|have|been|when|where|which|each|every|least|there|their"
+    r"|they|them|than|then|also|only|other|under|over|about|after|before|without|within|being|does|done|makes?|made"
+    r"|very|more|most|some|such)\b)[^\W_]{4,}"
 )
-_NO_NAME_BEFORE: Final = re.compile(r"(?<![\w./-])")
-_BEGINS: Final = re.compile(r"(?<![\w./-])|(?<=repo://)")
-_ENDS: Final = re.compile(r"(?![\w-]|\.\w)")
 
 
-def demanded_of(
-    demands: Demands, cited: Sequence[str] | None, outcome: Outcome | None, text: str, judge: Judge | None = None
-) -> Iterator[Stated]:
-    """The demands of a handoff as claims of the return; `cited` is None where its contract has no section for that."""
+def _demanded(packet: Any, told: OpenDocument, text: str, judge: Judge | None) -> Iterator[Stated]:
+    """The demands of a handoff as claims of the return."""
+    model: Any = told.model
+    outcome = getattr(told.fields, "outcome", None)
     unfinished = outcome is not Outcome.COMPLETED
-    yield from (_stated(ClaimKind.MUST_CREATE, path, unfinished=unfinished) for path in demands.created)
+    for one in packet.deliverables or ():
+        if one.must_create and one.path:
+            yield _stated(ClaimKind.MUST_CREATE, one.path, unfinished=unfinished)
     looked_at = text[:_LOOKED_AT]
-    for path in demands.evidence:
-        verdict, detail = _cited(path.strip(), cited, looked_at, outcome)
-        yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, path, verdict, f"required evidence{detail}"))
-    stems = {word[:_STEM] for word in _WORD.findall(looked_at.casefold())} if demands.criteria else set()
-    for criterion in demands.criteria:
+    cited = "\n".join(model.evidence or ()) if told.contract is Contract.RETURN_FORMAT else looked_at
+    for one in packet.evidence or ():
+        if one.required and one.path and one.path.strip():
+            path = one.path.strip().removeprefix("./").rstrip("/") or "/"
+            # An omission is no false statement: what was left out is shown, and is no lie.
+            verdict = Verdict.UNVERIFIABLE
+            if is_named(path, cited):
+                verdict, detail = Verdict.VERIFIED, ": the return cites it; whether it was read cannot be seen"
+            elif told.contract is not Contract.RETURN_FORMAT:
+                detail = ": this return's contract has no section to cite it in, and the text does not"
+            elif is_named(path, looked_at):
+                detail = ": the return mentions it, but does not cite it in its Evidence"
+            elif outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
+                detail = " is not cited in the return's Evidence; whether it was read cannot be seen"
+            else:
+                detail = " is not cited; the return does not claim that the work is done"
+            yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, f"required evidence{detail}"))
+    told_words = looked_at.casefold()
+    for criterion in packet.success_criteria or ():
+        if not criterion.strip():
+            continue
         held = judge(criterion, prose=True, demanded=True) if judge is not None and not unfinished else []
         if len(held) == 1:
             # Whoever says that all is done says this, too.
             yield Stated(Claim(ClaimKind.CRITERION, criterion, held[0].verdict, held[0].detail, call=held[0].call))
             continue
+        words = {word[:5] for word in _WORD.findall(criterion[:LONGEST].casefold())}
+        is_told = words and 2 * sum(word in told_words for word in words) >= len(words)
         said = "the return speaks of it; whether it is met was not checked"
-        words = said if _has_trace(criterion, stems) else "the return says nothing about it, so look for yourself"
-        yield _stated(ClaimKind.CRITERION, criterion, f"success criterion: {words}")
-    yield from (_stated(ClaimKind.CONSTRAINT, one) for one in demands.constraints if limit_of(one) is not None)
+        said = said if is_told else "the return says nothing about it, so look for yourself"
+        yield _stated(ClaimKind.CRITERION, criterion, f"success criterion: {said}")
+    constraints = (one for one in packet.constraints or () if limit_of(one) is not None)
+    yield from (_stated(ClaimKind.CONSTRAINT, one) for one in constraints)
 
 
-def _cited(path: str, cited: Sequence[str] | None, text: str, outcome: Outcome | None) -> tuple[Verdict, str]:
-    path = path.removeprefix("./").rstrip("/")
-    if not path or len(path) > LONGEST:
-        return Verdict.UNVERIFIABLE, ": the handoff names no file here"
-    if _names(path, text if cited is None else "\n".join(cited)):
-        return Verdict.VERIFIED, CITED.removeprefix("required evidence")
-    if cited is None:
-        return Verdict.UNVERIFIABLE, ": this return's contract has no section to cite it in, and the text does not"
-    if _names(path, text):
-        return Verdict.UNVERIFIABLE, ": the return mentions it, but does not cite it in its Evidence"
-    if outcome not in (Outcome.COMPLETED, Outcome.PARTIAL):
-        return Verdict.UNVERIFIABLE, " is not cited; the return does not claim that the work is done"
-    # An omission is no false statement: what was left out is shown, and is no lie.
-    return Verdict.UNVERIFIABLE, " is not cited in the return's Evidence; whether it was read cannot be seen"
-
-
-def _names(path: str, text: str) -> bool:
-    """The text names a path, and not only a longer one that ends or begins with it."""
-    # A pattern of each path would take longer to make than all else that is said of it.
-    at = text.find(path)
-    while at >= 0:
-        begins = _BEGINS.match(text, at) or (text.endswith("./", 0, at) and _NO_NAME_BEFORE.match(text, at - 2))
-        if begins and _ENDS.match(text, at + len(path)):
-            return True
-        at = text.find(path, at + 1)
-    return False
-
-
-def _has_trace(criterion: str, stems: set[str]) -> bool:
-    words = _WORD.findall(criterion[:_LONGEST_CRITERION].casefold())
-    wanted = {word[:_STEM] for word in words if not _COMMON.match(word)}
-    return bool(wanted) and 2 * len(wanted & stems) >= len(wanted)
+def is_named(path: str, text: str) -> bool:
+    """Whether a text names a path, and not only a longer one that ends or begins with it."""
+    before = r"(?:(?<![\w./-])(?:\./)?|(?<=repo://))"
+    return len(path) <= LONGEST and re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", text) is not None
 
 
 # Constraints

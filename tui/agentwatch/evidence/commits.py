@@ -10,15 +10,11 @@ from typing import Final
 
 from agentwatch.sources.files.walk import is_candidate
 
-SECONDS: Final = (6.0, 30.0, 120.0)
-"""How long git may take for an answer, the first time and whenever it was too slow. No file is shown meanwhile; what
-git does not say by then goes by the times of the files, and those of a copy would have all of it ask."""
-
-_MAX_BYTES: Final = 16 * 1024 * 1024
+SECONDS: Final = 120.0  # git may take so long: the times of the files of a copy would have all of it ask for somebody
 
 
 class Commits:
-    """Asks git the first time that somebody wants to know. To be called in a thread: it may take all the `SECONDS`."""
+    """Asks git the first time that somebody wants to know. To be called in a thread: it may take the `SECONDS`."""
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = os.path.realpath(workspace)
@@ -33,39 +29,28 @@ class Commits:
         """
         if self._times is None:
             self._asked_at = time.time()
-            self._times = self._ask_until_it_answers()
+            self._times = self._ask()
         return self._times.get(name) if written <= self._asked_at else None
 
-    def _ask_until_it_answers(self) -> dict[str, float]:
-        from agentwatch.evidence.plumbing import GitSlowError
-        from agentwatch.sources.worktrees import NoRepositoryError
-
-        for seconds in SECONDS:
-            try:
-                return self._ask(seconds)
-            except GitSlowError:
-                continue
-            except NoRepositoryError:
-                break
-        return {}
-
-    def _ask(self, seconds: float) -> dict[str, float]:
+    def _ask(self) -> dict[str, float]:
         # Not before somebody asks: a screen appears sooner.
         from agentwatch.evidence.git import unchanged
         from agentwatch.evidence.plumbing import find_repository, plumbing
+        from agentwatch.sources.worktrees import NoRepositoryError
 
-        repository = find_repository(self._workspace)
-        if repository.head is None:
+        try:
+            repository = find_repository(self._workspace)
+            if (head := repository.head) is None:
+                return {}
+            git = plumbing(repository, seconds=SECONDS)
+            # No file can be called so.
+            mark = f"\1{secrets.token_hex(8)} "
+            options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")
+            log = git.ask("log", *options, head, "--", repository.prefix or ".", cuts=True)
+            times = _times(log.text, mark.encode(), os.fsencode(repository.prefix))
+            return {name: times[name] for name in unchanged(git, head, list(times))}
+        except NoRepositoryError:
             return {}
-        git = plumbing(repository, seconds=seconds)
-        # No file can be called so.
-        mark = f"\1{secrets.token_hex(8)} "
-        options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")
-        place = repository.prefix or "."
-        output = git.ask("log", *options, repository.head, "--", place, max_bytes=_MAX_BYTES)
-        times = _times(output.text, mark.encode(), os.fsencode(repository.prefix))
-        held = unchanged(git, repository.head, list(times))
-        return {name: times[name] for name in held}
 
 
 def _times(log: bytes, mark: bytes, prefix: bytes) -> dict[str, float]:

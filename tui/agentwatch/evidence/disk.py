@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import re
 import stat
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
 from enum import Enum, StrEnum
-from itertools import islice
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.sources.files.read import kind_of
@@ -141,21 +141,16 @@ def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
 
 # Places
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
+_ELSEWHERE: Final = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _LONGEST_NAME: Final = 255
-_DEEPEST: Final = 100
 
 
 class Fault(StrEnum):
     """Why a claimed path is not a file of the workspace; the value is the reason in words."""
 
     EMPTY = "it is empty: it names no file"
-    NUL = "it holds a NUL character, which no file name can"
-    TOO_LONG = "it is longer than a path can be"
-    HOME = "outside the workspace: it starts in a home directory, which is never expanded"
-    SCHEME = "outside the workspace: it names a drive or a scheme"
+    IMPOSSIBLE = "no file can have this name"
     OUTSIDE = "outside the workspace"
-    ABOVE = "outside the workspace: it leaves it by `..`"
     ABSOLUTE = "absolute: a claimed path has to be relative to the workspace"
     WORKSPACE = "it is the workspace itself, not a file in it"
 
@@ -173,51 +168,30 @@ class ClaimedPlace(NamedTuple):
     @property
     def slashed(self) -> str | None:
         r"""The same with `/` for `\`, None where there is no backslash."""
-        if self.relative is None or "\\" not in self.relative:
-            return None
-        return place_of(self.relative.replace("\\", "/"), "/").relative
+        slashed = (self.relative or "").replace("\\", "/")
+        return None if slashed == (self.relative or "") else place_of(slashed, "/").relative
 
 
 def place_of(path: str, workspace: str) -> ClaimedPlace:
-    """Judge a claimed path. `workspace` is absolute and resolved."""
+    """Judge a claimed path. `workspace` is absolute and resolved. Nothing is expanded."""
     path = path.strip()
     if not path:
         return ClaimedPlace(None, Fault.EMPTY)
-    if "\0" in path:
-        return ClaimedPlace(None, Fault.NUL)
-    if len(path) > LONGEST:
-        return ClaimedPlace(None, Fault.TOO_LONG)
-    if path[0] == "~" and (len(path) == 1 or "/" in path):
-        return ClaimedPlace(None, Fault.HOME)
-    if _SCHEME.match(path):
-        return ClaimedPlace(None, Fault.SCHEME)
-    if path[0] != "/":
-        return _inside(path)
-    inner = _inside("." + path)
-    if inner.relative is None and inner.fault is not Fault.WORKSPACE:
-        return ClaimedPlace(None, Fault.OUTSIDE if inner.fault is Fault.ABOVE else inner.fault)
-    base, normal = workspace.strip("/"), inner.relative or ""
-    if normal == base:
+    names = path.split("/")
+    if (
+        "\0" in path
+        or len(path) > LONGEST
+        or any(len(name.encode("utf-8", "replace")) > _LONGEST_NAME for name in names)
+    ):
+        return ClaimedPlace(None, Fault.IMPOSSIBLE)
+    there = posixpath.normpath(posixpath.join(workspace, path))
+    if there == workspace:
         return ClaimedPlace(None, Fault.WORKSPACE)
-    if not base or normal.startswith(base + "/"):
-        return ClaimedPlace(normal.removeprefix(base).lstrip("/"), Fault.ABSOLUTE, inner.is_directory)
-    return ClaimedPlace(None, Fault.OUTSIDE)
-
-
-def _inside(path: str) -> ClaimedPlace:
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            if not parts:
-                return ClaimedPlace(None, Fault.ABOVE)
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    if not parts:
-        return ClaimedPlace(None, Fault.WORKSPACE)
-    if len(parts) > _DEEPEST or any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts):
-        return ClaimedPlace(None, Fault.TOO_LONG)
-    return ClaimedPlace("/".join(parts), None, path.endswith(("/", "/.")))
+    base = f"{workspace.rstrip('/')}/"
+    if _ELSEWHERE.match(path) or not there.startswith(base):
+        return ClaimedPlace(None, Fault.OUTSIDE)
+    fault = Fault.ABSOLUTE if path[0] == "/" and workspace != "/" else None
+    return ClaimedPlace(there.removeprefix(base), fault, path.endswith(("/", "/.")))
 
 
 def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
@@ -258,25 +232,18 @@ def _is_within(some: Sequence[str], all_of_them: Sequence[str]) -> bool:
 
 # The disk
 
-_OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NAMES: Final = 20_000
-"""Names of one directory that are searched for another spelling."""
-_LISTINGS: Final = 256
-"""Directories listed in one look."""
 _GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
 
 
 class FileKind(StrEnum):
-    """What is there."""
+    """What is there; OUTSIDE: a symbolic link leads out of the workspace. REFUSED: nobody may look."""
 
     MISSING = "missing"
     REGULAR = "regular"
     DIRECTORY = "directory"
     OTHER = "other"
     OUTSIDE = "outside"
-    """A symbolic link, or one on the way, leads out of the workspace."""
     REFUSED = "refused"
-    """The system does not let us look."""
 
 
 class DiskFacts(NamedTuple):
@@ -291,115 +258,58 @@ class DiskFacts(NamedTuple):
     size: int = 0
     mtime_ns: int = 0
     ctime_ns: int = 0
-    inode: int = 0
     empty: bool = False
     words: str = ""
     variant: str | None = None
     linked: bool = False
     names: int = 1
 
+    @property
+    def is_there(self) -> bool:
+        return self.kind in (FileKind.REGULAR, FileKind.DIRECTORY)
+
 
 MISSING: Final = DiskFacts(FileKind.MISSING)
-_MOVING: Final = DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
 
 
-class Disk:
-    """Looks at many paths of one workspace at a time. `root` is absolute and resolved."""
+def look(root: str, path: str) -> DiskFacts:
+    """The facts of a path below a real directory, given with `/`, without `.` and `..`."""
+    try:
+        real = os.path.realpath(f"{root}/{path}")
+        if not f"{real}/".startswith(f"{root}/"):
+            return DiskFacts(FileKind.OUTSIDE)
+        status = os.lstat(real)
+        is_directory = stat.S_ISDIR(status.st_mode)
+        is_empty = next(Path(real).iterdir(), None) is None if is_directory else status.st_size == 0
+    except ValueError:
+        return MISSING
+    except OSError as error:
+        if error.errno in _GONE and os.path.isdir(root):
+            return MISSING._replace(variant=_variant(root, path))
+        return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
+    if stat.S_ISLNK(status.st_mode):
+        return DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
+    kind = FileKind.DIRECTORY if is_directory else FileKind.REGULAR
+    linked = real != f"{root}/{path}".rstrip("/")
+    facts = DiskFacts(kind, status.st_size, status.st_mtime_ns, status.st_ctime_ns, is_empty, linked=linked)
+    if not (is_directory or stat.S_ISREG(status.st_mode)):
+        return facts._replace(kind=FileKind.OTHER, empty=False, words=kind_of(status.st_mode))
+    return facts if is_directory else facts._replace(names=status.st_nlink)
 
-    def __init__(self, root: str) -> None:
-        self.root = root
-        self._listings: dict[tuple[str, ...], dict[str, str]] = {}
 
-    def look(self, paths: Iterable[str]) -> dict[str, DiskFacts]:
-        """The facts of each path, given relative to the root, with `/`, without `.` and `..`."""
-        self._listings.clear()
-        facts: dict[str, DiskFacts] = {}
-        base = self.root.rstrip("/") + "/"
-        for path in set(paths):
-            found = self._facts_of(path)
-            if found is None:
-                target = os.path.realpath(f"{self.root}/{path}")
-                if target == self.root:
-                    found = DiskFacts(FileKind.DIRECTORY, linked=True)
-                elif not target.startswith(base):
-                    found = DiskFacts(FileKind.OUTSIDE)
-                else:
-                    behind = self._facts_of(target.removeprefix(base))
-                    # What is behind a link again leads in a circle.
-                    found = _MOVING if behind is None else behind._replace(linked=True)
-            facts[path] = found
-        return facts
-
-    def _facts_of(self, path: str) -> DiskFacts | None:
-        """The facts of a path that no link is on; None where one is."""
-        parts, names = path.split("/"), list[str]()
-        with ExitStack() as opened:
-
-            def descend(name: str, above: int | None) -> int:
-                descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=above)
-                opened.callback(os.close, descriptor)
-                return descriptor
-
-            try:
-                directory = descend(self.root, None)
-            except OSError as error:
-                return DiskFacts(FileKind.REFUSED, words=f"the workspace: {os.strerror(error.errno or 0)}")
-            try:
-                for name in parts[:-1]:
-                    try:
-                        directory = descend(name, directory)
-                    except OSError:
-                        if stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
-                            return None
-                        raise
-                    names.append(name)
-                status = os.stat(parts[-1], dir_fd=directory, follow_symlinks=False)
-            except OSError as error:
-                if error.errno in _GONE:
-                    return MISSING._replace(variant=self._variant(parts, names, directory))
-                return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
-            if stat.S_ISLNK(status.st_mode):
-                return None
-            facts = _facts(status, parts[-1], directory)
-            if _folds_case(parts[-1], status, directory):
-                spelled = self._spellings(tuple(names), directory).get(_folded(parts[-1]), parts[-1])
-                if spelled != parts[-1]:
-                    return facts._replace(variant="/".join([*names, spelled]))
-            return facts
-
-    def _variant(self, parts: list[str], names: list[str], directory: int) -> str | None:
-        """The path of a file that differs from a missing one only by letter case or Unicode form."""
-        part, *others = parts[len(names) :]
-        name = self._spellings(tuple(names), directory).get(_folded(part))
-        if name is None:
+def _variant(root: str, path: str) -> str | None:
+    """The path of a file that differs from a missing one only by letter case or Unicode form."""
+    place = root
+    for part in path.split("/"):
+        try:
+            names = [] if os.path.islink(place) else [one.name for one in Path(place).iterdir()]
+        except OSError:
             return None
-        spelled = [*names, name]
-        with suppress(OSError), ExitStack() as opened:
-            for part in others:
-                directory = os.open(spelled[-1], _OPEN_DIRECTORY, dir_fd=directory)
-                opened.callback(os.close, directory)
-                name = self._spellings(tuple(spelled), directory).get(_folded(part))
-                if name is None:
-                    return None
-                spelled.append(name)
-            return "/".join(spelled)
-        return None
-
-    def _spellings(self, path: tuple[str, ...], directory: int) -> dict[str, str]:
-        """The names of a directory by their folded form."""
-        if path not in self._listings and len(self._listings) < _LISTINGS:
-            self._listings[path] = {}
-            with suppress(OSError), os.scandir(directory) as entries:
-                self._listings[path] = {_folded(entry.name): entry.name for entry in islice(entries, _NAMES)}
-        return self._listings.get(path, {})
-
-
-def _folds_case(name: str, status: os.stat_result, directory: int) -> bool:
-    """Whether a file answers to its name in other letters: its directory does not tell them apart."""
-    with suppress(OSError):
-        swapped = name.swapcase()
-        return swapped != name and os.path.samestat(os.stat(swapped, dir_fd=directory, follow_symlinks=False), status)
-    return False
+        found = part if part in names else next((name for name in names if _folded(name) == _folded(part)), None)
+        if found is None:
+            return None
+        place += f"/{found}"
+    return place.removeprefix(f"{root}/")
 
 
 def trace(path: str) -> object:
@@ -412,23 +322,4 @@ def trace(path: str) -> object:
 
 
 def _folded(name: str) -> str:
-    return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
-
-
-def _facts(status: os.stat_result, name: str, directory: int) -> DiskFacts:
-    mode = status.st_mode
-    times = (status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-    if stat.S_ISREG(mode):
-        return DiskFacts(FileKind.REGULAR, status.st_size, *times, empty=status.st_size == 0, names=status.st_nlink)
-    if stat.S_ISDIR(mode):
-        return DiskFacts(FileKind.DIRECTORY, 0, *times, empty=_is_empty(name, directory))
-    return DiskFacts(FileKind.OTHER, 0, *times, words=kind_of(mode))
-
-
-def _is_empty(name: str, directory: int) -> bool:
-    with suppress(OSError), ExitStack() as opened:
-        descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=directory)
-        opened.callback(os.close, descriptor)
-        with os.scandir(descriptor) as entries:
-            return next(entries, None) is None
-    return False
+    return unicodedata.normalize("NFC", name).casefold()

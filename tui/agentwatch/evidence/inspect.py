@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.evidence.disk import Disk, FileKind, place_of
+from agentwatch.evidence.disk import MISSING, look, place_of
 from agentwatch.evidence.git import commit_before
 from agentwatch.evidence.plumbing import SECONDS, find_repository, plumbing
 from agentwatch.sources.files.read import FileRefusedError, read_file
@@ -56,8 +56,8 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
     if place.relative is None:
         return Inspection(problem=f"This path is not shown: {place.fault}.")
     # git itself would follow a link in the middle of a path.
-    facts = Disk(root).look([place.relative])[place.relative]
-    if facts.kind in (FileKind.OUTSIDE, FileKind.OTHER, FileKind.REFUSED) or facts.linked:
+    facts = look(root, place.relative)
+    if facts.linked or not (facts.is_there or facts == MISSING):
         return Inspection(problem="This is not a regular file of the workspace: there is no difference to show.")
     try:
         repository = find_repository(root)
@@ -70,7 +70,7 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
         if base is None:
             return Inspection(problem="git had no commit before the handoff: everything is new.")
         file = f"{repository.prefix}{place.relative}"
-        output = git.ask("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4)
+        output = git.ask("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4, cuts=True)
     except NoRepositoryError as error:
         return Inspection(problem=f"git cannot show the difference: {error}.")
     # Of a file that was only touched there is a heading and nothing below.

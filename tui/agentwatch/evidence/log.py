@@ -51,25 +51,21 @@ def is_document(path: str) -> bool:
 # Counts
 
 _PASSED: Final = (
-    r"passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok\b|bestanden|erfolgreich"
-    r"|grün|réussis?|réussies?|passés?"
-    r"|passent|通过|成功|合格|통과|pasad[oa]s|pasan|pasaron|aprobad[oa]s|exitos[oa]s|passaram|passando|superati"
-    r"|пройден\w*|прошл\w*|успешн\w*"
+    r"passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok\b|bestanden|erfolgreich|grün"
+    r"|réussis?|réussies?|passés?|passent|通过|成功|合格|통과|pasad[oa]s|pasan|pasaron|aprobad[oa]s|exitos[oa]s|passaram"
+    r"|passando|superati|пройден\w*|прошл\w*|успешн\w*"
 )
 _FAILED: Final = (
-    r"failed|failing|fail(?:s|ures?)?|errors?|errored|broken|fehlgeschlagen|fehler|échecs?|échou(?:é|ée|és|ées"
-    r"|ent)|erreurs?|失败"
-    r"|失敗|错误|エラー|실패|fallos?|fallid[oa]s|fallaron|errores|falhas?|falharam|falliti|ошиб\w+|упал\w*"
+    r"failed|failing|fail(?:s|ures?)?|errors?|errored|broken|fehlgeschlagen|fehler|échecs?|échou(?:é|ée|és|ées|ent)"
+    r"|erreurs?|失败|失敗|错误|エラー|실패|fallos?|fallid[oa]s|fallaron|errores|falhas?|falharam|falliti|ошиб\w+|упал\w*"
 )
 _SKIPPED: Final = (
-    r"skipped|skips?|pending|ignored|todo|xfailed|deselected|disabled|canceled|cancelled|excluded|übersprungen"
-    r"|ignorés?|ignorées?|sautés?"
-    r"|跳过|スキップ|건너뜀|omitid[oa]s|saltad[oa]s|ignorad[oa]s|пропущен\w*"
+    r"skipped|skips?|pending|ignored|todo|xfailed|deselected|disabled|canceled|cancelled|excluded|übersprungen|ignorés?"
+    r"|ignorées?|sautés?|跳过|スキップ|건너뜀|omitid[oa]s|saltad[oa]s|ignorad[oa]s|пропущен\w*"
 )
 _NOUN: Final = (
     r"(?:test[ -]cases?|(?:unit[ -]?|new )?tests?(?: cases?)?|examples?|specs?|runs?|scenarios?|cases"
-    r"|个?(?:单元)?测试(?:用例)?|項目|件(?:のテスト)?|テスト"
-    r"|개(?:의 테스트)?|pruebas|essais|testes|тест\w*)"
+    r"|个?(?:单元)?测试(?:用例)?|項目|件(?:のテスト)?|テスト|개(?:의 테스트)?|pruebas|essais|testes|тест\w*)"
 )
 _NUMBER: Final = (
     r"(?<![\w.,#-])(?<!\btest )(?<!\bcase )(?<!\bstep )(?<!\bphase )"
@@ -81,9 +77,9 @@ _COUNT: Final = re.compile(
     rf"|из)\s?(?P<whole>\d[\d,]*)(?:\s*{_NOUN})?(?P<good>\s*(?:{_PASSED}))?"
     rf"|out of (?P<of>\d+)"
     rf"|(?P<n>{_NUMBER}|{_NONE})\s*(?:{_NOUN}\W{{0,2}}\s*)?(?:(?:have|are|were|sind|wurden|ont|all|now|tous"
-    rf"|toutes|de|全部|都|均|已|个)\s*)*(?:(?P<a>{_PASSED})|(?P<b>{_FAILED})"
-    rf"|(?P<c>{_SKIPPED}))(?![A-Za-zäöüé])"
-    rf"|\b(?:(?P<a2>{_PASSED})|(?P<b2>{_FAILED})|(?P<c2>{_SKIPPED})|(?P<d2>tests? run|ran|total|tests?"
+    rf"|toutes|de|全部|都|均|已|个)\s*)*(?:(?P<passed>{_PASSED})|(?P<failed>{_FAILED})"
+    rf"|(?P<skipped>{_SKIPPED}))(?![A-Za-zäöüé])"
+    rf"|\b(?:(?P<passed2>{_PASSED})|(?P<failed2>{_FAILED})|(?P<skipped2>{_SKIPPED})|(?:tests? run|ran|total|tests?"
     rf"|cases))[\s\]:：=|]*(?P<n2>\d[\d,]*(?:\s*tests?\b(?=\W*(?:\Z|listed)))?)"
     rf"(?![\d%]|\.\d|\s*(?:{_PASSED}|{_FAILED}|{_SKIPPED}|[a-z]))"
     rf"|(?P<n3>{_NUMBER})\s*{_NOUN}",
@@ -118,7 +114,6 @@ def read_counts(text: str) -> tuple[Counts, str]:
     found: dict[str, int] = {}
 
     def read(match: re.Match[str]) -> str:
-        keys = {"total": ("n2", "d2"), "passed": ("n", "a"), "failed": ("n", "b"), "skipped": ("n", "c")}
         if match["part"]:
             found["total"] = number(match["whole"])
             if match["good"]:
@@ -127,7 +122,8 @@ def read_counts(text: str) -> tuple[Counts, str]:
                 found.setdefault("passed", found["total"])
             return " "
         count = number(match["of"] or match["n"] or match["n2"] or match["n3"])
-        key = next((key for key, (_, one) in keys.items() if one != "d2" and (match[one] or match[f"{one}2"])), "total")
+        names = (name.rstrip("2") for name, words in match.groupdict().items() if words)
+        key = next((name for name in names if name in Counts._fields), "total")
         found[key] = found.get(key, 0) + count if key in ("failed", "skipped") else count
         return " "
 
@@ -174,13 +170,11 @@ def counts_in(output: str) -> Counts | None:
         values = {key: count for key, count in found._asdict().items() if count is not None}
         if _NO_TESTS.match(line):
             values, rest = {"passed": 0, "failed": 0}, ""
-        elif groups and _ALL_WELL.match(line) and "failed" not in values and not values.keys() - {"skipped", "total"}:
-            values["failed"] = 0
-        elif not groups and values and _ALL_WELL.match(line):
+        elif (groups or values) and _ALL_WELL.match(line) and not (groups and "passed" in values):
             values.setdefault("failed", 0)
-        if not found.failed and found._replace(failed=None) == Counts() and not re.search(r"\d", line):
+        if found == Counts(failed=0) and not re.search(r"\d", line):
             # `No errors` counts no tests.
-            values = {} if found.failed == 0 else values
+            values = {}
         strange = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
         if not values or strange or _BESIDE.search(line):
             continue
@@ -202,14 +196,11 @@ def counts_in(output: str) -> Counts | None:
 def _completed(found: dict[str, int]) -> Counts:
     """The numbers that follow from the others: a list without failures has none."""
     total, passed, failed, skipped = (found.get(key) for key in Counts._fields)
-    if passed is None and total is not None and (failed is not None or skipped is not None):
-        passed = max(total - (failed or 0) - (skipped or 0), 0)
-    elif passed is None and total is None:
-        passed = 0
+    others = (failed or 0) + (skipped or 0)
+    if passed is None and (total is None or len(found) > 1):
+        passed = max(total - others, 0) if total is not None else 0
     failed = failed if failed is not None or passed is None else 0
-    return Counts(
-        total if total is not None else (passed or 0) + (failed or 0) + (skipped or 0), passed, failed, skipped or 0
-    )
+    return Counts(total if total is not None else (passed or 0) + others, passed, failed, skipped or 0)
 
 
 _RESULT: Final = re.compile(
@@ -310,14 +301,13 @@ class Change(NamedTuple):
 
 
 class ToolLog(NamedTuple):
-    """What was done, in the order in which it was begun. `refused` are the lines that nobody allowed to run.
+    """What was done, in the order in which it was begun.
 
     `gap` says why something may have been run that is not in it, "" where all is; `is_partial`: so that nobody knows
     what was changed. `looked`: files were looked at by tools that are no shell.
     """
 
     done: tuple[Done, ...] = ()
-    refused: tuple[Line, ...] = ()
     gap: str = ""
     is_partial: bool = False
     looked: bool = False
@@ -377,9 +367,8 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
     made.sort(key=lambda one: (one.act.at, one.act.place))
     strange = (one.act.tool[:60] for one in made if one.act.kind is ActKind.STRANGE and not one.act.refused)
     gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
-    refused = tuple(parse_line(one.act.what) for one in made if one.act.refused and one.act.kind is ActKind.COMMAND)
     done = tuple(one for one in made if not one.act.refused)
-    return ToolLog(done, refused, gaps[0] if gaps else "", is_partial, looked)
+    return ToolLog(done, gaps[0] if gaps else "", is_partial, looked)
 
 
 def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:

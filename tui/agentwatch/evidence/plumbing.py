@@ -17,7 +17,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,9 +29,7 @@ from agentwatch.sources.worktrees import git_text as _text
 
 _CHUNK: Final = 256 * 1024
 _PAUSE_SECONDS: Final = 0.02
-_REST_SECONDS: Final = 1.0
-"""What a program leaves running may hold its streams open for ever: they are read this long after its end."""
-_KILLED_SECONDS: Final = 1.0
+_REST_SECONDS: Final = 1.0  # what a program leaves running may hold its streams open for ever
 
 
 class TooSlowError(Exception):
@@ -44,7 +42,12 @@ class Output(NamedTuple):
     code: int
     text: bytes
     errors: bytes
-    cut: bool
+    cut: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        """The text between its NUL characters."""
+        return [word for word in os.fsdecode(self.text).split("\0") if word]
 
 
 def run(
@@ -54,85 +57,64 @@ def run(
     seconds: float,
     max_bytes: int,
     environment: Mapping[str, str] | None = None,
-    given: bytes = b"",
 ) -> Output:
-    """Run a program with exactly this environment; None is ours. `given` is what it reads.
+    """Run a program with exactly this environment; None is ours.
 
     Of each stream the first `max_bytes` are kept, and a program that writes more is killed. Raises TooSlowError after
     `seconds`, OSError where it cannot be started.
     """
     end = time.monotonic() + seconds
-    text, errors = bytearray(), bytearray()
-    cut = has_ended = False
-    with contextlib.ExitStack() as stack:
-        streams = stack.enter_context(selectors.DefaultSelector())
-        # A session of its own: whatever it starts is killed with it.
-        process = subprocess.Popen(  # noqa: S603  the caller's arguments, no shell
-            arguments,
-            cwd=directory,
-            env=environment,
-            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        stack.callback(_kill, process)
-        for pipe, into in ((process.stdout, text), (process.stderr, errors)):
-            if pipe is not None:
-                streams.register(stack.enter_context(pipe), selectors.EVENT_READ, into)
-        if process.stdin is not None:
-            stack.callback(process.stdin.close)
-            os.set_blocking(process.stdin.fileno(), False)
-            streams.register(process.stdin, selectors.EVENT_WRITE)
-        rest = memoryview(given)
-        while streams.get_map() and not cut and time.monotonic() < end:
-            for key, _ in streams.select(_PAUSE_SECONDS):
-                if key.fileobj is process.stdin:
-                    try:
-                        rest = rest[os.write(key.fd, rest[:_CHUNK]) :]
-                    except BrokenPipeError:
-                        rest = rest[:0]
-                    if not rest:
-                        streams.unregister(process.stdin)
-                        process.stdin.close()
-                    continue
-                kept: bytearray = key.data
-                data = os.read(key.fd, _CHUNK)
-                if not data:
-                    streams.unregister(key.fileobj)
-                kept += data
-                if len(kept) > max_bytes:
-                    del kept[max_bytes:]
-                    cut = True
-            if not has_ended and process.poll() is not None:
-                has_ended, end = True, min(end, time.monotonic() + _REST_SECONDS)
+    # A session of its own: whatever it starts is killed with it.
+    process = subprocess.Popen(  # noqa: S603  the caller's arguments, no shell
+        arguments,
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    pipes = {pipe: bytearray() for pipe in (process.stdout, process.stderr) if pipe is not None}
+    cut = False
+    try:
+        with selectors.DefaultSelector() as streams:
+            for pipe, kept in pipes.items():
+                streams.register(pipe, selectors.EVENT_READ, kept)
+            while streams.get_map() and not cut and time.monotonic() < end:
+                for key, _ in streams.select(_PAUSE_SECONDS):
+                    if not (data := os.read(key.fd, _CHUNK)):
+                        streams.unregister(key.fileobj)
+                    key.data.extend(data)
+                    cut = cut or len(key.data) > max_bytes
+                if process.poll() is not None:
+                    end = min(end, time.monotonic() + _REST_SECONDS)
         if not cut:
-            try:
-                process.wait(max(end - time.monotonic(), 0.001))
-            except subprocess.TimeoutExpired:
-                raise TooSlowError from None
-    return Output(process.returncode, bytes(text), bytes(errors), cut)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
+            process.wait(max(end - time.monotonic(), 0.001))
+    except subprocess.TimeoutExpired:
+        raise TooSlowError from None
+    finally:
         # One that became another user, as sudo does, is out of reach; it is left behind then.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_KILLED_SECONDS)
+        with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait(_REST_SECONDS)
+        for pipe in pipes:
+            pipe.close()
+    text, errors = (bytes(kept[:max_bytes]) for kept in pipes.values())
+    return Output(process.returncode or 0, text, errors, cut)
 
 
 # The repository
 
 _OBJECT_NAME: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _REFERENCE: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}\Z")
-_SECTION: Final = re.compile(r"\s*\[\s*([A-Za-z0-9.-]+)\s*(\"[^\"]*\")?\s*\]")
-_SETTING: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*\"?([A-Za-z0-9]{1,16})\"?\s*(?:[#;].*)?\Z")
-_COMPARING: Final = frozenset(
-    {"symlinks", "ignorecase", "precomposeunicode", "autocrlf", "eol", "trustctime", "checkstat"}
+_CORE: Final = re.compile(r"(?ims)^\s*\[\s*core\s*\](.*?)(?=^\s*\[|\Z)")
+_COMPARING: Final = re.compile(
+    r"(?im)^\s*(symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat)\s*=\s*\"?([a-z0-9]{1,16})\"?"
+    r"\s*(?:[#;].*)?$"
 )
 """Settings of `[core]` that say how files compare and name no program."""
+_REFERENCES: Final = re.compile(r"(?im)^\s*refstorage\s*=\s*(?!\"?files)")
 
 _CONFIGURATION: Final = 1024 * 1024
 _PACKED: Final = 64 * 1024 * 1024
@@ -168,14 +150,15 @@ def find_repository(workspace: str) -> Repository:
                 raise NoRepositoryError("a bare git repository: it has no files to compare with") from None
             continue
         prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
-        settings, format_is_known = _read_settings(common)
-        if not format_is_known:
+        configuration = _text(common, "config", _CONFIGURATION) or ""
+        if _REFERENCES.search(configuration):
             raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
         head = _head(git, common)
         if head is None and _has_commits(git, common):
             why = "the HEAD of the git repository names a branch without a commit, though there are commits"
             raise NoRepositoryError(why)
-        return Repository(top, git, common, prefix, head, settings)
+        settings = [one for section in _CORE.findall(configuration) for one in _COMPARING.findall(section)]
+        return Repository(top, git, common, prefix, head, tuple(settings))
     raise NotInRepositoryError("not in a git repository")
 
 
@@ -220,25 +203,6 @@ def _has_commits(git: str, common: str) -> bool:
     return logged or any(names for _, _, names in os.walk(f"{common}/refs"))
 
 
-def _read_settings(common: str) -> tuple[tuple[tuple[str, str], ...], bool]:
-    """(the settings that say how files compare, whether references are kept as files)."""
-    settings: dict[str, str] = {}
-    files = True
-    section = ""
-    for line in (_text(common, "config", _CONFIGURATION) or "").splitlines():
-        if header := _SECTION.match(line):
-            section = header[1].lower() if header[2] is None else ""
-        setting = _SETTING.match(line, header.end() if header else 0)
-        if setting is None:
-            continue
-        key, value = setting[1].lower(), setting[2]
-        if section == "core" and key in _COMPARING:
-            settings[key] = value
-        elif section == "extensions" and key == "refstorage":
-            files = value.lower() == "files"
-    return tuple(sorted(settings.items())), files
-
-
 # git
 
 SECONDS: Final = 10.0
@@ -246,9 +210,6 @@ MAX_BYTES: Final = 32 * 1024 * 1024
 
 _SHA256: Final = 64
 """Letters of an object's name."""
-
-_STATUS: Final = ("status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-renames", "--no-ahead-behind")
-_STAGED: Final = ("diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=all")
 
 _EMPTY: Final = Path(__file__).parent / "empty"
 """Git directories without a commit, one for each kind of object name."""
@@ -277,10 +238,6 @@ class GitFailedError(NoRepositoryError):
     """git could not answer, and why, in words."""
 
 
-class GitSlowError(GitFailedError):
-    """git did not answer in time: it may the next time."""
-
-
 class Plumbing(NamedTuple):
     """git on one repository, with its settings: see `plumbing`."""
 
@@ -291,36 +248,23 @@ class Plumbing(NamedTuple):
     """All of it: nothing is inherited, and so nothing that the agent or a shell has set."""
     seconds: float
 
-    def ask(self, *arguments: str, given: bytes = b"", max_bytes: int = MAX_BYTES) -> Output:
-        """Run one command of git; exit code 0, or what it wrote up to `max_bytes`. Raises GitFailedError."""
+    def ask(self, *arguments: str, max_bytes: int = MAX_BYTES, cuts: bool = False) -> Output:
+        """Run one command of git to its end, or `cuts` what it writes at `max_bytes`. Raises GitFailedError."""
+        command, top = [*self.program, *arguments], self.repository.top
         try:
             output = run(
-                [*self.program, *arguments],
-                directory=self.repository.top,
-                environment=self.environment,
-                seconds=self.seconds,
-                max_bytes=max_bytes,
-                given=given,
+                command, directory=top, environment=self.environment, seconds=self.seconds, max_bytes=max_bytes
             )
         except TooSlowError:
-            raise GitSlowError(f"git did not answer within {self.seconds:g} s") from None
+            raise GitFailedError(f"git did not answer within {self.seconds:g} s") from None
         except OSError as error:
             raise GitFailedError(f"git cannot be run: {os.strerror(error.errno or 0)}") from None
+        if output.cut and not cuts:
+            raise GitFailedError("git lists too many changes")
         if output.code != 0 and not output.cut:
             lines = output.errors.decode("utf-8", "replace").strip().splitlines()
             raise GitFailedError(f"git cannot read this repository: {lines[0] if lines else output.code}"[:200])
         return output
-
-    def status(self, paths: Sequence[str], *, untracked: bool) -> tuple[Output, Output]:
-        """Ask how files below these paths of the repository differ from the index, and the index from the last commit.
-
-        Raises GitFailedError.
-        """
-        listed = "--untracked-files=all" if untracked else "--untracked-files=no"
-        status = self.ask(*_STATUS, listed, "--", *paths)
-        if self.repository.head is None:
-            return status, Output(0, b"", b"", cut=False)
-        return status, self.ask(*_STAGED, self.repository.head, "--", *paths)
 
 
 def plumbing(repository: Repository, *, seconds: float = SECONDS) -> Plumbing:
@@ -352,17 +296,12 @@ def plumbing(repository: Repository, *, seconds: float = SECONDS) -> Plumbing:
     }
     if _is_regular(shallow):
         environment["GIT_SHALLOW_FILE"] = shallow
-    settings = (word for setting in _settings(repository) for word in ("-c", setting))
-    command = (program, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *settings)
-    return Plumbing(repository, command, environment, seconds)
-
-
-def _settings(repository: Repository) -> Iterator[str]:
-    """All that git is told about how to work."""
     exclude = f"{repository.common_directory}/info/exclude"
-    yield from _SETTINGS
-    yield from (f"core.{key}={value}" for key, value in repository.settings)
-    yield f"core.excludesFile={exclude if _is_regular(exclude) else os.devnull}"
+    settings = [*_SETTINGS, *(f"core.{key}={value}" for key, value in repository.settings)]
+    settings.append(f"core.excludesFile={exclude if _is_regular(exclude) else os.devnull}")
+    options = [word for setting in settings for word in ("-c", setting)]
+    command = (program, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *options)
+    return Plumbing(repository, command, environment, seconds)
 
 
 def _is_regular(path: str) -> bool:

@@ -77,9 +77,8 @@ class Command(NamedTuple):
 
 
 _PLAIN_PROGRAM: Final = re.compile(
-    r"(?!(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake"
-    r"|just|task|nx|turbo"
-    r"|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z)"
+    r"(?!(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake|just|task"
+    r"|nx|turbo|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z)"
 )
 
 
@@ -198,17 +197,26 @@ _BINARIES: Final = re.compile(
     r"(?:\.?/)?(?:[\w.@-]+/)*(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z"
 )
 """Directories in which a program is the one that its name says."""
-_SAME: Final = {"gradlew": "gradle", "mvnw": "mvn", "py.test": "pytest", "t": "test"}
-_MANAGERS: Final = words_of("npm pnpm yarn bun")
+_RENAMED: Final = [
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"(?:\S*/)?gradlew(?= |\Z)", "gradle"),
+        (r"(?:\S*/)?mvnw(?= |\Z)", "mvn"),
+        (r"(?:python[\d.]*|py) -m build(?= |\Z)", "python build"),
+        (r"(?:python[\d.]*|py) -m (?=\S)", ""),
+        (r"py\.test(?= |\Z)", "pytest"),
+        (r"cargo \+\S+", "cargo"),
+        (r"(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)", "npm "),
+        (r"npm t(?= |\Z)", "npm test"),
+    )
+]
+"""Other names of the same program, in this order."""
 _NEUTRAL: Final = re.compile(
-    r"-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?"
-    r"|durations|cov"
-    r"|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov|watch"
-    r"|error-summary"
-    r"|fail-fast|progress|ansi|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst|watch(?:All)?=false|ci"
-    r"|coverage|run-?[iI]n-?[bB]and"
-    r"|pretty|show-error-codes|locked|nocapture|parallel|strict-markers|passWithNoTests|batch-mode"
-    r"|nologo|stacktrace|output-on-failure|continue)"
+    r"(?<= )(?:-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?"
+    r"|durations|cov|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov"
+    r"|watch|error-summary|fail-fast|progress|ansi|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst"
+    r"|watch(?:All)?=false|ci|coverage|run-?[iI]n-?[bB]and|pretty|show-error-codes|locked|nocapture|parallel"
+    r"|strict-markers|passWithNoTests|batch-mode|nologo|stacktrace|output-on-failure|continue))(?= |\Z)"
 )
 """Options that say how much is printed or how a check is done, and not of what."""
 _PRINTING: Final = re.compile(
@@ -232,30 +240,17 @@ def command_of(words: tuple[str, ...]) -> Command:
     if not rest:
         return Command()
     directory, name = posixpath.split(rest[0])
-    if name in ("gradlew", "mvnw") or _BINARIES.match(directory):
-        rest[0] = name
-    rest[0] = _SAME.get(rest[0], rest[0])
-    if rest[0] == "cargo" and rest[1:2] and rest[1].startswith("+"):
-        del rest[1]
-    if re.match(r"(?:python[\d.]*|py)\Z", rest[0]) and rest[1:2] == ["-m"] and len(rest) > 2:
-        rest = ["python build" if rest[2] == "build" else _SAME.get(rest[2], rest[2]), *rest[3:]]
-    elif rest[0] in _MANAGERS and len(rest) > 1:
-        run = rest[1] in ("run", "run-script")
-        if not (rest[0] == "bun" and rest[1] == "test"):
-            rest = ["npm", *(_SAME.get(word, word) for word in rest[1 + run : 2 + run]), *rest[2 + run :]]
-            rest = [word for word in rest if word != "--"]
-    command = Command(tuple(rest), odd, box)
-    if rest[0] == "make" or topic_of(command) is None:
+    text = " ".join([name if _BINARIES.match(directory) else rest[0], *rest[1:]])
+    for pattern, name in _RENAMED:
+        if (match := pattern.match(text)) is not None:
+            text = name + text[match.end() :]
+    if text.startswith("npm "):
+        text = text.replace(" -- ", " ")
+    command = Command(tuple(text.split()), odd, box)
+    if command.name == "make" or topic_of(command) is None:
         return command
-    kept, options, at = rest[:1], set(), 1
-    while at < len(rest):
-        two = next((n for n in (2, 1) if _NEUTRAL.fullmatch(" ".join(rest[at : at + n]))), 0)
-        if two:
-            options.add(rest[at])
-        else:
-            kept.append(rest[at])
-        at += two or 1
-    return Command(tuple(kept), odd, box, frozenset(options))
+    options = frozenset(option.split(" ")[0] for option in _NEUTRAL.findall(text))
+    return Command(tuple(_NEUTRAL.sub("", text).split()), odd, box, options)
 
 
 def is_same(asked: Command, ran: Command) -> bool:
@@ -268,13 +263,11 @@ def is_same(asked: Command, ran: Command) -> bool:
 # Checks
 
 _LINT: Final = re.compile(
-    r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop"
-    r"|standardrb|stylelint|biome(?: check| lint)?"
-    r"|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint|lint-imports|phpcs|php-cs-fixer|pint"
-    r"|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint|sqlfluff|staticcheck|bandit|cargo"
-    r" (?:clippy|fmt)"
-    r"|go vet|dotnet format|mix (?:credo|format))(?= |\Z)|\S+ (?:\S+ )?(?:\S*(?:lint|cs-check|stan|sniff"
-    r"|analy[sz]e)\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
+    r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop|standardrb"
+    r"|stylelint|biome(?: check| lint)?|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint"
+    r"|lint-imports|phpcs|php-cs-fixer|pint|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint"
+    r"|sqlfluff|staticcheck|bandit|cargo (?:clippy|fmt)|go vet|dotnet format|mix (?:credo|format))(?= |\Z)"
+    r"|\S+ (?:\S+ )?(?:\S*(?:lint|cs-check|stan|sniff|analy[sz]e)\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
 )
 _TYPES: Final = re.compile(
     r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?"
@@ -282,12 +275,10 @@ _TYPES: Final = re.compile(
 )
 _TESTS: Final = re.compile(
     r"(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|trial|nose2|karma|cypress"
-    r"|playwright"
-    r"|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
+    r"|playwright|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
     r"|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?"
-    r"|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)"
-    r"|(?:make|just|task|npm|gradle|mvn|rake|composer|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify"
-    r"|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
+    r"|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)|(?:make|just|task|npm|gradle|mvn|rake|composer"
+    r"|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
 _BUILD: Final = re.compile(
     r"(?:make|ninja|webpack|rollup|tsup|esbuild|sphinx-build|javac|gcc|g\+\+|rustc|python build)(?= |\Z)|cargo check"
@@ -295,9 +286,8 @@ _BUILD: Final = re.compile(
     r"|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
 _RUNNERS: Final = re.compile(
-    r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo"
-    r"|nx|composer"
-    r"|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
+    r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx"
+    r"|composer|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
 )
 """Programs that start what somebody has written down for them elsewhere."""
 _WHOLE: Final = words_of(
@@ -309,9 +299,8 @@ _OWN: Final = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]te
 _MAKING: Final = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
 _NO_CHECK: Final = re.compile(
     r"(?:--version|-V|-h|--help|--collect-only|--co|--list\S*|--no-run|--dry-run|-n|-N|--just-print|--fixtures"
-    r"|--markers"
-    r"|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*|--if-present"
-    r"|--ignore-scripts|--list-tests)\Z"
+    r"|--markers|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*"
+    r"|--if-present|--ignore-scripts|--list-tests)\Z"
 )
 """Options with which nothing is checked, or nothing need be."""
 _FORMATTERS: Final = re.compile(

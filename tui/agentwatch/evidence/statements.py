@@ -11,18 +11,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import Call, Deed, Verdict
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.claims import Call, Verdict
 from agentwatch.evidence.log import (
     Counts,
     Ran,
     ToolLog,
-    WorkspaceLogs,
     counts_in,
     is_forgiving,
-    number,
     read_counts,
-    read_log,
     short,
     shows_faults,
     shows_result,
@@ -45,7 +41,6 @@ from agentwatch.evidence.shell import (
     topic_of,
     words_of,
 )
-from agentwatch.evidence.unsaid import unsaid_in
 
 LONGEST_TEXT: Final = 2_000
 """Characters of a text in which statements are looked for."""
@@ -114,9 +109,7 @@ class Hit(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        if self.counts is not None and self.counts.failed is not None and (self.counts.failed or self.code is None):
-            return self.counts.failed > 0
-        return bool(self.code)
+        return bool(self.code) or bool(self.counts and self.counts.failed)
 
     @property
     def words(self) -> str:
@@ -137,21 +130,15 @@ _INSIDE: Final = re.compile(r"\([^()]*\)")
 _LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“\n]{2,200})“|«([^»\n]{2,200})»")
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
-    r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
-    r"|original\w*|parent"
-    r"|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
-    r"|maybe|seems?"
-    r"|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except|but"
-    r" for|although"
-    r"|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*|for example|e\.g|tomorrow"
-    r"|later|future"
-    r"|sibling|remain\w*|flaky|timed? ?out|abort\w*|interrupted|killed|crash\w*|wip|unknown|unclear|can|please"
-    r"|to (?:check|verify|confirm|reproduce|see|run)|didn|don|doesn|isn|aren|wasn|won|couldn"
-    r"|nicht|nie|konnten?|sollten?|würden?|müssen|vermutlich|wahrscheinlich|etwa|ungefähr|fast|außer|bis auf"
-    r"|vorher|zuvor|bisher"
-    r"|ne|pas|jamais|devrai\w*|pourrai\w*|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi"
-    r"|excepto|antes)\b"
-    r"|\bwithout (?:running|executing)|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b"
+    r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*"
+    r"|parent|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
+    r"|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
+    r"|but for|although|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*|for example|e\.g"
+    r"|tomorrow|later|future|sibling|remain\w*|flaky|timed? ?out|abort\w*|interrupted|killed|crash\w*|wip|unknown"
+    r"|unclear|can|please|to (?:check|verify|confirm|reproduce|see|run)|didn|don|doesn|isn|aren|wasn|won|couldn|nicht"
+    r"|nie|konnten?|sollten?|würden?|müssen|vermutlich|wahrscheinlich|etwa|ungefähr|fast|außer|bis auf|vorher|zuvor"
+    r"|bisher|ne|pas|jamais|devrai\w*|pourrai\w*|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi"
+    r"|excepto|antes)\b|\bwithout (?:running|executing)|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b"
     r"|\bno (?:se|fue|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non|не|nunca|niemals)\b|未(?!失败)"
     r"|没有?(?:运行|执行|跑|测试)|ません|ない|なかった"
     r"|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
@@ -167,16 +154,12 @@ _QUOTED: Final = re.compile(
     re.IGNORECASE,
 )
 _MORE: Final = re.compile(
-    r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production"
-    r"|staging|node|python)\b"
-    r"|\b(?:windows|macos|new|newly|touched|both|platforms?|browsers?|environments?|machines?|regressions?"
-    r"|idempotent|stable"
-    r"|determinis\w+|twice|times|consistently|offline|fast(?:er)?|slow(?:er)?|leaks?|secure|production-ready|as"
-    r" expected|handles?"
-    r"|rejects?|accepts?|proves?|(?:confirm|show|demonstrate|verif)\w* that|because|since|due|apart|other than"
-    r"|besides|bar|only"
-    r"|warnings?|critical|high|major|more|further|return(?:s|ed)? \d+(?! (?:tests?|passed|failed))"
-    r"|\d[\d,]*\s+(?:\w+\s+)?suites?|suites: \d+"
+    r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production|staging|node"
+    r"|python)\b|\b(?:windows|macos|new|newly|touched|both|platforms?|browsers?|environments?|machines?|regressions?"
+    r"|idempotent|stable|determinis\w+|twice|times|consistently|offline|fast(?:er)?|slow(?:er)?|leaks?|secure"
+    r"|production-ready|as expected|handles?|rejects?|accepts?|proves?|(?:confirm|show|demonstrate|verif)\w* that"
+    r"|because|since|due|apart|other than|besides|bar|only|warnings?|critical|high|major|more|further|return(?:s"
+    r"|ed)? \d+(?! (?:tests?|passed|failed))|\d[\d,]*\s+(?:\w+\s+)?suites?|suites: \d+"
     r"|neue[rn]?|nouveaux?|nouvelles?|nuev[oa]s|warnungen|avertissements?)\b|新|警告",
     re.IGNORECASE,
 )
@@ -196,11 +179,10 @@ _EXIT: Final = re.compile(
 )
 _PASSES: Final = re.compile(
     r"\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?|successful(?:ly)?|success|ok|clean(?:ly)?|compiles|builds|works"
-    r"|(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|issues?|problems?|failures?|findings|complaints"
-    r"|offenses|violations)"
-    r"|bestanden|bestehen|erfolgreich|fehlerfrei|grün|sauber|durch(?:gelaufen)?|passent?|réussi\w*|vert[es]?"
-    r"|succès|sans (?:aucune )?erreurs?"
-    r"|pasan|pasa|pasaron|pasó|verde|éxito|sin errores|passam|passou|passaram|sucesso|успешно|проходят|прошли)\b"
+    r"|(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|issues?|problems?|failures?|findings|complaints|offenses"
+    r"|violations)|bestanden|bestehen|erfolgreich|fehlerfrei|grün|sauber|durch(?:gelaufen)?|passent?|réussi\w*"
+    r"|vert[es]?|succès|sans (?:aucune )?erreurs?|pasan|pasa|pasaron|pasó|verde|éxito|sin errores|passam|passou"
+    r"|passaram|sucesso|успешно|проходят|прошли)\b"
     r"|[\u2713\u2705\u2714]|通过|成功|正常|合格|パス|통과",
     re.IGNORECASE,
 )
@@ -244,15 +226,14 @@ _ALL: Final = re.compile(
     re.IGNORECASE,
 )
 _NEUTRAL: Final = words_of(
-    "ran run runs running re-ran rerun executed test tests suite suites spec specs output outputs result"
-    " results shows show reports says all every full whole entire complete everything and with the a an of in is"
-    " are was were be has have it each reported printed shown that via using by locally successfully now still"
-    " again exit exits exited code status command verified checked confirmed completed complete finished final"
-    " last lint linter linting type types check checker typecheck build compiles project total returned returns"
-    " gives workspace repo verification validation evidence me i we after change this there on for to from at"
-    " done test-suite alle die der das den laufen läuft sind ist jetzt wieder komplett gesamte les des la le"
-    " tous toutes tout passent est sont suite maintenant todas todos las los el y e as os testes проходят все"
-    " ruff eslint clippy mypy tsc pyright fully work works"
+    "ran run runs running re-ran rerun executed test tests suite suites spec specs output outputs result results shows"
+    " show reports says all every full whole entire complete everything and with the a an of in is are was were be has"
+    " have it each reported printed shown that via using by locally successfully now still again exit exits exited code"
+    " status command verified checked confirmed completed complete finished final last lint linter linting type types"
+    " check checker typecheck build compiles project total returned returns gives workspace repo verification"
+    " validation evidence me i we after change this there on for to from at done test-suite alle die der das den laufen"
+    " läuft sind ist jetzt wieder komplett gesamte les des la le tous toutes tout passent est sont suite maintenant"
+    " todas todos las los el y e as os testes проходят все ruff eslint clippy mypy tsc pyright fully work works"
 )
 _TIME: Final = re.compile(
     r"\(?\b(?:in|after|took|nach|en)?\s*\d+(?:[.,]\d+)?\s*(?:ms|s|sec|secs|seconds|sekunden|secondes|秒|m|min"
@@ -267,7 +248,6 @@ _PROGRAMS: Final = words_of(
 )
 _NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
 _TEST_PATH: Final = re.compile(r"\S*(?:tests?|specs?)\S*(?:/|\.\w{1,6})\Z", re.IGNORECASE)
-_NO_PROGRAMS: Final = words_of("all the every full unit our my new each both no run ran full whole")
 _KIND: Final = re.compile(
     r"(?:new|unit|integration|e2e|existing|relevant|regression|affected|related|functional|smoke|acceptance"
     r"|frontend|backend)\Z"
@@ -275,28 +255,18 @@ _KIND: Final = re.compile(
     re.IGNORECASE,
 )
 """Words by which only a part of the tests is meant."""
-_CODE: Final = re.compile(r"[{}=]|\w\(|;\s*\Z")
 _PREPARING: Final = words_of("cd export source . set true : mkdir umask")
 _PASSING_ON: Final = words_of("tail head tee cat")
 _SILENT: Final = _PREPARING | words_of("sleep test rm cp mv touch")
 _AROUND: Final = "\"'“”(„:,;"
-_WORDS: Final = re.compile(r"(?:make|flow|black|just|task|check)\Z|[A-Z]")
-"""Programs that are words, too."""
 _ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
 _TELLING: Final = re.compile(r"\d|`|\bexit|\bpass|\bran?\b|\brun\b|✓|✅", re.IGNORECASE)
-_UNTICKED_END: Final = re.compile(
-    r"\s+[\u2014\u2013-]\s+|\s*[:;(,\u2192]|\s*[=-]>|\s+(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|exit(?:s|ed)?"
-    r"|fail(?:s|ed)?|return(?:s|ed)?|is|was|are|were|reports?|shows?|gives?|with|and|green|clean|ok|on|in"
-    r"|successful(?:ly)?|completed?|finished|no|lief|läuft|passe|ist)\b|\s+(?=\d+ )",
-    re.IGNORECASE,
-)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse))|\bpatch\s+-R"
 )
 """With these, files become again what they were."""
 _COPYING: Final = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?(?:worktree\s+add|clone)\b")
-_SCRIPT: Final = re.compile(r"(?m)^> \S+@\S* .*\n(?:\n?> )")
 _ANSWERING: Final = re.compile(r"(?:[ef]?grep|rg|ag|diff|cmp|test|\[|pgrep|which|git diff)(?= |\Z)")
 """Of these, exit code 1 is an answer."""
 _SHOWN_BY: Final = {
@@ -384,16 +354,6 @@ class LogJudge:
                 line = parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span))
                 if self._is_known(line):
                     return [line], f"{clause[: first.start()]} \0 {clause[last.end() :]}"
-        said = _RUNS.search(clause)
-        start = said.end() if said else len(clause) - len(clause.lstrip(" \t=*-"))
-        end = _UNTICKED_END.search(clause, start)
-        text = clause[start : end.start() if end else len(clause)].strip().rstrip(".")
-        line, words = parse_line(text), text.split()
-        # One word alone is a word of a sentence, but behind `ran`.
-        if "`" not in clause and len(line.parts) == 1 and (said or len(words) > 1) and not _WORDS.match(text):
-            is_program = words[0] in _PROGRAMS or topic_of(Command((words[0],))) is not None
-            if is_program and topic_of(self._asked(line)[0]) and _is_command(line):
-                return [line], f"{clause[:start]} \0 {clause[start + len(text) :]}"
         return [], clause
 
     def _read(self, clause: str, *, prose: bool) -> tuple[list[Statement], bool]:
@@ -403,10 +363,9 @@ class LogJudge:
         counts, left = read_counts(_TIME.sub(" ", outside))
         if _HEDGED.search(outside) or _QUOTED.search(rest) or (_MADE.match(rest) and not lines):
             return [], not lines and counts.passed is None and counts.failed is None
-        exits = {match["code"].casefold() for match in _EXIT.finditer(left)}
+        codes = {{"zero": "0", "cleanly": "0"}.get(word.casefold(), word) for word in _EXIT.findall(left)}
+        exit_code = int(min(codes)) if codes else None
         left = _EXIT.sub(" ", left)
-        code = min(exits, default=None)
-        exit_code = None if code is None else 0 if code in ("zero", "cleanly") else int(code)
         told = _PASSES.search(left) is not None or counts.passed is not None or counts.failed == 0
         fails = not told and (_FAILS.search(left) is not None or bool(counts.failed))
         passes = told and not counts.failed and not exit_code
@@ -414,7 +373,7 @@ class LogJudge:
         spans: list[str] = _TICKED.findall(rest)
         literals = [next(filter(None, one)) for one in _LITERAL.findall(rest)]
         numbers = re.findall(_NUMERAL, _LITERAL.sub(" ", left))
-        more = [match[0] for match in _MORE.finditer(outside)] + (["two exit codes"] if len(exits) > 1 else [])
+        more = [match[0] for match in _MORE.finditer(outside)] + ["two exit codes"] * (len(codes) > 1)
         made = Statement(rest, None, "", Topic.TESTS, "", passes, fails, exit_code, counts)
         if lines:
             is_told = _RUNS.search(rest) is not None if prose else True
@@ -462,21 +421,15 @@ class LogJudge:
     def _other_version(self, bad: Hit) -> str:
         """Why a bad run may be of files as they are no more, "" where it is not."""
         ran = bad.ran
-        later = [
-            ran.line.text.partition(bad.command.name)[2],
-            *(one.line.text for one in self.log.ran if one.at > ran.at),
-        ]
-        if any(_PUTTING_BACK.search(text[:LONGEST]) for text in later):
+        if any(_PUTTING_BACK.search(one.line.text[:LONGEST]) for one in self.log.ran if one.at >= ran.at):
             return "files were put back after that"
-        copied = any(_COPYING.search(one.line.text[:LONGEST]) for one in self.log.ran if one.at <= ran.at)
+        copied = any(_COPYING.search(one.line.text[:LONGEST]) for one in self.log.ran)
         if bad.directory != self.workspace and copied:
             return "it may have been run in another copy"
-        good = [
-            one for one in self.hits if one.ran.at < ran.at and one.command.name == bad.command.name and not one.is_bad
-        ]
+        good = [one.ran.at for one in self.hits if one.command.name == bad.command.name and not one.is_bad]
+        good = [at for at in good if at < ran.at]
         changed = [one.call.at for one in self.log.changes()]
-        between = good and any(good[-1].ran.at < at <= (ran.over_at or ran.at) for at in changed)
-        is_between = between and changed[-1] > (ran.over_at or ran.at)
+        is_between = good and changed[-1:] > [ran.at] and any(good[-1] < at <= ran.at for at in changed)
         return "it was good before, and files were changed after that" if is_between else ""
 
     def _of_command(self, statement: Statement, asked: Command) -> _Judged:
@@ -512,10 +465,7 @@ class LogJudge:
         name = asked.name.split(" ")[0]
         if self.log.looked and LOOKING.match(name):
             return _OPEN, "it is not in the log, but files were looked at by other tools than a shell", None
-        if statement.more and not statement.says_how:
-            return _OPEN, f"it is not in the log; but more is said than that it was run: {statement.more[:80]}", None
-        refused = any(command_of(part.words).name == name for line in self.log.refused for part in line.parts)
-        return _NO, f"never run{': it was refused' if refused else self._printed(statement)}", None
+        return _NO, f"never run{self._printed(statement)}", None
 
     def _printed(self, statement: Statement) -> str:
         """The command that only printed a result that is claimed."""
@@ -530,12 +480,6 @@ class LogJudge:
         hits = [hit for hit in self.hits if topic_of(hit.command) is topic and not checks_nothing(hit.command)]
         hits = [hit for hit in hits if statement.tool in " ".join(hit.command.words)]
         vague = [ran for ran in self.log.ran if _is_vague(ran, topic)]
-        script = next(
-            (hit for hit in self.hits if vague and hit.ran is vague[-1] and hit.counts and hit.counts.failed), None
-        )
-        is_last = script is not None and (not hits or hits[-1].ran.at < script.ran.at)
-        if script and is_last and is_plain and topic is Topic.TESTS and said.passed is None:
-            return _NO, f"the last time, {script.words}", script
         if not hits:
             return self._never_checked(statement, vague)
         last = hits[-1]
@@ -543,30 +487,18 @@ class LogJudge:
             return _OPEN, f"{last.words}; it may be about something else", last
         latest = {(hit.command.name, hit.directory): hit for hit in hits}
         bad = next((hit for hit in latest.values() if hit.is_bad), None)
-        if bad is not None and is_plain and _is_final(bad, hits, vague) and _speaks_of(said.passed, bad):
-            return _NO, f"the last time, {bad.words}", bad
+        if bad is not None:
+            is_false = is_plain and _is_final(bad, hits, vague) and _speaks_of(said.passed, bad)
+            return _NO if is_false else _OPEN, f"the last time, {bad.words}", bad
         whole = [hit for hit in hits if is_whole(hit.command) and hit.directory == self.workspace]
-        is_last = bool(whole) and whole[-1] is last
         if said.passed is not None or said.total is not None:
-            if (
-                last.counts is not None
-                and said.passed in (None, last.counts.passed)
-                and not _wrong_total(said, last.counts)
-            ):
-                if last.directory == self.workspace and (is_last or not _ALL.search(statement.rest)):
-                    return _hold_hit(statement, last)
-                return _OPEN, f"only a part was run: {last.words}", last
-            is_shown = any(hit.counts is not None and hit.counts.passed == said.passed for hit in hits)
-            is_known = last.counts is not None and last.counts.passed is not None and len(latest) == 1
-            if is_known and is_last and is_plain and not (is_shown or vague):
+            shows = any(hit.counts is not None and hit.counts.passed == said.passed for hit in hits)
+            is_part = last.directory != self.workspace or _ALL.search(statement.rest)
+            if (shows and not is_part) or (last in whole and (shows or (is_plain and len(latest) == 1 and not vague))):
                 return _hold_hit(statement, last)
             return _OPEN, f"the last run does not show it: {last.words}", last
-        if bad is not None:
-            return _OPEN, f"{bad.words}; what was run after that may say otherwise", bad
-        if not whole or (whole[-1].is_bad and whole[-1] not in latest.values()):
+        if not whole or whole[-1].is_bad or any(hit.code is None and hit.counts is None for hit in latest.values()):
             return _OPEN, f"only a part was run: {last.words}", last
-        if any(hit.code is None and hit.counts is None for hit in latest.values()):
-            return _OPEN, "how all that was run ended does not show", last
         return _hold_hit(statement, whole[-1])
 
     def _never_checked(self, statement: Statement, vague: Sequence[Ran]) -> _Judged:
@@ -577,9 +509,7 @@ class LogJudge:
             return _OPEN, f"{nothing}; what `{short(vague[-1].line.text)}` ran is not known", None
         if not all(map(_KIND.match, statement.more.split())):
             return _OPEN, f"{nothing}; but more is said than that: {statement.more[:80]}", None
-        parts = (part for line in self.log.refused for part in line.parts)
-        refused = any(topic_of(command_of(part.words)) is statement.topic for part in parts)
-        return _NO, f"no {statement.topic} was run{': it was refused' if refused else self._printed(statement)}", None
+        return _NO, f"no {statement.topic} was run{self._printed(statement)}", None
 
 
 _Judged = tuple[Verdict, str, "Hit | None"]
@@ -607,7 +537,6 @@ def _prints_alone(line: Line, number: int) -> bool:
             or (name == "echo" and not any(re.search(r"\d", word) for word in part.argv[1:]))
             or not name
             or name in _SILENT
-            or (name == "sed" and any(word.startswith("-i") for word in part.argv))
         ):
             return False
     return True
@@ -624,10 +553,8 @@ def _may_be(ran: Ran, asked: Command) -> bool:
     """Whether a command that was run may have been, or have started, the one that is named."""
     if _is_program(ran, asked) or not ran.line.plain:
         return _is_program(ran, asked)
-    # The scripts of a package are printed before they are run.
-    is_told = _SCRIPT.search(ran.output) is not None and asked.name not in ran.output
     wanted = topic_of(asked)
-    return not is_told and any(
+    return any(
         (wanted is None or topic_of(command) in (None, wanted))
         and starts_others(command)
         and not starts_nothing(part.argv)
@@ -651,12 +578,9 @@ def _is_vague(ran: Ran, topic: Topic) -> bool:
 
 def _is_final(bad: Hit, hits: Sequence[Hit], vague: Sequence[Ran]) -> bool:
     """Whether nothing that was run after a bad run may be of the same, by whatever name: it has as many tests."""
-    had = 0 if bad.counts is None else (bad.counts.passed or 0) + (bad.counts.failed or 0)
-    good = [hit for hit in hits if not hit.is_bad and not hit.code]
-    later = (hit.counts for hit in good if hit.ran.at > bad.ran.at)
-    makes_good = any(not had or (counts is not None and (counts.passed or 0) >= had) for counts in later)
-    has_begun = bad.code not in _NOT_BEGUN or had > 0
-    return (has_begun or not good) and not makes_good and not any(ran.at > bad.ran.at for ran in vague)
+    later = (hit for hit in hits if hit.ran.at > bad.ran.at and not hit.is_bad)
+    is_later = any(is_whole(hit.command) or bad.counts is None for hit in later)
+    return bad.code not in _NOT_BEGUN and not is_later and not any(ran.at > bad.ran.at for ran in vague)
 
 
 def _speaks_of(said: int | None, bad: Hit) -> bool:
@@ -670,15 +594,12 @@ def _speaks_of(said: int | None, bad: Hit) -> bool:
 def _hold_hit(statement: Statement, hit: Hit) -> _Judged:
     """How a command ended, against how it is said to have ended."""
     code, found, said = hit.code, hit.counts, statement
-    if hit.ran.over_at is None:
-        return _OPEN, "it was begun, but its end is not in the transcript", hit
     if not said.more and found is not None and (words := _differing(said, found, hit.ran.output)):
         return _NO, words, hit
-    if not said.more and None not in (code, said.exit_code) and code != said.exit_code:
+    if None not in (code, said.exit_code) and code != said.exit_code:
         return _NO, f"says exit code {said.exit_code}; it ended with {code}", hit
-    is_shown = said.more or code == said.exit_code or (found and found.passed == said.counts.passed is not None)
-    is_answer = code == 1 and _ANSWERING.match(" ".join(hit.command.words))
-    if said.passes and code and not is_shown and not is_answer:
+    is_shown = said.more or (found and found.passed == said.counts.passed is not None)
+    if said.passes and code and not is_shown and not _ANSWERING.match(" ".join(hit.command.words)):
         return _NO, f"it ended with exit code {code}", hit
     why = next((words for applies, words in _doubts(said, hit) if applies), "")
     return (_OPEN, why, hit) if why else (_YES, hit.words, hit)
@@ -708,10 +629,8 @@ def _wrong_total(said: Counts, found: Counts) -> bool:
 
 def _stands(value: str, output: str) -> bool:
     """Whether a number or a literal stands in an output."""
-    if not re.fullmatch(r"\d[\d.,]*", value):
-        return " ".join(value.split()).casefold() in " ".join(output.split()).casefold()
-    forms = (value, f"{number(value):,}", value if "." in value else str(number(value)))
-    return any(re.search(rf"(?<![\w.,]){re.escape(one)}(?!\w|[.,]\d)", output) for one in forms)
+    value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
+    return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", output) is not None
 
 
 def _bears_out(statement: Statement, hit: Hit) -> bool:
@@ -725,43 +644,32 @@ def _doubts(statement: Statement, hit: Hit) -> Iterator[tuple[object, str]]:
     """The reasons for which what is said is not shown by how a command ended, each with whether it applies."""
     ran, said, found, code, command = hit.ran, statement.counts, hit.counts, hit.code, hit.command
     topic, ended, output = topic_of(command), hit.words, ran.output
-    missing = "was cut" if ran.is_cut else "does not"
     is_line = " " in command.name and command.name == " ".join(ran.line.text.split())
-    yield statement.exit_code not in (None, code) and code is not None, f"says exit code {statement.exit_code}; {ended}"
     yield is_line, "it was run, but the line hides how its commands ended"
     where = "in the background, or was stopped" if ran.code is None else "in a line that hides how it ended"
     yield code is None, f"it was run {where}: its exit code is not known"
     says_bad = statement.exit_code == code or said.failed or statement.fails
     yield code and not says_bad, f"{ended}, which it does not say"
-    yield not code and statement.fails, f"says that it failed; {ended}"
     yield statement.more, f"{ended}; but more is said than a log can show: {statement.more[:80]}"
-    if said != Counts():
-        numbers = [str(one) for one in said if one]
-        is_counted = found is not None or (topic is not Topic.TESTS and all(_stands(one, output) for one in numbers))
-        yield not is_counted, f"{ended}, but its output {missing if ran.is_cut else 'does not count them'}"
-        pairs = list(zip(said, found or said, strict=True))[1:]
-        wrong = any(one is not None and one != other for one, other in pairs) or (found and _wrong_total(said, found))
-        yield wrong, f"its output does not show all of it: {found.words if found else ''}"
-    for value in statement.shown:
-        yield (
-            not _stands(value, output),
-            f"{ended}, but its output {missing}{'' if ran.is_cut else f' say {value[:80]}'}",
-        )
     if found is not None:
-        yield found.failed and not code and not said.failed, f"its output does not show all of it: {found.words}"
+        wrong = any(one not in (None, other) for one, other in zip(said[1:], found[1:], strict=True))
+        yield wrong or _wrong_total(said, found), f"its output does not show all of it: {found.words}"
         says_all = said.passed is None and (statement.asked is None or _ALL.search(statement.rest))
-        yield found.skipped and said.skipped is None and says_all, f"{ended}, which it does not say"
-    text = " ".join(command.words)
-    yield re.match(r"(?:ba|z|da)?sh -\w*c", text), f"{ended}; that is of a line which a shell was given"
-    yield command.odd and "PATH" in ran.line.text, f"{ended}; with another PATH it may be another program"
-    yield checks_nothing(command), f"{ended}; with these options it checks nothing"
+        hides = (found.skipped and said.skipped is None and says_all) or (found.failed and not code and not said.failed)
+        yield hides, f"{ended}, which it does not say"
+    numbers = [str(one) for one in said if one] if found is None else []
+    absent = [one for one in (*numbers, *statement.shown) if not _stands(one, output)]
+    is_uncounted = found is None and topic is Topic.TESTS and said != Counts()
+    missing = "was cut" if ran.is_cut else f"does not say {', '.join(absent)[:80]}" if absent else "does not count them"
+    yield absent or is_uncounted, f"{ended}, but its output {missing}"
+    is_shell = re.match(r"(?:ba|z|da)?sh -\w*c", " ".join(command.words))
+    yield is_shell or checks_nothing(command), f"{ended}; with these options it checks nothing"
     if topic is Topic.TESTS:
         is_cut = ran.is_cut and found is None and statement.exit_code is not None
         yield not (found or code or is_cut or shows_result(output)), f"{ended}; it printed no result"
         yield found is not None and not found.failed and found.passed == 0, f"{ended}; no test was in it"
     faults = topic not in (None, Topic.TESTS) and statement.passes and shows_faults(output)
-    yield not code and faults, f"{ended}; its output speaks of faults"
-    yield not code and is_forgiving(output), f"{ended}, but its output shows that a failure may be ignored"
+    yield not code and (faults or is_forgiving(output)), f"{ended}, but its output speaks of faults"
 
 
 # Clauses
@@ -811,58 +719,7 @@ def _is_command(line: Line, *, loosely: bool = False) -> bool:
     if len(words) == 1:
         is_check = topic_of(command) is not None and _ONE_WORD.match(words[0]) is not None
         return is_check or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
-    if words[0] in _NO_PROGRAMS or _CODE.search(line.text):
-        return False
     if topic_of(command) or CHECKING_NOTHING.match(words[0]) or words[0] in _PROGRAMS or command.name in _PROGRAMS:
         return True
     is_path = re.match(r"(?:\.{0,2}/)?[a-z][\w.+-]*/[\w./+-]*\Z|.*python\Z", words[0]) is not None
     return is_path and (loosely or any(word.startswith("-") for word in words[1:]))
-
-
-class AttemptLog:
-    """The log of one attempt, whose run comes first, and of the agents that it asked, which follow: read when first
-    asked, and then only the answers are kept. One thread uses it."""
-
-    def __init__(self, runs: Sequence[Run], logs: WorkspaceLogs, returned_at: float | None) -> None:
-        self._runs, self._logs, self._returned_at = runs, logs, returned_at
-        self._judge: LogJudge | None = None
-        self._is_there: bool | None = None
-        self._answers: dict[object, list[Held]] = {}
-        self._unsaid: tuple[Deed, ...] | None = None
-
-    @property
-    def is_there(self) -> bool:
-        """Whether a log of the attempt is to be had. Reads it at first."""
-        if self._is_there is None:
-            log = read_log(self._runs, self._logs.transcript_of)
-            self._is_there = log is not None
-            self._judge = LogJudge(log or ToolLog(), self._logs.workspace)
-        return self._is_there
-
-    def _open(self) -> LogJudge:
-        if self._judge is None:
-            self._judge = LogJudge(read_log(self._runs, self._logs.transcript_of) or ToolLog(), self._logs.workspace)
-        return self._judge
-
-    def judge(self, text: str, *, prose: bool = False, demanded: bool = False) -> list[Held]:
-        """The verdicts on what a text says of commands, with what any other agent of the workspace changed since."""
-        if (key := (text, prose, demanded)) not in self._answers:
-            self._answers[key] = self._open().judge(text, prose=prose, demanded=demanded)
-        return list(map(self._with_others, self._answers[key]))
-
-    def _with_others(self, held: Held) -> Held:
-        if held.verdict is not _YES or held.call is None:
-            return held
-        others = self._logs.changed(self._runs, held.call.at, self._returned_at)
-        detail = f"outdated: {held.detail}; after that {others}"
-        return held._replace(verdict=_OPEN, detail=detail) if others else held
-
-    def unsaid(self, returned_text: str) -> tuple[Deed, ...]:
-        """The deeds that the return does not speak of."""
-        if self._unsaid is None:
-            self._unsaid = unsaid_in(self._open().log, returned_text, self._logs.workspace)
-        return self._unsaid
-
-    def forget(self) -> None:
-        """Keep the answers alone: what was once done stays as it is."""
-        self._judge = None

@@ -21,6 +21,7 @@ _EMPTY_BY_NATURE: Final = re.compile(
 _NANOSECONDS: Final = 1_000_000_000
 _CAME: Final = "put there, or committed, since: a copy or a move keeps the older time"
 _LATER: Final = "the handoff was put there, or given its time, after that: whether it is older is not known"
+_UNREAD: Final = "; its content was not checked"
 _STATED: Final = "the file exists; what is said of it cannot be checked"
 _WORDS: Final = {
     ClaimKind.CREATED: "created",
@@ -48,9 +49,9 @@ class Sight(NamedTuple):
     """The finding about a claimed path.
 
     `git` is None, and `without_git` says why, where git says nothing; `failed`: there is a repository, and it could not
-    be asked. `line_count` is None where the lines were not counted, and `uncounted` says why. `slashed` are the facts
-    of the same path with `/` for backslashes. `moved` is where the file lies now: all that is told here is about that.
-    `elsewhere` says who has a file that is missing. `cleared`: the return is gone, too.
+    be asked. `line_count` is None where the lines were not counted, and `uncounted` says why. `slashed`: there is a
+    file of the same path with `/` for backslashes. `moved` is where the file lies now: all that is told here is about
+    that. `elsewhere` says who has a file that is missing. `cleared`: the return is gone, too.
     """
 
     place: ClaimedPlace
@@ -60,7 +61,7 @@ class Sight(NamedTuple):
     failed: bool = False
     line_count: int | None = None
     uncounted: str = ""
-    slashed: DiskFacts | None = None
+    slashed: bool = False
     moved: str | None = None
     elsewhere: str = ""
     cleared: bool = False
@@ -116,7 +117,7 @@ def _missing(stated: Stated, sight: Sight) -> Judged:
     gone = "missing: git had it before the handoff, and it is gone"
     rows = (
         (
-            sight.slashed is not None and sight.slashed.kind is not FileKind.MISSING,
+            sight.slashed,
             (_NO, r"missing under this name: there is a file with `/` in place of `\`, and paths are written so"),
         ),
         (sight.cleared, (_OPEN, "missing, and so is its return: the work may have been cleared away as a whole")),
@@ -144,7 +145,7 @@ def _cited(stated: Stated, sight: Sight) -> Judged:
             return _NO, f"not a regular file: {disk.words}"
         if stated.stated:
             return _OPEN, _STATED
-        return _YES, "exists, but is empty" if disk.empty else _note("exists", disk)
+        return _YES, "exists, but is empty" if disk.empty else f"exists{_UNREAD}"
     if disk.kind is not FileKind.REGULAR:
         return _NO, f"not a regular file: {disk.words or 'a directory'}; it has no lines"
     first, last = stated.claim.lines
@@ -155,7 +156,7 @@ def _cited(stated: Stated, sight: Sight) -> Judged:
     if last > sight.line_count:
         lines = f"{sight.line_count} line{'s' if sight.line_count != 1 else ''}"
         return _NO, f"line range {first}-{last} is beyond the end: the file has {lines}"
-    return (_OPEN, _STATED) if stated.stated else (_YES, _note(f"exists, with lines {first}-{last}", disk))
+    return (_OPEN, _STATED) if stated.stated else (_YES, f"exists, with lines {first}-{last}{_UNREAD}")
 
 
 def _made(stated: Stated, sight: Sight, handed: Handed) -> Judged:
@@ -169,7 +170,7 @@ def _made(stated: Stated, sight: Sight, handed: Handed) -> Judged:
     if handed.at is None:
         if kind in (ClaimKind.DELIVERABLE, ClaimKind.ARTIFACT):
             # That it is there is all that is said of it, and all that can be seen.
-            return _YES, _note("exists", disk)
+            return _YES, f"exists{_UNREAD}"
         return _OPEN, f"exists; {handed.why}, so nothing tells whether it was {_WORDS[kind]}"
     older = is_older(disk, handed.at)
     came = older and not is_older(disk._replace(mtime_ns=disk.ctime_ns), handed.at)
@@ -196,7 +197,7 @@ def _untouched(sight: Sight, *, came: bool, is_sure: bool) -> Judged:
     if git is not None and git.tracked_before and git.committed:
         if not is_sure:
             return _OPEN, f"changed by a commit since the handoff, but {_LATER}"
-        return _YES, _note("changed by a commit since the handoff", sight.disk, "")
+        return _YES, "changed by a commit since the handoff"
     if git is not None and git.tracked_before and git.committed is None:
         return _OPEN, "only its mode was changed by a commit since the handoff"
     if came:
@@ -219,7 +220,7 @@ def _written(sight: Sight, *, is_modified: bool, is_sure: bool) -> Judged:
     if disk.kind is FileKind.REGULAR and disk.names > 1 and (git is None or not git.tracked_before):
         return _OPEN, f"{since}, but it has another name (a hard link), and may be as old as that"
     if git is None and not sight.failed:
-        return _YES, _note(f"exists, {since} ({sight.without_git})", disk)
+        return _YES, f"exists, {since} ({sight.without_git}){_UNREAD}"
     if git is None or git.tracked_before is None or git.changed is None:
         why = sight.without_git or "its history does not reach back to the handoff, or its index breaks off"
         return _OPEN, f"{since}, but git cannot say whether it differs from before ({why})"
@@ -227,11 +228,11 @@ def _written(sight: Sight, *, is_modified: bool, is_sure: bool) -> Judged:
         why = "git ignores it" if git.ignored else "git did not have it before under this name"
         return _OPEN, f"{since}, but {why}: whether its content is another is not known"
     if not git.tracked_before:
-        return _YES, _note(f"exists, {since}, and git did not have it before", disk)
+        return _YES, f"exists, {since}, and git did not have it before{_UNREAD}"
     if git.committed:
-        return _YES, _note("changed by a commit since the handoff", disk, "")
+        return _YES, "changed by a commit since the handoff"
     if git.changed:
-        return _YES, _note(f"differs from the last commit, {since}", disk, "")
+        return _YES, f"differs from the last commit, {since}"
     return _OPEN, f"{since}, but git sees no difference: its content is what it was"
 
 
@@ -243,10 +244,6 @@ def is_older(disk: DiskFacts, time: float) -> bool:
         # Some file systems keep whole seconds only.
         return disk.mtime_ns // _NANOSECONDS < math.floor(time)
     return disk.mtime_ns / _NANOSECONDS < time - SLACK
-
-
-def _note(words: str, disk: DiskFacts, more: str = "; its content was not checked") -> str:
-    return words + (" (through a symbolic link in the workspace)" if disk.linked else "") + more
 
 
 def judge_constraint(
