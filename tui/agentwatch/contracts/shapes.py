@@ -135,14 +135,14 @@ class Document:
     `model` is the whole document, typed, which stays only while somebody looks at it.
     """
 
-    fields: Fields
+    document: Fields
     findings: tuple[Finding, ...] = ()
     complete: bool = True
     model: Any = field(default=None, compare=False)
 
     @property
     def contract(self) -> Contract:
-        return self.fields.contract
+        return self.document.contract
 
     @property
     def has_error(self) -> bool:

@@ -132,7 +132,7 @@ Judge = Callable[..., "list[Held]"]
 def _claims_by(opened: Document | None) -> DocumentClaims:
     if opened is None:
         return DocumentClaims()
-    document, model = opened.fields, opened.model
+    document, model = opened.document, opened.model
     if isinstance(document, Return):
         is_cited = document.contract is Contract.RETURN_FORMAT
         cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None
