@@ -207,7 +207,7 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     around it. `handed_over`: a subagent was asked it, and its first packet counts, nothing else.
     """
     found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
-    return found and Document(found.fields, found.findings, found.complete)
+    return found and Document(found.document, found.findings, found.complete)
 
 
 def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
@@ -294,7 +294,7 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocume
     """What is said of a file that holds nothing, or too little, of the contract that its name says."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
-        return replace(part, fields=replace(part.fields, recognised=False))
+        return replace(part, document=replace(part.document, recognised=False))
     fields: Fields = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
         is_todos = name.lower().endswith("todos.md")
@@ -390,7 +390,7 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
         if found is not None:
             return found
     made = (made for _, made in _objects("\n".join(lines), name, asked=True))
-    return next((each for each in made if isinstance(each.fields, Handoff)), None)
+    return next((each for each in made if isinstance(each.document, Handoff)), None)
 
 
 # What was handed back
@@ -400,7 +400,7 @@ class _Placed(NamedTuple):
     """A return and the index of its first line; an open one is neither fenced nor JSON."""
 
     line: int
-    document: OpenDocument
+    read: OpenDocument
     is_open: bool = False
 
 
@@ -414,9 +414,9 @@ def _read_inside(text: str, name: str) -> OpenDocument | None:
 def _meant(found: list[_Placed]) -> OpenDocument:
     """The last return: templates and drafts stand before the one that is meant, corrections behind it."""
     last = found[-1]
-    if all(each.document.fields == last.document.fields for each in found):
-        return last.document
-    return _noted(last.document, "DOC011", last.line + 1, count=len(found))
+    if all(each.read.document == last.read.document for each in found):
+        return last.read
+    return _noted(last.read, "DOC011", last.line + 1, count=len(found))
 
 
 def _noted(document: OpenDocument, rule_id: str, line: int, **facts: object) -> OpenDocument:
@@ -455,10 +455,12 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
 
     def put(line: int, made: OpenDocument | None, mark: str) -> bool:
         """Add a return that counts; whether its lines are dealt with."""
-        own = next((each.document.fields for each in open_ones if each.line <= line), None)
-        if made is not None and isinstance(made.fields, Return):
+        own = next((each.read.document for each in open_ones if each.line <= line), None)
+        if made is not None and isinstance(made.document, Return):
             alike = (None, Outcome.COMPLETED, getattr(own, "outcome", None))
-            if own is None or (mark.startswith(("{", "`", "~")) and made.complete and made.fields.outcome not in alike):
+            if own is None or (
+                mark.startswith(("{", "`", "~")) and made.complete and made.document.outcome not in alike
+            ):
                 found.append(_Placed(line, made))
                 return True
         return own is not None

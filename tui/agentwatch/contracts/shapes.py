@@ -132,13 +132,13 @@ Fields = Handoff | Return | TodoList
 class Document:
     """Fields and findings of a document; not `complete` where it breaks off or lacks what its name says."""
 
-    fields: Fields
+    document: Fields
     findings: tuple[Finding, ...] = ()
     complete: bool = True
 
     @property
     def contract(self) -> Contract:
-        return self.fields.contract
+        return self.document.contract
 
     @property
     def has_error(self) -> bool:

@@ -79,7 +79,7 @@ class ParsedDocuments:
         self._room -= len(text)
         if self._room > 0:
             self._known[name] = text, opened
-        return opened and Document(opened.fields, opened.findings, opened.complete)
+        return opened and Document(opened.document, opened.findings, opened.complete)
 
     def open(self, text: str, name: str) -> OpenDocument | None:
         """The same with its model, parsed where it was not yet."""
@@ -111,12 +111,12 @@ def claims_of(
     what is said of commands against the log, None where there is none.
     """
     told = None if stored else read(returned_text, returned_name)
-    if told is None or not isinstance(told.fields, Return):
+    if told is None or not isinstance(told.document, Return):
         # The text of a transcript has prose or a fence around the return.
         told = read_and_open(returned_text, returned_name, embedded=True)
-    if told is None or not isinstance(told.fields, Return):
+    if told is None or not isinstance(told.document, Return):
         return []
-    found = [one for stated in _of_return(told.fields, told.model) for one in _resolved(stated, judge)]
+    found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
     if handoff_text is not None:
         name = handoff_name or "handoff.json"
         packet = read(handoff_text, name)
@@ -233,7 +233,7 @@ _WORD: Final = re.compile(
 def _demanded(packet: Any, told: OpenDocument, text: str, judge: Judge | None) -> Iterator[Stated]:
     """The demands of a handoff as claims of the return."""
     model: Any = told.model
-    outcome = getattr(told.fields, "outcome", None)
+    outcome = getattr(told.document, "outcome", None)
     unfinished = outcome is not Outcome.COMPLETED
     for one in packet.deliverables or ():
         if one.must_create and one.path:

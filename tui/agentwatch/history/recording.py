@@ -89,7 +89,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
     from agentwatch.contracts.rules import PREFIXES
 
     reading = read_document(text, path) if isinstance(text := text_of(), str) else None
-    if reading is None or not (reading.fields.recognised or isinstance(reading.fields, Return)):
+    if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
     of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted is not None else []
@@ -221,5 +221,5 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str
     reading = read_version(path, fields.get("outline"), lambda: text)
     if reading is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
-    seen = Seen(seq, at, path, digest, reading.fields, reading.findings, not reading.complete)
+    seen = Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
     return seen, {} if text is None else {digest: text}

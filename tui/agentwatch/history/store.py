@@ -186,7 +186,7 @@ def _versions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
         elif isinstance(digest, str):
             reading = read_version(path, outline, partial(_text, connection, digest))
             if reading is not None:
-                yield Seen(seq, at, path, digest, reading.fields, reading.findings, not reading.complete)
+                yield Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
 
 
 class Recorder(Part):
