@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Reading
+from agentwatch.contracts.shapes import Document
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import Batch
@@ -419,7 +419,7 @@ def test_looking_once_waits_for_a_file_that_is_just_being_written(root: Path) ->
     write(root / "x.json", HALF)
     half_read = threading.Event()
 
-    def reader(text: str, path: str) -> Reading | None:
+    def reader(text: str, path: str) -> Document | None:
         half_read.set()
         return read_document(text, path)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources import Batch
 from agentwatch.sources.files.source import FilesSource
@@ -27,19 +27,19 @@ POLLING = Settings(poll=True)
 EVERY_WAY = pytest.mark.parametrize("settings", [Settings(), POLLING], ids=["events", "polling"])
 
 
-def read_document(text: str, path: str) -> Reading | None:
+def read_document(text: str, path: str) -> Document | None:
     """A JSON object with a `task_id` is a handoff, text from `## Status` to `END` a return; less is incomplete."""
     if "BREAK" in text:
         raise RecursionError
     if text.startswith("## Status"):
         document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, summary=text)
-        return Reading(document, (), complete=text.rstrip().endswith("END"))
+        return Document(document, (), complete=text.rstrip().endswith("END"))
     try:
         value = json.loads(text)
     except ValueError:
-        return Reading(Handoff(None, None), (), complete=False) if text.startswith('{"task_id"') else None
+        return Document(Handoff(None, None), (), complete=False) if text.startswith('{"task_id"') else None
     if isinstance(value, dict) and "task_id" in value:
-        return Reading(Handoff(value["task_id"], None))
+        return Document(Handoff(value["task_id"], None))
     return None
 
 

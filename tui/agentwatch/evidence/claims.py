@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
+from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.evidence.statements import Held
@@ -103,7 +103,7 @@ class ParsedClaims:
         self._room = room
         self._known: dict[str, tuple[str, DocumentClaims]] = {}
 
-    def read(self, text: str, name: str) -> Reading | None:
+    def read(self, text: str, name: str) -> Document | None:
         """Recognise a text, as `read_document` does."""
         opened = read_and_open(text, name)
         if opened is None:
@@ -129,10 +129,10 @@ Judge = Callable[..., "list[Held]"]
 """Holds a text against the log of what was done; with `prose` and `demanded` as `statements.judge_text` has them."""
 
 
-def _claims_by(opened: Reading | None) -> DocumentClaims:
+def _claims_by(opened: Document | None) -> DocumentClaims:
     if opened is None:
         return DocumentClaims()
-    document, model = opened.document, opened.model
+    document, model = opened.fields, opened.model
     if isinstance(document, Return):
         is_cited = document.contract is Contract.RETURN_FORMAT
         cited = tuple(cast("ReturnFormat", model).evidence or ()) if is_cited else None

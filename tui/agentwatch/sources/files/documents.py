@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Document, Finding, Reading, Return
+from agentwatch.contracts.shapes import Document, Fields, Finding, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.read import (
@@ -26,7 +26,7 @@ from agentwatch.sources.files.read import (
 )
 from agentwatch.sources.files.walk import Fingerprint, fingerprint, looks_like_ours, to_name, to_path
 
-Reader = Callable[[str, str], Reading | None]
+Reader = Callable[[str, str], Document | None]
 """Text and path of a file to what is recognised in it."""
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
@@ -188,8 +188,8 @@ class Documents:
         if reading is None:
             self._complain(path, file, None, time.time())
             return
-        is_return = isinstance(reading.document, Return)
-        if not reading.document.recognised and not is_return:
+        is_return = isinstance(reading.fields, Return)
+        if not reading.fields.recognised and not is_return:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
             self._complain(path, file, reading.findings[0], min(written, time.time()))
         elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
@@ -200,9 +200,9 @@ class Documents:
                     self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
             # The very string that the event carries: there is one for each document of the workspace.
             file.shown, file.incomplete = text.digest, not reading.complete
-            at = self._date(path, text.digest, written, reading.document, is_again=is_return and is_again)
+            at = self._date(path, text.digest, written, reading.fields, is_again=is_return and is_again)
             findings, seq = (*text.findings, *reading.findings), next(self._seq)
-            self.events.append(Seen(seq, at, to_path(path), text.digest, reading.document, findings, file.incomplete))
+            self.events.append(Seen(seq, at, to_path(path), text.digest, reading.fields, findings, file.incomplete))
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
         """The file is not read. Told of those that look like ours, or were."""
@@ -225,7 +225,7 @@ class Documents:
             file.shown, seq, path = finding, next(self._seq), to_path(path)
             self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
-    def _date(self, name: str, digest: str, written: float, document: Document, *, is_again: bool) -> float:
+    def _date(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
         """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
         now = time.time()
         written = min(written, now)
@@ -238,7 +238,7 @@ class Documents:
         self._places[digest] = name, at
         return at
 
-    def _date_new(self, name: str, written: float, now: float, document: Document) -> float:
+    def _date_new(self, name: str, written: float, now: float, document: Fields) -> float:
         since = now - _LATE_SECONDS if self.is_watching else self.watched_until
         if since is not None:
             return written if written >= since else now

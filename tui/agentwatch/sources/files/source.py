@@ -16,7 +16,7 @@ from typing import Final
 
 from agentwatch.background import Pace
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Reading
+from agentwatch.contracts.shapes import Document
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, Stirred, health_of
 from agentwatch.sources.files.documents import Committed, Documents, KnownFile, Reader
@@ -301,7 +301,7 @@ def _below(paths: Iterable[str], tops: set[str]) -> set[str]:
     return {path for path in paths if path in tops or path.startswith(prefixes)}
 
 
-def _recognise(text: str, path: str) -> Reading | None:
+def _recognise(text: str, path: str) -> Document | None:
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
 
