@@ -126,7 +126,6 @@ _SENTENCE: Final = re.compile(
 )
 _PIECE: Final = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
 _TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
-_INSIDE: Final = re.compile(r"\([^()]*\)")
 _LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“\n]{2,200})“|«([^»\n]{2,200})»")
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"

@@ -1,49 +1,14 @@
-"""Indexes of ids: sets by key, ids in an order, and times at which something is due."""
+"""Indexes of ids: ids in an order, and times at which something is due."""
 
 from __future__ import annotations
 
 import heapq
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Set
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Iterator
+from typing import Generic, TypeVar
 
-_Key = TypeVar("_Key")
 Rank = TypeVar("Rank", float, tuple[float, ...])
-
-NOBODY: Final[frozenset[Any]] = frozenset()
-"""One for all that have nobody: an empty set alone weighs 216 bytes."""
-
-
-class Groups(Generic[_Key]):
-    """Ids by key, in the order in which they came, for indexes in which nearly every key has one."""
-
-    def __init__(self) -> None:
-        self._groups: dict[_Key, str | dict[str, None]] = {}
-        """A group of one is that one itself. Empty groups are forgotten."""
-
-    def of(self, key: _Key) -> Set[str]:
-        """The ids under a key, to be read before the group changes."""
-        group = self._groups.get(key)
-        if group is None:
-            return NOBODY
-        return {group} if isinstance(group, str) else group.keys()
-
-    def add(self, key: _Key, name: str) -> None:
-        """Put an id under a key, where it may stand already."""
-        group = self._groups.setdefault(key, name)
-        if isinstance(group, dict):
-            group[name] = None
-        elif group != name:
-            self._groups[key] = {group: None, name: None}
-
-    def discard(self, key: _Key, name: str) -> None:
-        """Take an id away from a key, if it is there."""
-        group = self._groups.get(key)
-        if isinstance(group, dict):
-            group.pop(name, None)
-        if not group or group == name:
-            self._groups.pop(key, None)
 
 
 class Ordered(Generic[Rank]):
