@@ -528,7 +528,7 @@ def test_the_command_answers_a_request_that_is_on_a_host(
     asked = request(host.workspace, asked_at=time.time())
     given: dict[str, Any] = {"open_desk": lambda: line.desk(tmp_path / "kim"), "host": "build1"}
     monitor = Monitor(Path("/ssh:build1:/shop"), Settings(), CombinedSource([]), time.time, **given)
-    monitor.clerk = monitor._make_clerk()
+    monitor._open_parts()
     monitor.load(Batch([Requested(1, time.time(), asked.request_id, asked)], Health("live", "")))
     wish, holder = Wish(Action.DENY, "Use build/."), host.holder()
     with holder.offer(asked) as offer:
