@@ -12,7 +12,7 @@ from agentwatch.app.theming import variable_defaults
 from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.contracts.shapes import (
     Contract,
-    Document,
+    Fields,
     Finding,
     Handoff,
     Outcome,
@@ -152,7 +152,7 @@ class Case:
         return None
 
 
-def version(path: str, text: str, document: Document, findings: tuple[Finding, ...] = (), seq: int = 1) -> Version:
+def version(path: str, text: str, document: Fields, findings: tuple[Finding, ...] = (), seq: int = 1) -> Version:
     digest = hashlib.sha256(path.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
     return Version(seq, STARTED, path, digest, document, findings)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.sources.files.walk import FilesSettings
+from agentwatch.config import Settings
 from agentwatch.sources.files.watcher import Changes, Watcher
 from tests.unit.files.watching import EVERY_WAY, PATIENCE, Receiver, descriptors, on_disk, packet, watching
 
@@ -47,9 +47,7 @@ def until_like_disk(receiver: Receiver, root: Path) -> None:
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_a_burst_of_new_directories_with_a_return_each_is_complete(
-    root: Path, settings: FilesSettings, seed: int
-) -> None:
+def test_a_burst_of_new_directories_with_a_return_each_is_complete(root: Path, settings: Settings, seed: int) -> None:
     with watching(root, settings) as receiver:
         for number in range(500):
             write(root / f"task-{number}" / "return.json", packet(f"{seed}.{number}"))
@@ -59,7 +57,7 @@ def test_a_burst_of_new_directories_with_a_return_each_is_complete(
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_deep_directories_made_and_filled_at_once_are_complete(root: Path, settings: FilesSettings, seed: int) -> None:
+def test_deep_directories_made_and_filled_at_once_are_complete(root: Path, settings: Settings, seed: int) -> None:
     with watching(root, settings) as receiver:
         for number in range(60):
             write(root / f"{seed}" / f"{number}" / "a" / "b" / "c" / "return.json", packet(str(number)))
@@ -99,14 +97,15 @@ STOPPABLE = """
 import sys, time
 from pathlib import Path
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.files.watching import QUICK, Receiver, on_disk, read_document
+from tests.unit.files.watching import SETTLE, Receiver, on_disk, read_document
 
 class Telling(Receiver):
     def __call__(self, batch):
         super().__call__(batch)
         print(batch.health.mode, len(self.present), flush=True)
 
-source = FilesSource(Path(sys.argv[1]), QUICK, read_document=read_document)
+source = FilesSource(Path(sys.argv[1]), read_document=read_document)
+source.settle_seconds = SETTLE
 receiver = Telling()
 source.start(receiver)
 sys.stdin.readline()
@@ -159,7 +158,7 @@ def until_line(process: subprocess.Popen[str], wanted: str) -> None:
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root: Path, settings: FilesSettings, seed: int) -> None:
+def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root: Path, settings: Settings, seed: int) -> None:
     chance = random.Random(seed)
     (root.parent / "aside").mkdir()
     with watching(root, settings) as receiver:
@@ -204,7 +203,7 @@ def change(root: Path, chance: random.Random, step: int) -> None:
 
 @EVERY_WAY
 @EVERY_ROUND
-def test_a_root_that_comes_and_goes_is_followed(root: Path, settings: FilesSettings, seed: int) -> None:
+def test_a_root_that_comes_and_goes_is_followed(root: Path, settings: Settings, seed: int) -> None:
     away = root.parent / "away"
     with watching(root, settings) as receiver:
         for number in range(3):
@@ -218,7 +217,7 @@ def test_a_root_that_comes_and_goes_is_followed(root: Path, settings: FilesSetti
 
 
 @EVERY_WAY
-def test_descriptors_and_watches_do_not_grow(root: Path, settings: FilesSettings) -> None:
+def test_descriptors_and_watches_do_not_grow(root: Path, settings: Settings) -> None:
     with watching(root, settings) as receiver:
         write(root / "x.json", packet("x"))
         until_like_disk(receiver, root)

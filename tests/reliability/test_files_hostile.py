@@ -14,7 +14,6 @@ import pytest
 
 from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import FilesSettings
 
 COUNT = 5_000
 """In one workspace."""
@@ -65,8 +64,10 @@ def test_every_hostile_file_is_read_or_refused_and_none_ends_the_scan(tmp_path: 
         make(tmp_path, chance, number)
     if seed == 0:
         tracemalloc.start()
+    source = FilesSource(tmp_path)
+    source.settle_seconds = 0.0
     try:
-        batch = FilesSource(tmp_path, FilesSettings(settle_seconds=0.0)).scan()
+        batch = source.scan()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -17,7 +17,9 @@ from agentwatch.disk import (
     LockedError,
     NotRegularError,
     PrivateDirectory,
+    change_stamp,
     open_dot_directory,
+    take_lock,
 )
 
 
@@ -158,3 +160,24 @@ def test_a_sweep_leaves_the_temporary_file_of_a_writer_at_work(tmp_path: Path) -
     with Directory.open(tmp_path) as directory:
         directory.sweep()
     assert list(tmp_path.iterdir()) == [young]
+
+
+def test_a_file_is_held_before_it_has_its_name(tmp_path: Path) -> None:
+    with Directory.open(tmp_path) as directory:
+        held = directory.replace_held("a.json", b"{}")
+        with (tmp_path / "a.json").open("r+b") as other, pytest.raises(LockedError):
+            take_lock(other.fileno(), 0.0)
+        os.close(held)
+        with (tmp_path / "a.json").open("r+b") as other:
+            take_lock(other.fileno(), 0.0)
+
+
+def test_a_name_that_comes_or_goes_changes_the_stamp_of_its_directory(tmp_path: Path) -> None:
+    os.utime(tmp_path, (100, 100))
+    before = change_stamp(tmp_path)
+    assert before == change_stamp(tmp_path)
+    (tmp_path / "a").touch()
+    after = change_stamp(tmp_path)
+    # As long as the clock of the file system may not have moved on, another change may follow unseen.
+    assert before != after != change_stamp(tmp_path)
+    assert change_stamp(tmp_path / "none") is None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import run
+from agentwatch.state import leads_through
 
 
 @pytest.mark.parametrize("command", ["tree", "pending", "sources", "keys", "wait"])
@@ -26,3 +27,16 @@ def test_a_user_without_a_home_is_told_to_set_one(
     said = capsys.readouterr().err
     assert "set HOME" in said
     assert said.count("\n") == 1
+
+
+def test_a_path_that_passes_the_workspace_by_links_leads_through_it(tmp_path: Path) -> None:
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    for directory in (workspace, outside, tmp_path / "near"):
+        directory.mkdir()
+    (workspace / "out").symlink_to(outside)
+    (tmp_path / "there").symlink_to(workspace / "out")
+    (tmp_path / "loop").symlink_to("loop")
+    for path in (workspace / "a", workspace / "out" / "a", tmp_path / "there" / "a", outside / ".." / "workspace"):
+        assert leads_through(path, workspace)
+    for path in (outside / "a", tmp_path / "near" / ".." / "x", tmp_path / "loop" / "a"):
+        assert not leads_through(path, workspace)

@@ -14,7 +14,7 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Reading
+from agentwatch.contracts.shapes import Document
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.view.document import tree_document
@@ -37,7 +37,7 @@ def workspace(tmp_path: Path) -> Path:
     return root
 
 
-def monitor_of(workspace: Path, read: Callable[[str, str], Reading | None] = read_document) -> Monitor:
+def monitor_of(workspace: Path, read: Callable[[str, str], Document | None] = read_document) -> Monitor:
     source = FilesSource(workspace, read_document=read)
     return Monitor(workspace, Settings(), source, time.time, inspects=False, remembers=True)
 

@@ -19,13 +19,17 @@ from rich.cells import get_character_cell_size
 
 from agentwatch.text import (
     LINE_LIMIT,
+    bad,
     clean,
     clean_lines,
     complain,
     exact,
+    folded,
+    good,
     indented,
     quoted,
     say,
+    say_checks,
     verbatim,
     whole,
     words_of,
@@ -319,3 +323,13 @@ class UnsayableError(Exception, metaclass=Named):
 )
 def test_an_error_is_put_in_words_whatever_it_is(error: BaseException, words: str) -> None:
     assert words_of(error) == words
+
+
+def test_checks_are_said_a_line_each_and_count_as_bad_if_one_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert say_checks([good("key", "there\x07")]) == 0
+    assert say_checks([bad("key", "gone"), good("disk", "ok")]) == 1
+    assert capsys.readouterr().out == "✓ key: there␇\n✗ key: gone\n✓ disk: ok\n"
+
+
+def test_only_a_to_z_are_folded() -> None:
+    assert (folded("ABC"), folded("\u212aB\u0130"), folded("\u017f")) == ("abc", "\u212ab\u0130", "\u017f")

@@ -18,6 +18,7 @@ from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.store import slug
 from agentwatch.sources.worktrees import (
     NoRepositoryError,
+    git_directories,
     is_another,
     lies_in_another,
     made_at,
@@ -125,18 +126,18 @@ def test_a_submodule_has_none_and_is_no_trouble(shop: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["nonsense\n", "gitdir: \n", "gitdir: ../nowhere/.git/worktrees/x\n", "gitdir: \0\n"])
-def test_a_broken_git_file_is_told_in_a_sentence(tmp_path: Path, text: str) -> None:
+def test_a_broken_git_file_leads_nowhere(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").write_text(text)
     with pytest.raises(NoRepositoryError, match="it is not followed"):
-        worktrees_of(str(tmp_path))
+        git_directories(str(tmp_path))
+    assert worktrees_of(str(tmp_path)) == {}
     assert worktrees_below(str(tmp_path)) == []
     assert made_at(str(tmp_path)) is None
 
 
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".git")
-    with pytest.raises(NoRepositoryError):
-        worktrees_of(str(tmp_path))
+    assert worktrees_of(str(tmp_path)) == {}
     assert not is_another("/elsewhere", str(tmp_path))
 
 
@@ -167,8 +168,7 @@ def test_a_link_in_the_place_of_a_git_directory_is_not_followed(shop: Path) -> N
     place = shop.parent / "linked"
     place.mkdir()
     (place / ".git").symlink_to(shop / ".git")
-    with pytest.raises(NoRepositoryError):
-        worktrees_of(str(place))
+    assert worktrees_of(str(place)) == {}
 
 
 def test_git_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,18 +334,6 @@ async def test_worktrees_that_come_and_go_are_taken_in_and_told(shop: Path) -> N
         assert monitor.health.mode == "live"
 
 
-async def test_a_broken_git_file_leaves_the_workspace_as_it_is_and_is_told(tmp_path: Path, shop: Path) -> None:
-    from agentwatch.composition import watched
-
-    place = tmp_path / "broken"
-    fill(place, "api")
-    (place / ".git").write_text("gitdir: ../nowhere\n")
-    monitor = watched([place], NO_PROGRAMS)
-    async with watching(monitor) as until:
-        await until(lambda: monitor.tree.tasks and monitor.notices)
-        assert "Other worktrees of this repository are not shown: .git is no git directory" in monitor.notices[0]
-
-
 # Without a screen
 
 
@@ -389,17 +377,3 @@ def test_commands_tell_of_the_worktrees_that_have_a_row_on_the_screen(
     assert "Nothing needs a human; 1 task in other worktrees does." in told("report", "--format", "html")[1]
     assert run(["tree", str(shop), str(old)]) == 0
     assert str(fix) not in capsys.readouterr().out, "of several, those that are named"
-
-
-def test_a_git_file_that_leads_nowhere_is_told_without_a_screen(
-    tmp_path: Path, shop: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from agentwatch.cli import run
-
-    place = tmp_path / "broken"
-    fill(place, "api")
-    (place / ".git").write_text("gitdir: ../nowhere\n")
-    assert run(["tree", str(place)]) == 0
-    out, err = capsys.readouterr()
-    assert "shop.api" in out
-    assert "Other worktrees of this repository are not shown: .git is no git directory" in err

@@ -20,7 +20,6 @@ from agentwatch.evidence.commits import Commits
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.sources.worktrees import made_at
@@ -68,11 +67,7 @@ def source_of(
     `dates`, what is there at first is as old as it says itself, or git."""
     files = FilesSource(
         workspace,
-        FilesSettings(
-            pruned=DEFAULT_PRUNED if settings.pruned is None else settings.pruned,
-            max_bytes=settings.max_bytes,
-            force_polling=settings.poll,
-        ),
+        settings,
         read_document=None if parsed is None else parsed.read,
         committed=Commits(workspace).time_of if dates else None,
     )

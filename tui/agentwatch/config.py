@@ -37,18 +37,14 @@ def _one_of(*words: str) -> Kind:
     return Kind(f"one of {', '.join(words)}", {"enum": words})
 
 
-def _number(least: float, most: float = math.inf) -> Kind:
-    limits = {"minimum": least} | ({} if math.isinf(most) else {"maximum": most})
+def _number(least: float, most: float = math.inf, noun: str = "number") -> Kind:
     bounds = f", at least {least:g}" if math.isinf(most) else f" from {least:g} to {most:.0f}"
-    return Kind(f"a number{bounds}", {"type": "number", **limits})
-
-
-def _whole(least: int) -> Kind:
-    return Kind(f"a whole number, at least {least}", {"type": "integer", "minimum": least})
+    limits = {"minimum": least} if math.isinf(most) else {"minimum": least, "maximum": most}
+    return Kind(f"a {noun}{bounds}", {"type": noun.replace("whole number", "integer"), **limits})
 
 
 def _list(items: Fields, least: int = 0) -> Fields:
-    return {"type": "array", "items": items} | ({"minItems": least} if least else {})
+    return {"type": "array", "items": items, "minItems": least}
 
 
 def _table(values: Fields) -> Fields:
@@ -75,7 +71,7 @@ def _lists(table: Fields, prefix: str = "") -> Lists:
 
 
 _STRING: Final = {"type": "string"}
-_WORD: Final = {"type": "string", "minLength": 1}
+_WORD: Final = {"type": "string", "pattern": ".+"}
 _ADDRESS: Final = {"type": "string", "pattern": "^(ssh|nats)://.+"}
 _SERVER: Final = {"type": "string", "pattern": rf"^http://(?:127\.0\.0\.1|localhost|\[::1\]):(?:{_PORT})/?$"}
 _PRICE: Final = {"type": "number", "minimum": 0, "maximum": 1_000_000}
@@ -84,12 +80,12 @@ _FLAG: Final = Kind("true or false", {"type": "boolean"})
 _TEXT: Final = Kind("a text", _WORD)
 
 _TYPES: Final[Fields] = {
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-    "string": str,
-    "array": list,
-    "object": dict,
+    "boolean": [bool],
+    "integer": [int],
+    "number": [int, float],
+    "string": [str],
+    "array": [list],
+    "object": [dict],
 }
 
 
@@ -99,17 +95,15 @@ def _fits(value: Any, schema: Fields) -> bool:
         return any(_fits(value, one) for one in schema["anyOf"])
     if "enum" in schema:
         return value in schema["enum"]
-    kind = schema["type"]
-    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
+    if type(value) not in _TYPES[schema["type"]]:
         return False
-    if kind in ("integer", "number"):
-        return bool(schema["minimum"] <= value <= schema.get("maximum", math.inf))
-    if kind == "string":
-        fits = re.fullmatch(schema.get("pattern", "(?s).*"), value) is not None
-        return fits and len(value) >= schema.get("minLength", 0)
-    if kind == "array":
-        return len(value) >= schema.get("minItems", 0) and all(_fits(one, schema["items"]) for one in value)
-    return kind == "boolean" or all(name and _fits(one, schema["additionalProperties"]) for name, one in value.items())
+    if isinstance(value, str):
+        return re.fullmatch(schema.get("pattern", r"[\s\S]*"), value) is not None
+    if isinstance(value, list):
+        return len(value) >= schema["minItems"] and all(_fits(one, schema["items"]) for one in value)
+    if isinstance(value, dict):
+        return all(name and _fits(one, schema["additionalProperties"]) for name, one in value.items())
+    return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
 
 
 class Settings(NamedTuple):
@@ -128,7 +122,7 @@ class Settings(NamedTuple):
         frozenset[str] | None, Kind("a list of directory names", _list(_STRING), frozenset), '["node_modules"]'
     ] = None
     """Directories that are not read. Your list replaces the built-in one."""
-    max_bytes: Annotated[int, _whole(1024)] = 1_048_576
+    max_bytes: Annotated[int, _number(1024, noun="whole number")] = 1_048_576
     """Larger files are not read."""
     read_only: bool = False
     """Write nothing into the workspace: no `errors.json` and no copies of your decisions."""
@@ -197,7 +191,7 @@ class Settings(NamedTuple):
     """`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."""
     remote_queue: Annotated[float, _number(0, 7 * _DAY)] = 0.0
     """Seconds that a decision waits for a host that cannot be reached. With `0` it is refused instead."""
-    retry_max_retries: Annotated[int, _whole(0)] = 1
+    retry_max_retries: Annotated[int, _number(0, noun="whole number")] = 1
     """How often a failed child may be retried. A material mitigation earns one more retry."""
     retry_expires_after: Annotated[float, _number(60, 10 * 365 * _DAY)] = 604_800.0
     """Seconds until a retry, an escalation or an answer expires; then you can decide again."""

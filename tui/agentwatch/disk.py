@@ -15,13 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
-OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_CHUNK: Final = 64 * 1024
-OPEN_HELD: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_SAFE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
+_INERT: Final = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
+OPEN_DIRECTORY: Final = os.O_DIRECTORY | os.O_CLOEXEC
+OPEN_HELD: Final = os.O_RDWR | _INERT
 """For a lock: some file systems lock only what may be written."""
-_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK: Final = 64 * 1024
 
 DOT: Final = ".agentwatch"
 """Our directory in a workspace."""
@@ -144,7 +143,7 @@ class Directory:
         # Before it is opened: opening a device may already do something.
         _require_regular(self.status(name))
         try:
-            descriptor = self._open(name, _READ)
+            descriptor = self._open(name, _INERT)
         except OSError as error:
             # Swapped for a link or a socket since its status was read.
             if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
@@ -212,7 +211,7 @@ class Directory:
 
         Not for the workspace: an agent could hold the lock.
         """
-        descriptor = self._open(".lock", _LOCK, 0o600)
+        descriptor = self._open(".lock", os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
         try:
             take_lock(descriptor, LOCK_SECONDS, self._disk)
             yield
@@ -232,7 +231,7 @@ class Directory:
     def _written(self, data: bytes, mode: int) -> Iterator[tuple[str, int]]:
         """A temporary file with the data on disk, and its descriptor; its name is gone at the end."""
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
-        descriptor = self._open(temporary, _CREATE, mode)
+        descriptor = self._open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, mode)
         try:
             rest = memoryview(data)
             while rest:

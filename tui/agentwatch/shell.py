@@ -78,27 +78,20 @@ def needing(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """The words as one line for any POSIX shell. Raises ValueError for what no argument can hold."""
-    if any("\0" in word for word in words):
-        # A shell drops it: what is left may be another task's id.
-        raise ValueError("no argument of a command can hold a NUL character")
+    """The words as one line for any POSIX shell. Raises ValueError for what no argument can hold, or no line."""
     import shlex
 
     line: list[str] = []
-    before: list[str] = []
     for word in words:
+        if "\0" in word or word.endswith("\n"):
+            # A shell drops it: what is left may be another task's id.
+            raise ValueError("no line can hold an argument with a NUL character, or a line break at its end")
         plain = shlex.quote(word)
         if plain.startswith("="):
             # zsh would look for a program of that name.
             plain = f"'{plain}'"
-        if exact(plain, _LONGEST) != plain:
-            plain = f'"$(printf {_bytes(word)})"'
-            if word.endswith("\n"):
-                # A shell drops the last line breaks of what a command prints.
-                before.append(f"w{len(line)}=$(printf {_bytes(word + '.')}) && ")
-                plain = f'"${{w{len(line)}%.}}"'
-        line.append(plain)
-    return "".join(before) + " ".join(line)
+        line.append(plain if exact(plain, _LONGEST) == plain else f'"$(printf {_bytes(word)})"')
+    return " ".join(line)
 
 
 def _bytes(word: str) -> str:
@@ -120,15 +113,13 @@ def find_program(name: str, path: str | None = None) -> str | None:
     PATH (or `path`); one counts only if neither it nor the place its links lead to lies in a watched workspace or a git
     work tree, where agents write, or where everybody may write. A path relative to the current directory never counts.
     """
-    if name.startswith("/"):
-        return name
     if "/" in name:
-        return None
+        return name if name.startswith("/") else None
     import shutil  # a hook needs none of it
 
     for entry in trusted_path(path).split(os.pathsep):
-        found = shutil.which(name, path=entry) if entry else None
-        if found is not None and _is_trusted(os.path.dirname(os.path.realpath(found))):  # noqa: PTH120
+        found = shutil.which(name, path=entry)
+        if found and _is_trusted(os.path.dirname(os.path.realpath(found))):  # noqa: PTH120
             return found
     return None
 

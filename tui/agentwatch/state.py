@@ -10,21 +10,18 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.disk import TEMPORARY, UNSYNCED, Directory
+from agentwatch.disk import OPEN_HELD, TEMPORARY, UNSYNCED, Directory
 from agentwatch.errors import UsageError
 
 _NAME_LENGTH: Final = 40
 _ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
-_MAX_LINKS: Final = 40
-"""On the way of one path, as for the system."""
-
 _SCRATCH: Final = "temporary"
-_NEW_SECONDS: Final = 60.0
-"""A scratch directory that was made just now may not be locked yet."""
+_LEFT_SECONDS: Final = 86_400.0
+"""A scratch directory that is older was left: nobody looks into a file for a day, or at the demo."""
 
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
@@ -72,16 +69,13 @@ def is_there(path: Path | str) -> bool:
 
 def leads_through(path: Path, directory: Path) -> bool:
     """Whether a path leads into a directory, or passes it on its way, by links, too: who writes there can turn it."""
-    root, here = Path(os.path.realpath(directory)), Path(os.sep)
-    rest, links = [*(Path.cwd() / path).parts][::-1], 0
-    while rest and links <= _MAX_LINKS and not here.is_relative_to(root):
-        name = rest.pop()
-        try:
-            rest += (here / name).readlink().parts[::-1]
-            links += 1
-        except OSError:
-            here = here.parent if name == os.pardir else here / name
-    return links > _MAX_LINKS or here.is_relative_to(root)
+    root, path = os.path.realpath(directory), path.absolute()
+    for place in (path, *path.parents):
+        if Path(os.path.realpath(place)).is_relative_to(root):
+            return True
+        if place.is_symlink() and place.exists() and leads_through(place.parent / place.readlink(), directory):
+            return True
+    return False
 
 
 def workspace_id(workspace: Path) -> str:
@@ -116,27 +110,19 @@ def xdg_directory(variable: str, default: str, environment: Mapping[str, str] | 
 def scratch_directory() -> Iterator[Path]:
     """An empty directory that only the user can enter, for as long as the block lasts. Raises OSError.
 
-    It is locked meanwhile: one that nobody holds was left by a process that was killed, and is removed by the next.
+    Those that killed processes left are removed by a later one.
     """
     import shutil
-    from tempfile import mkdtemp
+    from tempfile import TemporaryDirectory
 
     top = state_directories() / _SCRATCH
     with Directory.make(top, UNSYNCED) as parent:
         for name in parent.names():
-            with suppress(OSError), parent.child(name) as left:
-                fcntl.flock(left.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if time.time() - os.fstat(left.descriptor).st_mtime > _NEW_SECONDS:
-                    shutil.rmtree(top / name, ignore_errors=True)
-    path = Path(mkdtemp(dir=top)).resolve()
-    try:
-        with Directory.open(path) as directory:
-            # Nobody is waited for: an agent that may read here can hold a lock, too.
             with suppress(OSError):
-                fcntl.flock(directory.descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+                if time.time() - parent.status(name).st_mtime > _LEFT_SECONDS:
+                    shutil.rmtree(top / name, ignore_errors=True)
+    with TemporaryDirectory(dir=top, ignore_cleanup_errors=True) as path:
+        yield Path(path).resolve()
 
 
 def remove_old_cache() -> None:
@@ -158,19 +144,14 @@ def remove_old_cache() -> None:
 def shown(state: Path) -> Iterator[None]:
     """A screen shows the workspace of this state directory: a lock that the system frees when the program ends. Where
     that cannot be told, it is not told."""
-    descriptor = None
-    with suppress(OSError):
-        with Directory.make(state) as directory:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(_SHOWN, flags, 0o600, dir_fd=directory.descriptor)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        _screens.add(descriptor)
-    try:
+    with ExitStack() as stack:
+        with suppress(OSError), Directory.make(state) as directory:
+            descriptor = os.open(_SHOWN, OPEN_HELD | os.O_CREAT, 0o600, dir_fd=directory.descriptor)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            _screens.add(descriptor)
+            stack.callback(_screens.discard, descriptor)
         yield
-    finally:
-        if descriptor is not None:
-            _screens.discard(descriptor)
-            os.close(descriptor)
 
 
 def attend_screens(*, attended: bool) -> None:
@@ -189,23 +170,19 @@ def is_attended() -> bool:
 def is_shown(state: Path, tries: int = 5) -> bool:
     """Whether a screen of this user shows it now, on this machine. Who asks again soon needs one try only: at worst it
     takes somebody else who asks for a screen."""
-    try:
-        with Directory.open(state) as directory:
-            descriptor = os.open(_SHOWN, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory.descriptor)
-    except OSError:
-        return False
-    try:
+    with (
+        suppress(OSError),
+        Directory.open(state) as directory,
+        open(os.open(_SHOWN, OPEN_HELD, dir_fd=directory.descriptor), "rb", 0) as lock,  # noqa: PTH123
+    ):
         for left in reversed(range(tries)):
             with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return False
             if left:
                 time.sleep(_PAUSE_SECONDS)
         return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
+    return False
 
 
 def first_watched(state: Path) -> float | None:

@@ -220,20 +220,14 @@ def words_of(error: BaseException) -> str:
 def indented(value: object) -> str:
     """A value as JSON, in ASCII only: foreign characters reach the reader as escapes, a terminal never."""
     # A sixth of the time of `json`, which indents in Python.
-    import pydantic_core
+    from pydantic_core import to_json
 
     try:
-        text: str = pydantic_core.to_json(value, indent=2).decode()
+        return to_json(value, indent=2, ensure_ascii=True).decode().replace("\x7f", "\\u007f")
     except ValueError:  # half a character
         import json
 
         return json.dumps(value, indent=2)
-    return re.sub("[^\x00-\x7e]", _escape, text)
-
-
-def _escape(character: re.Match[str]) -> str:
-    code = character[0].encode("utf-16-be").hex()
-    return "".join(f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4))
 
 
 class Mark(StrEnum):

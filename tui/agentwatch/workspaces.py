@@ -16,7 +16,7 @@ from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import FILES, CombinedSource, Health, Problem, health_of, together
-from agentwatch.sources.worktrees import NoRepositoryError, used_worktrees
+from agentwatch.sources.worktrees import used_worktrees
 from agentwatch.state import shown, state_directory, user_home
 from agentwatch.text import words_of
 from agentwatch.view.words import plural
@@ -74,10 +74,7 @@ def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
 
 def find_worktrees(workspace: Path) -> Places:
     """The other worktrees of a repository, as they are now."""
-    try:
-        others = used_worktrees(workspace)
-    except NoRepositoryError as error:
-        return Places((), [f"Other worktrees of this repository are not shown: {error}"])
+    others = used_worktrees(workspace)
     names = names_of([workspace, *others])
     return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 

@@ -73,9 +73,6 @@ DRESSES: list[Callable[[str], str]] = [
     lambda text: text.replace("- plans/north.md\nfiles", "  - plans/north.md\nfiles"),
     lambda text: text.replace("- plans/north.md \u2014", "- [plans/north.md](plans/north.md) \u2014"),
     lambda text: text.replace("- plans/north.md \u2014", "- **`plans/north.md`** \u2014"),
-    lambda text: text.replace(
-        "files_created:\n- plans/north.md\nfiles", "files_created:\n```\n- plans/north.md\n```\nfiles"
-    ),
     lambda text: text.replace("- (none)", "- None"),
     lambda text: text.replace("- (none)", "- N/A"),
     lambda text: text.replace("files_modified:\n- (none)", "files_modified:\n- No files were changed."),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agentwatch.contracts.shapes import (
     Contract,
-    Document,
+    Fields,
     Finding,
     Handoff,
     Outcome,
@@ -29,7 +29,7 @@ class Recorder:
     def __init__(self) -> None:
         self.seq = 0
 
-    def seen(self, path: str, document: Document, *findings: Finding) -> Seen:
+    def seen(self, path: str, document: Fields, *findings: Finding) -> Seen:
         self.seq += 1
         return Seen(self.seq, 1_000.0 + self.seq, path, f"{self.seq:064x}", document, findings)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
 
-from agentwatch.contracts.shapes import Contract, Document, Outcome, Reading, Return
+from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Rules, Seen, Tick
@@ -140,7 +140,7 @@ runnings = st.builds(
 )
 
 Live = Requesting | Answering | Running
-Step = tuple[str, Document | tuple[str, ...] | Deciding | Again | Live | None, bool]
+Step = tuple[str, Fields | tuple[str, ...] | Deciding | Again | Live | None, bool]
 kinds = st.one_of(st.none(), st.just(Again()), handoffs, returns, returns, named, checklists, checks, decisions)
 drawn_steps = st.tuples(st.sampled_from(PATHS), kinds, st.booleans())
 lives = st.one_of(requestings, answerings, runnings)
@@ -223,7 +223,7 @@ def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Event:
     if step.permit is not None:
         shown, allowed, by = step.permit
         known.append(Permit(f"call-{len(known)}", "Bash", shown, allowed, by, at))
-    packet = None if step.asked_for is None else Reading(handoff(step.asked_for), ())
+    packet = None if step.asked_for is None else Document(handoff(step.asked_for), ())
     run = Run(
         source="agents",
         session_id=step.session,

@@ -13,10 +13,10 @@ from tests.unit.delegation.events import Recorder, handoff, outline, returned, t
 from agentwatch.contracts.shapes import (
     Contract,
     Document,
+    Fields,
     Finding,
     Handoff,
     Outcome,
-    Reading,
     Return,
 )
 from agentwatch.delegation.claims import Claim, Verdict
@@ -37,8 +37,8 @@ ROOT = Run(
 )
 
 
-def message(document: Document | None, *findings: Finding, at: float = 150.0) -> Message:
-    reading = Reading(document, findings) if document else None
+def message(document: Fields | None, *findings: Finding, at: float = 150.0) -> Message:
+    reading = Document(document, findings) if document else None
     return Message(at, sha256(repr(document).encode()).hexdigest(), "words", reading)
 
 
@@ -89,8 +89,8 @@ def test_a_return_that_names_another_task_than_its_session_was_handed_is_a_warni
 
 
 def test_a_packet_beside_an_example_of_a_return_is_what_was_handed_over_and_an_echo_of_it_was_not() -> None:
-    example = Reading(Return(Contract.REPORT_CONTRACT, "failed", Outcome.FAILED))
-    both = replace(message(None), reading=example, packet=Reading(Handoff("t", "Mend it.")))
+    example = Document(Return(Contract.REPORT_CONTRACT, "failed", Outcome.FAILED))
+    both = replace(message(None), reading=example, packet=Document(Handoff("t", "Mend it.")))
     tree = tree_of(ran(ROOT, child("one", RunState.ENDED, prompt=both, said=both)))
     assert outline(tree) == ["root working", "  t failed"]
     assert tree.tasks["t"].contract is Contract.REPORT_CONTRACT

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.disk import Disk
 from agentwatch.sources.files import documents as documents_module
 from agentwatch.sources.files.documents import Documents, Reader
-from agentwatch.sources.files.walk import FilesSettings
 from tests.unit.files.watching import HALF, OTHER, packet, read_document, write
 
 A, B = packet("a"), packet("b")
@@ -44,7 +44,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def documents_of(root: Path, reader: Reader = read_document) -> Documents:
-    return Documents(str(root), FilesSettings(max_bytes=10_000), reader)
+    return Documents(str(root), Settings(max_bytes=10_000), reader, None)
 
 
 def brief(event: Event) -> str:
@@ -153,13 +153,11 @@ def test_a_file_that_changes_during_every_read_is_told_after_a_while(
     assert read(documents, "return.json") == "seen"
 
 
-@pytest.mark.parametrize("call", ["lstat", "open"])
 def test_a_file_that_cannot_be_reached_for_a_moment_is_told_and_read_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "x.return.json", A)
-    place = os if call == "lstat" else Disk
-    documents, real = documents_of(tmp_path), getattr(place, call)
+    documents, real = documents_of(tmp_path), os.open
     assert read(documents, "x.return.json") == "seen"
     write(tmp_path / "x.return.json", B)
 
@@ -169,7 +167,7 @@ def test_a_file_that_cannot_be_reached_for_a_moment_is_told_and_read_later(
         return real(path, *arguments, **options)
 
     with monkeypatch.context() as full:
-        full.setattr(place, call, staticmethod(refusing))
+        full.setattr(Disk, "open", staticmethod(refusing))
         assert read(documents, "x.return.json") == "SRC005"
         assert documents.unread
     assert read(documents, "x.return.json") == "seen"

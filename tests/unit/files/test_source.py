@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.contracts.shapes import Reading
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Document
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import Batch
 from agentwatch.sources.files import source as source_module
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import FilesSettings
 from agentwatch.sources.files.watcher import Changes, Watcher
 from tests.unit.files.watching import (
     EVERY_WAY,
     HALF,
     OTHER,
     PATIENCE,
-    QUICK,
+    POLLING,
     Receiver,
     descriptors,
     on_disk,
@@ -79,7 +79,7 @@ CHANGES: list[tuple[str, Callable[[Path], object]]] = [
 
 
 @EVERY_WAY
-def test_after_each_change_of_the_workspace_what_is_told_is_what_is_there(root: Path, settings: FilesSettings) -> None:
+def test_after_each_change_of_the_workspace_what_is_told_is_what_is_there(root: Path, settings: Settings) -> None:
     with watching(root, settings) as receiver:
         for what, change in CHANGES:
             change(root)
@@ -89,8 +89,8 @@ def test_after_each_change_of_the_workspace_what_is_told_is_what_is_there(root: 
 
 
 @EVERY_WAY
-def test_a_half_written_file_is_seen_once_whole(root: Path, settings: FilesSettings) -> None:
-    with watching(root, settings._replace(settle_seconds=PATIENCE * 10)) as receiver:
+def test_a_half_written_file_is_seen_once_whole(root: Path, settings: Settings) -> None:
+    with watching(root, settings, PATIENCE * 10) as receiver:
         with (root / "x.json").open("w") as file:
             file.write(HALF)
             file.flush()
@@ -102,7 +102,7 @@ def test_a_half_written_file_is_seen_once_whole(root: Path, settings: FilesSetti
 
 
 @EVERY_WAY
-def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, settings: FilesSettings) -> None:
+def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, settings: Settings) -> None:
     with watching(root, settings) as receiver:
         write(root / "x.json", HALF)
         receiver.until_present("x.json")
@@ -112,7 +112,7 @@ def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, settin
 
 
 @EVERY_WAY
-def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root: Path, settings: FilesSettings) -> None:
+def test_a_root_that_goes_comes_or_is_exchanged_is_followed(root: Path, settings: Settings) -> None:
     away, gone = root.parent / "away", "The workspace is no directory any more: waiting for it to return"
     write(root / "a" / "x.json", packet("x"))
     write(root.parent / "other" / "y.json", packet("y"))
@@ -166,7 +166,7 @@ def test_a_root_that_is_not_there_yet_is_waited_for_and_one_given_as_a_link_is_w
     root: Path,
 ) -> None:
     (root.parent / "link").symlink_to("workspace")
-    source, receiver = FilesSource(root.parent / "link", QUICK, read_document=read_document), Receiver()
+    source, receiver = FilesSource(root.parent / "link", read_document=read_document), Receiver()
     root.rmdir()
     source.start(receiver)
     try:
@@ -297,7 +297,7 @@ def test_at_the_limit_of_watches_it_goes_on_by_polling(
 
 
 def test_polling_as_configured_says_so(root: Path) -> None:
-    with watching(root, QUICK._replace(force_polling=True)) as receiver:
+    with watching(root, POLLING) as receiver:
         assert (receiver.mode, receiver.detail) == ("polling", "Polling, as configured")
 
 
@@ -324,7 +324,7 @@ def test_a_directory_that_cannot_be_listed_is_named_and_its_files_stay_until_the
         return real_open(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", refusing_open)
-    with watching(root, QUICK._replace(force_polling=True)) as receiver:
+    with watching(root, POLLING) as receiver:
         is_shut.set()
         receiver.until(lambda it: it.detail == "shut: cannot be listed: Permission denied")
         assert receiver.batches[-1].health.problems == (("files", str(root / "shut"), receiver.detail),)
@@ -337,7 +337,7 @@ def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
     def closed(batch: Batch) -> None:
         raise RuntimeError("Event loop is closed")
 
-    others, source = threads(), FilesSource(root, QUICK, read_document=read_document)
+    others, source = threads(), FilesSource(root, read_document=read_document)
     source.start(closed)
     deadline = time.monotonic() + PATIENCE
     while threads() - others:
@@ -347,7 +347,7 @@ def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
 
 
 @EVERY_WAY
-def test_nothing_is_emitted_and_nothing_is_left_open_after_stopping(root: Path, settings: FilesSettings) -> None:
+def test_nothing_is_emitted_and_nothing_is_left_open_after_stopping(root: Path, settings: Settings) -> None:
     write(root / "x.json", packet("x"))
     before, others = descriptors(), threads()
     with watching(root, settings) as receiver:
@@ -359,7 +359,7 @@ def test_nothing_is_emitted_and_nothing_is_left_open_after_stopping(root: Path, 
 
 
 def test_stopping_before_starting_and_twice_is_harmless(root: Path) -> None:
-    source = FilesSource(root, QUICK, read_document=read_document)
+    source = FilesSource(root, read_document=read_document)
     source.stop()
     source.start(Receiver())
     source.stop()
@@ -401,7 +401,7 @@ def test_looking_once_observes_everything_and_looking_again_what_has_changed(roo
         os.utime(root / name, (100, 100))
     write(root / "package.json", OTHER)
     (root / "return.json").write_bytes(b"x" * 2_000_000)
-    source = FilesSource(root, QUICK, read_document=read_document)
+    source = FilesSource(root, read_document=read_document)
     batch = source.scan()
     assert brief(batch.events) == ["Seen a/x.json", "Seen c/y.json", "Seen d/z.json", "Unreadable return.json"]
     # What has the name of a return and cannot be read is a problem.
@@ -419,7 +419,7 @@ def test_looking_once_waits_for_a_file_that_is_just_being_written(root: Path) ->
     write(root / "x.json", HALF)
     half_read = threading.Event()
 
-    def reader(text: str, path: str) -> Reading | None:
+    def reader(text: str, path: str) -> Document | None:
         half_read.set()
         return read_document(text, path)
 
@@ -429,7 +429,9 @@ def test_looking_once_waits_for_a_file_that_is_just_being_written(root: Path) ->
 
     writer = threading.Thread(target=complete)
     writer.start()
-    (seen,) = FilesSource(root, FilesSettings(settle_seconds=PATIENCE), read_document=reader).scan().events
+    source = FilesSource(root, read_document=reader)
+    source.settle_seconds = PATIENCE
+    (seen,) = source.scan().events
     writer.join()
     assert isinstance(seen, Seen)
     assert not seen.incomplete
@@ -445,7 +447,7 @@ def test_what_is_no_directory_is_a_workspace_error(tmp_path: Path, name: str) ->
 def test_what_holds_nothing_of_its_name_is_said_of_the_file(root: Path) -> None:
     for name in ("a.handoff.json", "a.return.json", "b.todos.md"):
         write(root / name, "{}" if name.endswith("json") else "Go on.")
-    made = {one.path: one for one in FilesSource(root, FilesSettings(settle_seconds=0)).scan().events}
+    made = {one.path: one for one in FilesSource(root).scan().events}
     findings = {path: one.finding.rule for path, one in made.items() if isinstance(one, Unreadable)}
     assert findings == {"a.handoff.json": "DOC012", "b.todos.md": "DOC013"}
     assert isinstance(made["a.return.json"], Seen)

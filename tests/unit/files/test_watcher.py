@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.sources.files import watcher as watcher_module
-from agentwatch.sources.files.watcher import Changes, SharedWatcher, Watcher
+from agentwatch.sources.files.watcher import Changes, Watcher
 from tests.unit.files.watching import PATIENCE, descriptors, write
 
 if sys.platform == "linux":
@@ -149,85 +149,6 @@ def test_at_a_limit_of_the_system_it_says_so_and_that_events_were_lost(
     watcher.watch("")
     assert watcher.wait(0.0) == Changes()
     watcher.close()
-
-
-@pytest.fixture
-def shared() -> Iterator[SharedWatcher]:
-    shared = SharedWatcher()
-    yield shared
-    deadline = time.monotonic() + PATIENCE
-    while any(thread.name == "agentwatch-watcher" for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-class Calls:
-    def __init__(self) -> None:
-        self._calls = threading.Semaphore(0)
-
-    def __call__(self) -> None:
-        self._calls.release()
-
-    def come(self) -> bool:
-        return self._calls.acquire(timeout=PATIENCE)
-
-    def come_and_end(self) -> bool:
-        has_come = self.come()
-        while self._calls.acquire(timeout=0.1):
-            pass
-        return has_come
-
-
-def test_whoever_waits_is_called_for_a_directory_also_for_one_that_is_not_there_yet(
-    shared: SharedWatcher, tmp_path: Path
-) -> None:
-    for _ in range(2):
-        there, later = Calls(), Calls()
-        with shared.watch([tmp_path], there), shared.watch([tmp_path / "a" / "b"], later):
-            assert there.come()
-            assert later.come_and_end()
-            (tmp_path / "a" / "b").mkdir(parents=True)
-            assert later.come_and_end()
-            (tmp_path / "a" / "b" / "x.json").write_text("{}")
-            assert later.come_and_end()
-            there.come_and_end()
-            for name in ("history.db-wal", "watched.lock", ".writing-x"):
-                (tmp_path / name).write_text("locks and the history are nobody's news")
-            (tmp_path / "a" / "b" / "x.json").write_text("[]")
-            assert later.come()
-            assert not there._calls.acquire(blocking=False)
-        shutil.rmtree(tmp_path / "a")
-
-
-def test_everybody_is_called_when_something_was_lost(
-    shared: SharedWatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lost, wait = threading.Event(), Watcher.wait
-    monkeypatch.setattr(
-        Watcher, "wait", lambda self, timeout: wait(self, min(timeout, 0.01))._replace(lost=lost.is_set())
-    )
-    calls = Calls()
-    with shared.watch([tmp_path / "later"], calls):
-        assert calls.come_and_end()
-        lost.set()
-        assert calls.come()
-        lost.clear()
-
-
-def test_where_the_system_tells_nothing_everybody_is_called_to_look(
-    shared: SharedWatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_arguments: object, **_options: object) -> None:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(INotify, "__init__", full)
-    calls = Calls()
-    with shared.watch([tmp_path], calls):
-        assert calls.come()
-        deadline = time.monotonic() + PATIENCE
-        while shared.works:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
 
 
 def test_without_inotify_changes_in_watched_directories_are_told(

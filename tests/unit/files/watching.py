@@ -12,38 +12,40 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources import Batch
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, FilesSettings, join, pruning, walk
+from agentwatch.sources.files.walk import join, pruning, walk
 
 PATIENCE = 20.0
 """Seconds a test waits for what must happen; far more than it takes."""
 
-QUICK = FilesSettings(settle_seconds=0.2)
-EVERY_WAY = pytest.mark.parametrize("settings", [QUICK, QUICK._replace(force_polling=True)], ids=["events", "polling"])
+SETTLE = 0.2
+POLLING = Settings(poll=True)
+EVERY_WAY = pytest.mark.parametrize("settings", [Settings(), POLLING], ids=["events", "polling"])
 
 
-def read_document(text: str, path: str) -> Reading | None:
+def read_document(text: str, path: str) -> Document | None:
     """A JSON object with a `task_id` is a handoff, text from `## Status` to `END` a return; less is incomplete."""
     if "BREAK" in text:
         raise RecursionError
     if text.startswith("## Status"):
         document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, summary=text)
-        return Reading(document, (), complete=text.rstrip().endswith("END"))
+        return Document(document, (), complete=text.rstrip().endswith("END"))
     try:
         value = json.loads(text)
     except ValueError:
-        return Reading(Handoff(None, None), (), complete=False) if text.startswith('{"task_id"') else None
+        return Document(Handoff(None, None), (), complete=False) if text.startswith('{"task_id"') else None
     if isinstance(value, dict) and "task_id" in value:
-        return Reading(Handoff(value["task_id"], None))
+        return Document(Handoff(value["task_id"], None))
     return None
 
 
 def candidates(root: Path) -> Iterator[str]:
     """The files of a workspace worth reading, as paths relative to it, in no order."""
-    for path, listing in walk(os.path.realpath(root), pruning(DEFAULT_PRUNED)):
+    for path, listing in walk(os.path.realpath(root), pruning(None)):
         if not isinstance(listing, OSError):
             yield from (join(path, name) for name in listing[1])
 
@@ -114,9 +116,10 @@ def on_disk(root: Path) -> dict[str, str]:
 
 
 @contextmanager
-def watching(root: Path, settings: FilesSettings = QUICK) -> Iterator[Receiver]:
+def watching(root: Path, settings: Settings | None = None, settle: float = SETTLE) -> Iterator[Receiver]:
     """A source at work. It is live, or polls, when the block begins."""
     receiver, source = Receiver(), FilesSource(root, settings, read_document=read_document)
+    source.settle_seconds = settle
     source.start(receiver)
     try:
         receiver.until(lambda it: it.mode in ("live", "polling"))

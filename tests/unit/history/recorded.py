@@ -29,7 +29,7 @@ class Workspace:
         reading = read_document(text, path)
         assert reading is not None
         at = 1_000.0 + self.seq if at is None else at
-        return Seen(self.seq, at, path, digest, reading.document, (*findings, *reading.findings), not reading.complete)
+        return Seen(self.seq, at, path, digest, reading.fields, (*findings, *reading.findings), not reading.complete)
 
     def gone(self, path: str) -> Gone:
         self.seq += 1

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.cli.log import log_document, log_line
-from agentwatch.contracts.shapes import Document, Reading
+from agentwatch.contracts.shapes import Document, Fields
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Gone, Ran, Seen, Tick
 from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState, StartedBy, Turn
@@ -223,8 +223,8 @@ ROOT = Run(
 Line = tuple[float, str, str | None, str | None, int]
 
 
-def message(document: Document | None, at: float) -> Message:
-    return Message(at, f"{at:064.0f}", "words", Reading(document) if document else None)
+def message(document: Fields | None, at: float) -> Message:
+    return Message(at, f"{at:064.0f}", "words", Document(document) if document else None)
 
 
 def child(task_id: str, began: float, ended: float | None, **more: object) -> Run:

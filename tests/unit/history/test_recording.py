@@ -221,7 +221,7 @@ def test_without_any_text_the_attempts_are_counted_and_judged_as_before(steps: l
         assert isinstance(seen, Seen)
         reading = read_version(seen.path, outline_of(seen), lambda: None)
         assert reading is not None
-        again.append(seen._replace(document=reading.document, findings=reading.findings))
+        again.append(seen._replace(document=reading.fields, findings=reading.findings))
     assert tree_of(again).tasks == tree_of(versions).tasks
 
 
@@ -229,4 +229,4 @@ def test_a_version_that_is_nothing_of_its_name_today_stays_what_it_was() -> None
     seen = Recorder().seen("a.handoff.json", returned("completed"))
     reading = read_version(seen.path, outline_of(seen), lambda: '{"ok": true}')
     assert reading is not None
-    assert reading.document == seen.document
+    assert reading.fields == seen.document

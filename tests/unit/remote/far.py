@@ -37,7 +37,6 @@ from agentwatch.requests.holding import Holder
 from agentwatch.requests.source import Inbox
 from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import FilesSettings
 
 ALICE = SigningKey(Ed25519PrivateKey.from_private_bytes(b"alice" + b"a" * 27))
 STRANGER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"s" * 32))
@@ -80,7 +79,7 @@ class Host:
     def monitor(self) -> Monitor:
         """One that has looked at what is there now."""
         if self._monitor is None:
-            source = FilesSource(self.workspace, FilesSettings())
+            source = FilesSource(self.workspace)
             given = {"open_desk": self.open_desk, "open_inbox": lambda: Inbox(self.store())}
             self._monitor = Monitor(self.workspace, Settings(), source, time.time, **given)  # type: ignore[arg-type]
             self._monitor.scan()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
 from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
 
-from agentwatch.contracts.shapes import Document
+from agentwatch.contracts.shapes import Fields
 from agentwatch.delegation.events import Checked, Event, Gone, Rules, Seen, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
@@ -20,7 +20,7 @@ from agentwatch.remote.frames import Item
 from agentwatch.remote.observed import is_told
 from agentwatch.view.document import tree_document
 
-CONTENTS: list[Document] = [
+CONTENTS: list[Fields] = [
     handoff("a"),
     handoff("d"),
     handoff(None),

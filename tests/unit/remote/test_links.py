@@ -27,7 +27,6 @@ from agentwatch.remote.outcomes import Outcome
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.wire import Signer
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.files.walk import FilesSettings
 from agentwatch.view.document import tree_document
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
@@ -213,7 +212,7 @@ def test_an_answer_is_heard_by_who_asked(way: Way, started: Start) -> None:
 @contextmanager
 def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
     """A relay that tells what is seen in a workspace, and records nothing but says that it did."""
-    monitor = Monitor(workspace, Settings(), FilesSource(workspace, FilesSettings()), time.time)
+    monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time)
     ready, relays = threading.Event(), list[Relay]()
 
     async def decide(_: Monitor, decide: Decide) -> Result:

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from agentwatch.contracts.shapes import (
     Contract,
-    Document,
+    Fields,
     Finding,
     Handoff,
     Outcome,
@@ -65,7 +65,7 @@ class Session:
         assert isinstance(seen, Seen)
         self.events.append(Checked(len(self.events), START + at, seen.path, seen.digest, claims))
 
-    def _see(self, at: float, path: str, document: Document, *findings: Finding) -> None:
+    def _see(self, at: float, path: str, document: Fields, *findings: Finding) -> None:
         seq = len(self.events)
         self.end = max(self.end, at)
         self.events.append(Seen(seq, START + at, path, f"{seq:064x}", document, findings))

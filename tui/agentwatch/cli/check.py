@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.cli.command import argument, format_of
-from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
+from agentwatch.contracts.shapes import Contract, Document, Finding, Return, Severity
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.rules import forged
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
@@ -18,7 +18,7 @@ from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import FileKind, beside, look, place_of
 from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, join, looks_like_ours, pruning, to_path, walk
+from agentwatch.sources.files.walk import join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
@@ -95,7 +95,7 @@ def _files(paths: Sequence[str]) -> Iterator[_File]:
 def _below(directory: str) -> list[_File]:
     """The files worth reading in a directory, and the directories that cannot be listed."""
     root, relatives = os.path.realpath(directory), list[tuple[str, str]]()
-    for path, listing in walk(root, pruning(DEFAULT_PRUNED)):
+    for path, listing in walk(root, pruning(None)):
         if isinstance(listing, OSError):
             relatives.append((path, os.strerror(listing.errno or 0)))
         else:
@@ -149,12 +149,12 @@ def _check_file(file: _File) -> _Checked | None:
     if reading is None:
         return None
     # Only its name says that it is a report, as other programs call theirs.
-    if not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT:
+    if not reading.fields.recognised and reading.contract is Contract.REPORT_CONTRACT:
         stem = f"{file.root}/{file.relative[: -len('.report.json')]}"
         if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
             return None
     findings = (*text.findings, *reading.findings)
-    missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
+    missing = _missing(file, reading.fields) if isinstance(reading.fields, Return) else ()
     lines: list[str] = []
     if findings or missing:
         lines = text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -194,13 +194,13 @@ def _project(file: _File) -> str | None:
     return None if file.is_named else file.root
 
 
-def _state(reading: Reading) -> str | None:
+def _state(reading: Document) -> str | None:
     """The state of a task that has only this document: that of the delegation tree; None where it makes no task."""
-    if not isinstance(reading.document, Return):
-        return "submitted" if reading.document.recognised else None
-    if reading.has_error or reading.document.outcome is None:
+    if not isinstance(reading.fields, Return):
+        return "submitted" if reading.fields.recognised else None
+    if reading.has_error or reading.fields.outcome is None:
         return "invalid"
-    return reading.document.outcome.value
+    return reading.fields.outcome.value
 
 
 def _print_text(checked: list[_Checked]) -> None:

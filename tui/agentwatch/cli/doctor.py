@@ -28,7 +28,7 @@ from agentwatch.errors import UsageError
 from agentwatch.evidence.plumbing import find_repository
 from agentwatch.history.store import History
 from agentwatch.shell import FLEET, find_program, needing
-from agentwatch.sources.files.walk import DEFAULT_PRUNED, pruning, walk
+from agentwatch.sources.files.walk import pruning, walk
 from agentwatch.sources.worktrees import NoRepositoryError
 from agentwatch.state import leads_through, state_directory
 from agentwatch.text import Check, bad, good, note, say_checks
@@ -211,8 +211,7 @@ def _workspace(workspace: Path, settings: Settings) -> Iterator[Check]:
 
 def _watches(workspace: Path, settings: Settings) -> Check:
     about = "file events"
-    pruned = DEFAULT_PRUNED if settings.pruned is None else settings.pruned
-    count = sum(1 for _ in walk(os.path.realpath(workspace), pruning(pruned)))
+    count = sum(1 for _ in walk(os.path.realpath(workspace), pruning(settings.pruned)))
     directories = "1 directory" if count == 1 else f"{count:,} directories"
     try:
         limit = int(_WATCHES.read_text("ascii"))

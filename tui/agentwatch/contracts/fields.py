@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from copy import copy
+from copy import deepcopy
 from functools import cache, reduce
 from operator import getitem
 from typing import Annotated, Any, Final, TypeVar
@@ -70,10 +70,14 @@ def read_fields(
         return model.model_validate(raw, context=True)
     except ValidationError as error:
         edits = _judge_errors(contract, raw, error, findings, at)
+    pruned: Any = deepcopy(raw)
     # From the end on, so that indices stay true.
-    for place in sorted(edits, reverse=True):
-        raw = _edited(raw, place, edits[place])
-    return model.model_validate(raw)
+    for place, meant in sorted(edits.items(), reverse=True):
+        node = reduce(getitem, place[:-1], pruned)
+        node[place[-1]] = meant
+        if meant is None:
+            del node[place[-1]]
+    return model.model_validate(pruned)
 
 
 @cache
@@ -115,19 +119,6 @@ def _judge_errors(
         if kind in rules:
             findings.add(rules[kind], where, key=place[-1], value=value, meant=meant)
     return edits
-
-
-def _edited(node: Any, place: Location, meant: str | None) -> Any:
-    """The same with another word at a place, or with nothing there."""
-    step, *below = place
-    node = copy(node)
-    if below:
-        node[step] = _edited(node[step], tuple(below), meant)
-    elif meant is None:
-        del node[step]
-    else:
-        node[step] = meant
-    return node
 
 
 def _bounded(raw: dict[str, Any], findings: Findings, at: Location = ()) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class HandoffPacket(Model):
 MODELS: Final = {Contract.HANDOFF_PACKET: HandoffPacket}
 
 
-def judge(_contract: Contract, top: dict[str, Any], findings: Findings, _name: str) -> tuple[HandoffPacket, Handoff]:
+def judge(_contract: Contract, top: dict[str, Any], findings: Findings) -> tuple[HandoffPacket, Handoff]:
     """The typed packet and its fields; every rule it breaks is noted."""
     inner = unwrapped(top)
     if inner is not top:

@@ -16,21 +16,18 @@ from agentwatch.contracts.rules import (
     MAX_TOKENS,
     Findings,
     is_blank,
+    is_relative,
     judge_paths,
     outline,
     sentences,
-    shorten,
     shown,
     tokens,
-    why_not_relative,
 )
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.text import folded
 
 LOW_CONFIDENCE: Final = 0.5  # a confidence below this is flagged for a human
 _FAR_TOO_LONG: Final = 500  # characters of a summary above which no count of tokens makes it short enough
-_NO_REASON: Final = "The return asks for a review without saying why."
-_HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
 _POINTER: Final = re.compile(
     r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
 )
@@ -77,15 +74,8 @@ _DOUBT: Final = frozenset(
     """.split()  # noqa: SIM905 - a line for each would fill a page
 )
 """Parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`."""
-# What was wrong and is mended: `conflicts_resolved`.
-_MENDED: Final = re.compile(
-    r"(?<![^_])(?:blocker|conflict|error|failure)s?_(?=(?:corrected|fixed|repaired|resolved|solved)\Z)"
-)
 _BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
-_BLOCKER_TEXTS: Final = (
-    *("description", "message", "issue", "reason", "summary"),
-    *("blocker", "title", "text", "why_it_failed"),
-)
+_BLOCKER_TEXTS: Final = ("description", "message", "issue", "reason", "summary", "blocker", "title", "text")
 _OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
 _ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
 _BEGAN: Final = ("started_at", "created_at")
@@ -212,13 +202,14 @@ MODELS: Final = {
 }
 
 
-def judge(contract: Contract, top: dict[str, Any], findings: Findings, name: str) -> tuple[Model, Return]:
+def judge(contract: Contract, top: dict[str, Any], findings: Findings) -> tuple[Model, Return]:
     """The typed return and its fields; every rule it breaks is noted."""
+    inner = top.get("report_metadata")
+    if isinstance(inner, dict) and len({_MEANS.get(_plain(each.get("status"))) for each in (top, inner)} - {None}) > 1:
+        findings.add("DOC015", ("status",), value=top["status"], other=shown(inner["status"]))
     if contract is Contract.REPORT_CONTRACT:
         return _judge_report(top, findings)
-    if contract is Contract.RETURN_META:
-        return _judge_meta(top, findings, name)
-    return _judge_subagent_return(top, findings)
+    return (_judge_meta if contract is Contract.RETURN_META else _judge_subagent_return)(top, findings)
 
 
 def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[SubagentReturn, Return]:
@@ -236,68 +227,48 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
     # Anything else that is empty, such as an object, is of the wrong type: that is said already.
     if status not in (None, "completed") and top.get("errors") in (None, []):
         findings.add("SUB050", ("errors",), status=status)
-    if status == "completed" and top.get("errors"):
-        findings.add("SUB061", ("errors",))
-    if returned.metadata is not None and returned.metadata.delegation_path == []:
+    metadata = returned.metadata or ReturnMetadata()
+    path, depth = metadata.delegation_path, metadata.delegation_depth
+    if path == []:
         findings.add("SUB047", ("metadata", "delegation_path"))
-    blockers = _blockers(top, Findings()) if status == "blocked" else None
-    outcome = Outcome(status) if status else None
-    return returned, _fields_of(Contract.SUBAGENT_RETURN, returned, top, outcome, findings, blockers=blockers)
+    elif path and depth is not None:
+        # The orchestrator and its command are no level of delegation; an entry of another type is one all the same.
+        length = len(top["metadata"]["delegation_path"])
+        if depth != (expected := max(length - 2, 0)):
+            place = ("metadata", "delegation_depth")
+            findings.add("SUB042", place, depth=shown(depth), length=length, expected=expected)
+    blockers = _blockers(top) if status == "blocked" else None
+    return returned, _fields_of(Contract.SUBAGENT_RETURN, returned, top, status and Outcome(status), blockers=blockers)
 
 
-def _judge_meta(top: dict[str, Any], findings: Findings, name: str) -> tuple[ReturnMeta, Return]:
+def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Return]:
     outcome = _judge_status(top.get("status"), findings)
-    raw = {**top, "more": None, "blockers": _blockers(top, findings), "artifacts": _artifacts(top, findings)}
-    raw["errors"] = _objects(top, "errors", "message", "MET030", findings)
+    raw = {**top, "blockers": _blockers(top)}
+    raw["more"] = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None
+    single = next(filter(None, map(top.get, ("artifacts", "artifact_path", "artifact"))), None)
+    raw["artifacts"] = _objects(single, "path")
+    raw["errors"] = _objects(top.get("errors"), "message")
     metadata = top.get("metadata")
     inside: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
-    above = {key: top[key] for key in METADATA_KEYS.split() if key in top}
     if metadata is None or inside:
-        raw["metadata"] = {**above, **inside}
+        raw["metadata"] = {**{key: top[key] for key in METADATA_KEYS.split() if key in top}, **inside}
     for key in ("phases_completed", "phases_total"):
-        if isinstance(phases := raw.setdefault(key, inside.get(key)), list):
-            findings.add("MET033", (key,), key=key, value=phases)
-            raw[key] = len(phases)
+        phases = raw.setdefault(key, inside.get(key))
+        raw[key] = len(phases) if isinstance(phases, list) else phases
     if isinstance(steps := top.get("next_steps"), list):
-        findings.add("MET032", ("next_steps",), value=steps)
         raw["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
-    has_path = raw["artifacts"] is not None or any(key.endswith("_path") for key in top)
-    if not has_path and outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
-        how = "is empty" if "artifacts" in top else "is missing"
-        findings.add("MET012", (), how=how, status=shorten(str(top["status"])))
-    # An orchestrator's handoff never has metadata: its directory says whose it is.
-    if metadata is None and not _HANDOFF_LIKE.search(name):
-        findings.add("MET020", ())
     returned = read_fields(Contract.RETURN_META, ReturnMeta, raw, findings)
-
-    summary = returned.summary or ""
-    if tokens(summary) > MAX_TOKENS:
-        findings.add("MET011", ("summary",), tokens=tokens(summary), characters=len(summary))
     judge_paths("MET018", "artifacts", returned.artifacts, findings)
-    for index, artifact in enumerate(_entries(top.get("artifacts"))):
-        kind = artifact.get("type") if isinstance(artifact, dict) else None
-        if isinstance(kind, str) and kind not in ("plan", "report", "summary", "implementation", "documentation"):
-            findings.add("MET017", ("artifacts", index, "type"), value=kind)
-    if isinstance(metadata, dict) and raw["metadata"].get("session_id") is None:
-        findings.add("MET022", ("metadata",))
-    if isinstance(metadata, dict) and not raw["metadata"].keys() & {"agent_type", "delegation_path"}:
-        findings.add("MET023", ("metadata",))
-    # What is there and cannot be read is said already.
-    if outcome is Outcome.BLOCKED and not any(top.get(key) for key in (*_BLOCKERS, "errors")):
-        findings.add("MET035", ("blockers",))
-    if returned.requires_user_review and is_blank(returned.review_reason or ""):
-        findings.add("MET036", ("review_reason",))
-    more = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields}
-    returned = returned.model_copy(update={"more": more or None})
     done, total = returned.phases_completed, returned.phases_total
     return returned, _fields_of(
         Contract.RETURN_META,
         returned,
-        {**top, "metadata": raw["metadata"]},
+        top,
         outcome,
-        findings,
         blockers=returned.blockers,
-        review_reason=(returned.review_reason or _NO_REASON) if returned.requires_user_review else None,
+        review_reason=(returned.review_reason or "The return asks for a review without saying why.")
+        if returned.requires_user_review
+        else None,
         progress=(min(done, total), total) if done is not None and total else None,
     )
 
@@ -306,14 +277,12 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
     raw = {key: value for key, value in top.items() if key != "context_map"}
     report = read_fields(Contract.REPORT_CONTRACT, Report, raw, findings)
     metadata = report.report_metadata or ReportMetadata()
-    confidence, status, message = metadata.confidence_level, metadata.status, metadata.error_message or ""
+    confidence, status = metadata.confidence_level, metadata.status
     if confidence is not None and confidence < LOW_CONFIDENCE:
         place = ("report_metadata", "confidence_level")
         findings.add("REP020", place, value=confidence, threshold=LOW_CONFIDENCE)
     if status == "failed" and is_blank(top["report_metadata"].get("error_message") or ""):
         findings.add("REP024", ("report_metadata", "error_message"))
-    elif status == "completed" and not is_blank(message):
-        findings.add("REP026", ("report_metadata", "error_message"))
     blocking = top.get("blockers")
     blank = blocking is None or (isinstance(blocking, list) and all(map(is_blank, blocking)))
     if status == "blocked" and blank:
@@ -324,20 +293,17 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
         findings.add("REP048", ())
     if "blockers" not in top and status != "blocked":
         findings.add("REP049", ())
-    if status in ("blocked", "failed") and not all(map(is_blank, report.identified_gaps or ())):
-        findings.add("REP050", ("identified_gaps",), status=status)
     context_map = _context_map((report.findings or {}).get("context_map"), findings)
     outcome = Outcome(status) if status else None
-    inner = top.get("report_metadata")
     return report.model_copy(update={"context_map": context_map}), outline(
         Return,
         metadata,
         report,
         contract=Contract.REPORT_CONTRACT,
-        reported_state=_reported(inner if isinstance(inner, dict) else {}),
+        reported_state=_reported(top.get("report_metadata")),
         outcome=outcome,
         agent=metadata.agent_name,
-        blockers=report.blockers or _blockers(top, Findings()) or (),
+        blockers=report.blockers or _blockers(top) or (),
         next_steps="\n".join(report.recommendations or ()),
         confidence=confidence,
         stated_at=_stated_at(top, outcome),
@@ -349,107 +315,72 @@ def _fields_of(
     returned: SubagentReturn | ReturnMeta,
     top: dict[str, Any],
     outcome: Outcome | None,
-    findings: Findings,
     **more: Any,
 ) -> Return:
     """The fields that the delegation tree needs; `more` are others."""
     metadata, errors = returned.metadata or ReturnMetadata(), returned.errors or [ReturnError()]
-    path, depth = tuple(metadata.delegation_path or ()), metadata.delegation_depth
-    if returned.metadata is not None and depth is not None and path:
-        # The orchestrator and its command are no level of delegation; an entry of another type is one all the same.
-        length = len(top["metadata"]["delegation_path"])
-        if depth != (expected := max(length - 2, 0)):
-            rule = "MET024" if contract is Contract.RETURN_META else "SUB042"
-            findings.add(rule, ("metadata", "delegation_depth"), depth=shown(depth), length=length, expected=expected)
+    path = tuple(metadata.delegation_path or ())
     recoverable = [error.recoverable for error in errors if error.recoverable is not None]
     messages = [error.message for error in errors]
     more["blockers"] = more["blockers"] or (messages if outcome is Outcome.BLOCKED else ())
-    facts: dict[str, Any] = {
-        "contract": contract,
-        "reported_state": _reported(top),
-        "outcome": outcome,
-        "agent": metadata.agent_type or (path[-1] if path else None),
+    return outline(
+        Return,
+        metadata,
+        returned,
+        contract=contract,
+        reported_state=_reported(top),
+        outcome=outcome,
+        agent=metadata.agent_type or (path[-1] if path else None),
         # An empty one is a level, too.
-        "delegation_path": path,
-        "error_code": errors[0].type,
-        "error_message": errors[0].message,
-        "errors": messages,
+        delegation_path=path,
+        error_code=errors[0].type,
+        error_message=errors[0].message,
+        errors=messages,
         # All that say so must be recoverable.
-        "retry_recommended": all(recoverable) if recoverable else None,
-        "retry_hint": errors[0].recommendation,
-        "artifacts": [artifact.path for artifact in returned.artifacts or ()],
-        "stated_at": _stated_at(top, outcome),
-    }
-    return outline(Return, metadata, returned, **facts, **more)
+        retry_recommended=all(recoverable) if recoverable else None,
+        retry_hint=errors[0].recommendation,
+        artifacts=[artifact.path for artifact in returned.artifacts or ()],
+        stated_at=_stated_at(top, outcome),
+        **more,
+    )
 
 
-def _reported(holder: dict[str, Any]) -> str | None:
-    status = holder.get("status")
+def _reported(holder: Any) -> str | None:
+    status = holder.get("status") if isinstance(holder, dict) else None
     return status if isinstance(status, str) else None
 
 
-def _entries(value: object) -> list[Any]:
-    """The entries of a list that are looked at, nothing of anything else."""
-    return value[:MAX_ENTRIES] if isinstance(value, list) else []
-
-
-def _objects(top: dict[str, Any], key: str, name: str, rule: str, findings: Findings) -> Any:
-    """A list in which each string is the object that it stands for, its text by `name`; anything else as it is."""
-    raw = top.get(key)
-    if not isinstance(raw, list):
+def _objects(raw: Any, name: str) -> Any:
+    """A list of objects, also where a text stands for one, by `name`, or they are alone or the values of an object."""
+    if not isinstance(raw, (str, list, dict)):
         return raw
-    for index, entry in enumerate(raw[:MAX_ENTRIES]):
-        if isinstance(entry, str):
-            findings.add(rule, (key, index), value=entry)
-    return [{name: entry} if isinstance(entry, str) else entry for entry in raw]
+    entries = _entries(raw)
+    if isinstance(raw, dict) and name not in raw:
+        entries = [entry for value in raw.values() for entry in _entries(value)]
+    return [{name: entry} if isinstance(entry, str) else entry for entry in entries]
 
 
-def _artifacts(top: dict[str, Any], findings: Findings) -> Any:
-    """The list of artifacts, also where they are one path, or an object of paths by kind; None where are none."""
-    raw = _objects(top, "artifacts", "path", "MET014", findings)
-    if not raw:
-        single = top.get("artifact_path", top.get("artifact"))
-        is_object = isinstance(single, dict) and single.get("path")
-        return [single] if is_object else [{"path": single}] if isinstance(single, str) and single else None
-    if isinstance(raw, list):
-        return raw
-    findings.add("MET013", ("artifacts",), value=raw)
-    values = list(raw.values())[:MAX_ENTRIES] if isinstance(raw, dict) else [raw]
-    paths = [path for value in values for path in (_entries(value) or [value]) if isinstance(path, str)]
-    return [{"path": path} for path in paths[:MAX_ENTRIES]] or None
+def _entries(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _context_map(rows: object, findings: Findings) -> list[ContextEntry] | None:
-    place = ("findings", "context_map")
-    if rows is not None and not isinstance(rows, list):
-        findings.add("REP032", place, value=rows)
+    if not isinstance(rows, list):
+        return None
     found: list[ContextEntry] = []
-    for index, pair in enumerate(_entries(rows)):
-        if not isinstance(pair, list) or len(pair) != 2:
-            findings.add("REP033", (*place, index), value=pair)
-        elif not isinstance(pair[0], str):
-            findings.add("REP034", (*place, index, 0), value=pair[0])
-        else:
-            statement, pointer = pair
-            match = _POINTER.match(pointer) if isinstance(pointer, str) else None
-            location = "-"
-            if match is not None and not why_not_relative(match["path"]):
-                first, last = match["first"] or 1, match["last"] or match["first"] or 1
-                location = pointer.removeprefix("repo://")
-                if not 1 <= int(first) <= int(last):
-                    findings.add("REP036", (*place, index, 1), value=pointer)
-                    location = match["path"]
-            elif pointer is not None:
-                findings.add("REP035", (*place, index, 1), value=pointer)
-            found.append(ContextEntry(statement=statement, location=location))
-    return found if isinstance(rows, list) else None
-
-
-def judge_two_statuses(top: dict[str, Any], findings: Findings) -> None:
-    """Note where the status of one contract says something else than that of another in the same object."""
-    said = (top.get("status"), top["report_metadata"].get("status"))
-    if len({_MEANS.get(_plain(word)) for word in said} - {None}) > 1:
-        findings.add("DOC015", ("status",), value=said[0], other=shown(said[1]))
+    for index, row in enumerate(rows[:MAX_ENTRIES]):
+        place = ("findings", "context_map", index)
+        if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
+            findings.add("REP033", place, value=row)
+            continue
+        statement, pointer = row
+        match = _POINTER.match(str(pointer))
+        first = int((match and match["first"]) or 1)
+        is_sound = match and is_relative(match["path"]) and 1 <= first <= int(match["last"] or first)
+        if pointer is not None and not is_sound:
+            findings.add("REP035", (*place, 1), value=pointer)
+        found.append(ContextEntry(statement=statement, location=pointer.removeprefix("repo://") if is_sound else "-"))
+    return found
 
 
 def _plain(status: object) -> str:
@@ -466,30 +397,25 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
         if meant != status:
             findings.add("MET005", ("status",), value=status, meant=meant)
         return outcome
-    *others, last = _MENDED.sub("", meant).split("_")
+    *others, last = meant.split("_")
     is_finished = last in _FINISHING and _DOUBT.isdisjoint(others)
     findings.add("MET004" if is_finished else "MET003", ("status",), value=status)
     return Outcome.COMPLETED if is_finished else None
 
 
-def _blockers(top: dict[str, Any], findings: Findings) -> list[str] | None:
+def _blockers(top: dict[str, Any]) -> list[str] | None:
     """What blocks, from `blockers` and its kin, without what did; None where there is none of them."""
     found: list[str] = []
-    told = {key: top[key] for key in _BLOCKERS if top.get(key) is not None}
-    for key, value in told.items():
-        for index, entry in enumerate(_entries(value) or ([value] if value else [])):
-            texts: list[Any] = [entry]
+    for value in filter(None, map(top.get, _BLOCKERS)):
+        for entry in _entries(value)[:MAX_ENTRIES]:
+            texts = [entry]
             if isinstance(entry, dict):
                 if folded(str(entry.get("status", ""))) in _OVERCOME:
                     continue
                 # That of a key that is known, else of any.
-                texts = [*(entry.get(key) for key in _BLOCKER_TEXTS), *entry.values()]
-            text = next((text for text in texts if isinstance(text, str) and text.strip()), None)
-            if text is None:
-                findings.add("MET034", (key, index), key=key, value=entry)
-            else:
-                found.append(text)
-    return found if told else None
+                texts = [*map(entry.get, _BLOCKER_TEXTS), *entry.values()]
+            found += [text for text in texts if isinstance(text, str) and text.strip()][:1]
+    return found or None
 
 
 def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
@@ -497,7 +423,7 @@ def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
     moments = []
     for holder in (top, top.get("metadata"), top.get("report_metadata")):
         for key in (*_ENDED, *(_BEGAN if outcome is Outcome.WORKING else ())):
-            with suppress(ValueError, OverflowError):
-                at = datetime.fromisoformat(str(holder.get(key)).strip() if isinstance(holder, dict) else "")
+            with suppress(AttributeError, ValueError, OverflowError):
+                at = datetime.fromisoformat(holder.get(key).strip())  # type: ignore[union-attr]
                 moments.append((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
     return max(moments, default=None)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agentwatch.contracts.rules import Findings, Location
 from agentwatch.text import quoted
@@ -22,20 +22,6 @@ _PART: Final = re.compile(
     r'([ \t\n\r]*+(?:,[ \t\n\r]*+)?)(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+)?(?=[^\]}])', re.DOTALL
 )
 _MARK: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},]', re.DOTALL)
-# The rest of a text that may only be cut off: inside a word, a number or an escape.
-_CUT: Final = re.compile(
-    r"(?:t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?|n(?:u(?:ll?)?)?|N(?:aN?)?|-|(?:\.[0-9]*)?(?:[eE][-+]?)?|u[0-9a-fA-F]{0,3})\Z"
-)
-_REASONS: Final = {
-    "Expecting value": "a value is missing or is no JSON value",
-    "Expecting property name": "a key in double quotes is missing",
-    "Expecting ':'": "a colon is missing behind a key",
-    "Expecting ','": "a comma or a closing bracket is missing",
-    "Illegal trailing comma before end of object": "a key in double quotes is missing",
-    "Illegal trailing comma before end of array": "a value is missing or is no JSON value",
-    "Invalid": "a string holds a line break, a control character or a bad escape",
-}
-"""By the beginning of the standard library's words."""
 _DIGITS: Final = 4_000
 # Half of a surrogate pair: the parser would make a character of it that no encoding can write.
 _LONE_SURROGATE: Final = re.compile(
@@ -110,26 +96,15 @@ def behind_space(text: str, at: int = 0) -> int:
     return match.end() if match else at
 
 
-class Break(NamedTuple):
-    """Where a text stops being JSON, and the rule that this breaks."""
-
-    rule: str
-    offset: int
-    reason: str = ""
-
-
-def _break_of(text: str, error: json.JSONDecodeError) -> Break:
-    """The kind of a break: only cut off is a text that ends there, or inside of what began there."""
+def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
+    """(the rule that a break breaks, its offset): a text that ends there, or inside of a word, is only cut off."""
     if error.msg == "Extra data":
-        return Break("DOC007", error.pos)
+        return "DOC007", error.pos
     end = len(text.rstrip(" \t\n\r"))
-    if error.msg.startswith("Unterminated") or _CUT.match(text[error.pos : end]):
-        return Break("DOC002", end)
+    if error.msg.startswith("Unterminated") or re.fullmatch(r"[\w.+-]{0,5}", text[error.pos : end]):
+        return "DOC002", end
     # Newer versions of Python name the comma, older ones the bracket behind it.
-    at = behind_space(text, error.pos + 1) if error.msg.startswith("Illegal") else error.pos
-    return Break(
-        "DOC001", at, next((ours for words, ours in _REASONS.items() if error.msg.startswith(words)), error.msg)
-    )
+    return "DOC001", behind_space(text, error.pos + 1) if error.msg.startswith("Illegal") else error.pos
 
 
 def _scan(text: str) -> tuple[list[str], int, int | None]:
@@ -160,20 +135,20 @@ class JsonSource:
         self._first_line = first_line
         self.value: Any = None
         self._odd = False
-        self._broken: Break | None = None
+        self._broken: tuple[str, int] | None = None
         deep = _scan(text)[2] if text.count("{") + text.count("[") > MAX_DEPTH else None
         try:
             if deep is None:
                 self.value, self._odd = _parse(text)
             else:
-                self._broken = Break("DOC006", deep)
+                self._broken = "DOC006", deep
         except json.JSONDecodeError as error:
             self._broken = _break_of(text, error)
             deep = error.pos
         if deep is not None:
             self._parse_part(text[:deep])
         self.whole = self._broken is None
-        self.complete = self._broken is None or self._broken.rule == "DOC006"
+        self.complete = self._broken is None or self._broken[0] == "DOC006"
 
     def _parse_part(self, text: str) -> None:
         """Read a text that breaks off, with its brackets closed."""
@@ -202,7 +177,7 @@ class JsonSource:
     def judge(self, findings: Findings) -> None:
         """Note what is wrong with the text itself, whatever contract it follows."""
         if (broken := self._broken) is not None:
-            findings.add(broken.rule, self._line(broken.offset), reason=broken.reason, limit=MAX_DEPTH)
+            findings.add(broken[0], self._line(broken[1]), limit=MAX_DEPTH)
         if not self._odd:
             return
         for location, node in self._node.walk():

@@ -15,7 +15,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTA
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?\Z", re.DOTALL)
 _KEY: Final = re.compile(
     r"[ \t]*(?:(?P<bullet>[-*+])[ \t]+)?(?P<open>\*\*|__|[*_`])?(?P<key>[A-Za-z](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?)"
-    r"(?P<close>\*\*|__|[*_`])?[ \t]*(?P<separator>[:=])(?P<late>\*\*|__|[*_`])?(?P<value>.*)\Z",
+    r"(?P<close>\*\*|__|[*_`])?[ \t]*:(?P<late>\*\*|__|[*_`])?(?P<value>.*)\Z",
     re.DOTALL,
 )
 _BULLET: Final = re.compile(r"([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)\Z", re.DOTALL)
@@ -41,14 +41,13 @@ class Fence(NamedTuple):
 
 
 class KeyLine(NamedTuple):
-    """A `key: value` line. `name` is the key as a contract would spell it; `plain` is a `:` separator."""
+    """A `key: value` line. `name` is the key as a contract would spell it."""
 
     key: str
     name: str
     value: str
     bullet: bool
     decorated: bool
-    plain: bool
 
 
 class Bullet(NamedTuple):
@@ -135,8 +134,7 @@ def entry(line: str) -> KeyLine | None:
         # The whole line is emphasised: **state: SUCCESS**
         value = value[: -len(opened)].rstrip()
     name = match["key"].lower().replace(" ", "_").replace("-", "_")
-    is_plain = match["separator"] == ":"
-    return KeyLine(match["key"], name, value, match["bullet"] is not None, opened is not None, is_plain)
+    return KeyLine(match["key"], name, value, match["bullet"] is not None, opened is not None)
 
 
 def bullet(line: str) -> Bullet | None:
@@ -192,17 +190,7 @@ ATTESTATION: Final = "Runtime Attestation"
 HEADERS: Final = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
 LEVEL: Final = 2  # how many `#` each of the headers has
 STATES: Final = ("SUCCESS", "ERROR", "PARTIAL")
-STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
-TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
-FILE_KEYS: Final = ("files_created", "files_modified")
-LIST_KEYS: Final = (*FILE_KEYS, "limitations")
-_MEANT: Final = {
-    **{re.sub(r"[^a-z]", "", header.lower()): header for header in HEADERS},
-    # Spelled so that a person knows what was meant; a text is never recognised by these alone.
-    "deliverable": DELIVERABLES,
-    "evidences": EVIDENCE,
-    **dict.fromkeys(("attestation", "attestations", "runtimeattestations", "runtimeattestion"), ATTESTATION),
-}
+_MEANT: Final = {re.sub(r"[^a-z]", "", header.lower()): header for header in HEADERS}
 _MAX_HEADING: Final = 60
 _ANY_STATE: Final = re.compile(
     r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
@@ -225,12 +213,6 @@ def open_returns(lines: list[str]) -> list[int]:
     headed = [each for each in blocks(lines, after_front_matter(lines))[0] if each.header]
     starts = [each.line for each in headed if each.header == STATUS and _state(each.body(lines)) is not None]
     return starts if starts and headed[0].header == STATUS else [0, *starts[1:]] if headed else []
-
-
-def tail_of(lines: list[str], first: int, end: int) -> int:
-    """Index of the last header of the return in these lines; `end` where output may be quoted below it."""
-    last = next((each for each in reversed(blocks(lines[first:end])[0]) if each.header), None)
-    return first + last.line if last and last.header in (STATUS, ATTESTATION) else end
 
 
 def find_sections(lines: list[str], *, loose: bool = False, by_name: bool = False) -> Sections | None:
@@ -265,7 +247,7 @@ def find_sections(lines: list[str], *, loose: bool = False, by_name: bool = Fals
         is_known = any(folded(known).startswith(folded(state)) for known in STATES)
         if len(found) > 1 or is_known or _value(found[STATUS][0].body(lines), "summary") is not None:
             return found
-    return found if len(found) > 1 and any(map(is_attestation_key, lines[first.line :])) else None
+    return found if len(found) > 2 else None
 
 
 def _value(lines: list[str], key: str) -> str | None:
@@ -276,12 +258,6 @@ def _value(lines: list[str], key: str) -> str | None:
 
 def _state(lines: list[str]) -> str | None:
     return _value(lines, "state")
-
-
-def is_attestation_key(line: str) -> bool:
-    """Whether a line holds one of the attestation's required keys."""
-    found = entry(line) if "_" in line else None
-    return found is not None and found.key.lower() in TEXT_KEYS + FILE_KEYS
 
 
 # Checklists: `- [ ]` pending, `- [-]` in progress, `- [x]` done, in execution order.

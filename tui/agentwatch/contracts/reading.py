@@ -20,11 +20,10 @@ from agentwatch.contracts.markdown import (
     open_returns,
     opened,
     read_checklist,
-    tail_of,
     visible,
 )
-from agentwatch.contracts.rules import Findings, module_of
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Reading, Return, TodoList
+from agentwatch.contracts.rules import Findings, in_order, module_of
+from agentwatch.contracts.shapes import Contract, Document, Fields, Handoff, Outcome, Return, TodoList
 from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
@@ -35,8 +34,6 @@ _DECODER: Final = json.JSONDecoder()
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
 # Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
 _TODOS_OF_A_TASK: Final = re.compile(r"(?:^|/)(?:[^/]+\.todos\.md|handoffs/todos\.md)\Z")
-_RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE | re.ASCII)
-_LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
 # The first block is a fence: the text begins with one, with front matter or with a title in front of it.
 _MAY_LEAD_WITH_PACKET: Final = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
 # A return has one of these keys.
@@ -203,7 +200,7 @@ def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
     return known + more > 0 if embedded else known > 0 and known + more > 1
 
 
-def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
+def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Document | None:
     """Recognise a text and read it; None where it follows none of the contracts. Never raises.
 
     `name` is the path in the workspace, with `/`. `embedded`: a subagent returned it, and its last return counts, prose
@@ -213,7 +210,7 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     return found and replace(found, model=None)
 
 
-def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
+def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Document | None:
     """The same with the full typed model, without what broke a rule; a checklist is a packet that has only `todos`."""
     text = text.removeprefix("\ufeff")
     if not text.isascii():
@@ -224,12 +221,11 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     return _read_inside(text, name) if embedded else _read_file(text, name)
 
 
-def _read_file(text: str, name: str) -> Reading | None:
-    is_object, called_json = text.lstrip()[:1] == "{", folded(name).endswith(".json")
-    if is_object and _LINES_OF_JSON.search(name):
+def _read_file(text: str, name: str) -> Document | None:
+    is_object, named = text.lstrip()[:1] == "{", contract_by_name(name)
+    if is_object and folded(name).endswith((".jsonl", ".ndjson")):
         return None
-    named = contract_by_name(name)
-    if called_json:
+    if folded(name).endswith(".json"):
         return _read_json(text, name, named=named) if is_object or named else None
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
     if found is not None or named is None:
@@ -242,41 +238,39 @@ def _read_file(text: str, name: str) -> Reading | None:
 
 def _read_json(
     text: str, name: str, first_line: int = 1, *, embedded: bool = False, named: Contract | None = None
-) -> Reading | None:
+) -> Document | None:
     """Read a text from line `first_line` of its file as JSON; `named`: the contract that the name of its file says."""
     if not named and not _may_follow(text, name):
         return None
     source = JsonSource(text, first_line)
     contract = contract_of(source.value, name, embedded=embedded)
     if contract is not None:
-        return _judge(source, contract, name)
+        return _judge(source, contract)
     # A sound object that is called as those of the dialect are: its name is no contract's.
     is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
-    return None if named is None or is_anything else _judge(source, named, name, recognised=False)
+    return None if named is None or is_anything else _judge(source, named, recognised=False)
 
 
-def _judge(source: JsonSource, contract: Contract, name: str, *, recognised: bool = True) -> Reading:
+def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -> Document:
     """Judge an object by its contract; where it is not `recognised`, by that which its file's name says."""
     findings = Findings()
     source.judge(findings)
     top = source.value if isinstance(source.value, dict) else {}
-    if recognised and isinstance(top.get("report_metadata"), dict):
-        module_of(Contract.REPORT_CONTRACT).judge_two_statuses(top, findings)
     if source.whole and not recognised:
         rule = "DOC012" if top is source.value else "DOC008"
         findings.add(rule, (), contract=contract, value=source.value)
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
     judged = findings if source.whole and top is source.value else Findings()
-    model, document = module_of(contract).judge(contract, top, judged, name)
+    model, fields = module_of(contract).judge(contract, top, judged)
     known = recognised or contract is Contract.RETURN_META
-    document = document if known else replace(document, recognised=False)
-    return Reading(document, findings.made(source.line_of), source.complete and known, model)
+    fields = fields if known else replace(fields, recognised=False)
+    return Document(fields, findings.made(source.line_of), source.complete and known, model)
 
 
 # Markdown
 
 
-def _read_markdown(text: str, name: str) -> Reading | None:
+def _read_markdown(text: str, name: str) -> Document | None:
     """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
@@ -284,8 +278,8 @@ def _read_markdown(text: str, name: str) -> Reading | None:
         fence = next(iter(blocks(lines)[1]), None)
         if fence and _leads(lines, fence) and (packet := _read_fenced_packet(lines, fence, name)) is not None:
             return packet
-    named = _RETURN_FILE.search(name) is not None
-    found = _read_return(lines_of(text), named=named) if named or _MAY_BE_RETURN.search(text) else None
+    named = contract_by_name(name) is Contract.RETURN_FORMAT
+    found = _read_return(lines_of(text), loose=named) if named or _MAY_BE_RETURN.search(text) else None
     if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
         returns = _returns(lines_of(text), name)
@@ -296,36 +290,34 @@ def _read_markdown(text: str, name: str) -> Reading | None:
     return found
 
 
-def _read_by_name(lines: list[str], name: str, contract: Contract) -> Reading:
+def _read_by_name(lines: list[str], name: str, contract: Contract) -> Document:
     """What is said of a file that holds nothing, or too little, of the contract that its name says."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
-        return replace(part, document=replace(part.document, recognised=False))
-    told: str = contract
-    document: Document = Return(contract, None, None, recognised=False)
+        return replace(part, fields=replace(part.fields, recognised=False))
+    fields: Fields = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
-        document = Handoff(None, None, recognised=False)
-        if name.lower().endswith("todos.md"):
-            told, document = "checklist", TodoList((), recognised=False)
+        is_todos = name.lower().endswith("todos.md")
+        fields = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
-    rule = "DOC012" if isinstance(document, Return) else "DOC013"
-    return _noted(Reading(document, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=told)
+    rule = "DOC012" if isinstance(fields, Return) else "DOC013"
+    return _noted(Document(fields, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=contract)
 
 
 def _read_return(
-    lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False, first_line: int = 1
-) -> Reading | None:
-    """Read lines as return-format: `named`, the file is called a return; `by_name`, it need have but one header."""
+    lines: list[str], *, loose: bool = False, by_name: bool = False, first_line: int = 1
+) -> Document | None:
+    """Read lines as return-format: `loose` as in `find_sections`; `by_name`, it need have but one header."""
     findings = Findings(first_line)
-    sections = find_sections(lines := visible(_bounded(lines, findings)), loose=embedded or named, by_name=by_name)
+    sections = find_sections(lines := visible(_bounded(lines, findings)), loose=loose, by_name=by_name)
     if sections is None:
         return None
     from agentwatch.contracts import return_format
 
-    return return_format.judge(lines, sections, findings, embedded=embedded)
+    return return_format.judge(lines, sections, findings)
 
 
-def _read_todos(lines: list[str], *, alone: bool) -> Reading | None:
+def _read_todos(lines: list[str], *, alone: bool) -> Document | None:
     start = after_front_matter(lines)
     lines = opened(lines[start:])
     if first_item(lines, alone=alone) is None:
@@ -335,7 +327,7 @@ def _read_todos(lines: list[str], *, alone: bool) -> Reading | None:
     findings = Findings(1 + start)
     lines = _bounded(lines, findings)
     items = read_checklist(lines, findings, alone=True)
-    return Reading(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
+    return Document(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
 
 
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
@@ -355,7 +347,7 @@ def _leads(lines: list[str], fence: Fence) -> bool:
 
 def _read_fenced_packet(
     lines: list[str], fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
-) -> Reading | None:
+) -> Document | None:
     """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
     source = JsonSource("\n".join(lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
@@ -371,17 +363,17 @@ def _read_fenced_packet(
         findings.add("DOC002", len(lines))
     source.judge(findings)
     judged = findings if source.whole else Findings()
-    model, document = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged, "")
+    model, fields = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged)
     after = opened(lines[fence.end + 1 :])
     item = first_item(after)
     if item is not None:
         findings.first_line += item
         todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
-        model, document = model.model_copy(update={"todos": todos}), replace(document, todos=todos)
-    return Reading(document, findings.made(source.line_of), source.complete and fence.closed, model)
+        model, fields = model.model_copy(update={"todos": todos}), replace(fields, todos=todos)
+    return Document(fields, findings.made(source.line_of), source.complete and fence.closed, model)
 
 
-def _read_unfenced_packet(text: str, name: str) -> Reading | None:
+def _read_unfenced_packet(text: str, name: str) -> Document | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
     end, _ = _object_at(text, text.index("{"))
     if end is None or not text[end:].strip():
@@ -391,51 +383,50 @@ def _read_unfenced_packet(text: str, name: str) -> Reading | None:
     return _read_fenced_packet(lines, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
-def _read_packet(lines: list[str], name: str) -> Reading | None:
+def _read_packet(lines: list[str], name: str) -> Document | None:
     """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
     for index, fence in enumerate(blocks(lines)[1][:_FENCES]):
         found = _read_fenced_packet(lines, fence, name, leading=index == 0 and _leads(lines, fence))
         if found is not None:
             return found
     made = (made for _, made in _objects("\n".join(lines), name, asked=True))
-    return next((each for each in made if isinstance(each.document, Handoff)), None)
+    return next((each for each in made if isinstance(each.fields, Handoff)), None)
 
 
 # What was handed back
 
 
 class _Placed(NamedTuple):
-    """A return in the lines `first` to `end`; an open one is neither fenced nor JSON."""
+    """A return and the index of its first line; an open one is neither fenced nor JSON."""
 
-    first: int
-    end: int
-    read: Reading
+    line: int
+    document: Document
     is_open: bool = False
 
 
-def _read_inside(text: str, name: str) -> Reading | None:
+def _read_inside(text: str, name: str) -> Document | None:
     """Read what a text hands back: its last return, else its first packet; None where there is neither."""
     lines = lines_of(text)
     found = _returns(lines, name)
     return _meant(found) if found else _read_packet(lines, name)
 
 
-def _meant(found: list[_Placed]) -> Reading:
+def _meant(found: list[_Placed]) -> Document:
     """The last return: templates and drafts stand before the one that is meant, corrections behind it."""
     last = found[-1]
-    if all(each.read.document == last.read.document for each in found):
-        return last.read
-    return _noted(last.read, "DOC011", last.first + 1, count=len(found))
+    if all(each.document.fields == last.document.fields for each in found):
+        return last.document
+    return _noted(last.document, "DOC011", last.line + 1, count=len(found))
 
 
-def _noted(read: Reading, rule_id: str, line: int, **facts: object) -> Reading:
-    """The same with one more finding, in front of the others."""
+def _noted(document: Document, rule_id: str, line: int, **facts: object) -> Document:
+    """The same with one more finding."""
     findings = Findings()
     findings.add(rule_id, line, **facts)
-    return replace(read, findings=findings.made() + read.findings)
+    return replace(document, findings=in_order(findings.made() + document.findings))
 
 
-def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
+def _read_wrapped(text: str, name: str, contract: Contract) -> Document | None:
     """Read what a Markdown file holds in a fence, a wrapper or behind other words, if it is what it is named."""
     lines = lines_of(text)
     if contract is Contract.RETURN_FORMAT:
@@ -450,44 +441,43 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Reading | None:
 def _returns(lines: list[str], name: str) -> list[_Placed]:
     """The returns in a text, in their order.
 
-    What is quoted inside one is no other; but at the left margin of its tail a whole one that tells another state, and
-    no success, corrects it.
+    What is quoted inside of one is no other. At the left margin behind its last header a whole one corrects it, unless
+    it tells the same or a success: that may be how a good return would have been.
     """
     seen, rest = visible(lines), list(lines)
     found: list[_Placed] = []
+    for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
+        if (made := _read_return(seen[first:end], loose=True, first_line=first + 1)) is not None:
+            found.append(_Placed(first, made, is_open=True))
+            tail = first + max((each.line for each in blocks(seen[first:end])[0] if each.header), default=0)
+            rest[first:tail] = [""] * (tail - first)
+    open_ones = found[::-1]
 
-    def put(first: int, end: int, made: Reading | None, at_margin: bool) -> bool:
-        """Add a return that counts; whether these lines are dealt with."""
-        own = next((each for each in found if each.is_open and each.first <= first < each.end), None)
-        if made is not None and isinstance(made.document, Return):
-            # A success may be what a good return would have been: nothing gets better by it.
-            alike = (None, Outcome.COMPLETED, own and getattr(own.read.document, "outcome", None))
-            if own is None or (at_margin and made.complete and made.document.outcome not in alike):
-                found.append(_Placed(first, end, made))
+    def put(line: int, made: Document | None, mark: str) -> bool:
+        """Add a return that counts; whether its lines are dealt with."""
+        own = next((each.document.fields for each in open_ones if each.line <= line), None)
+        if made is not None and isinstance(made.fields, Return):
+            alike = (None, Outcome.COMPLETED, getattr(own, "outcome", None))
+            if own is None or (mark.startswith(("{", "`", "~")) and made.complete and made.fields.outcome not in alike):
+                found.append(_Placed(line, made))
                 return True
         return own is not None
 
-    # An open one goes on until the next one, or the end.
-    for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
-        if (made := _read_return(seen[first:end], embedded=True, first_line=first + 1)) is not None:
-            found.append(_Placed(first, end, made, is_open=True))
-            tail = tail_of(seen, first, end)
-            rest[first:tail] = [""] * (tail - first)
     for fence in blocks(lines)[1][:_FENCES]:
         inner = rest[fence.first : fence.end]
         text = "\n".join(inner)
         if text.lstrip()[:1] == "{":
             made = _read_json(text, name, fence.first + 1, embedded=True)
         else:
-            made = _read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
-        if put(fence.first, fence.end, made, seen[fence.first - 1][:1] in ("`", "~")):
+            made = _read_return(inner, loose=True, first_line=fence.first + 1) if text else None
+        if put(fence.first, made, seen[fence.first - 1]):
             rest[fence.first : fence.end] = [""] * len(inner)
-    for line, made in _objects("\n".join(rest), name):
-        put(line, line + 1, made, seen[line][:1] == "{")
-    return sorted(found, key=lambda each: each.first)
+    for line, each in _objects("\n".join(rest), name):
+        put(line, each, seen[line])
+    return sorted(found, key=lambda each: each.line)
 
 
-def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, Reading]]:
+def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, Document]]:
     """Each object among prose that is one of ours, with the index of its first line; `asked`, it may begin the text."""
     if not _may_follow(text, name):
         return
@@ -505,7 +495,7 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
             contract = leading_contract_of(part, name)
         if contract is not None:
             line = text.count("\n", 0, start)
-            yield line, _judge(JsonSource(text[start:end], 1 + line), contract, name)
+            yield line, _judge(JsonSource(text[start:end], 1 + line), contract)
         failures += end is None
         # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
         position = end or (start + 1 if contract is None else text.find("\n{", start))

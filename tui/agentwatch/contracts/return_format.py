@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator
 
@@ -15,13 +14,9 @@ from agentwatch.contracts.markdown import (
     ATTESTATION,
     DELIVERABLES,
     EVIDENCE,
-    FILE_KEYS,
     HEADERS,
     LEVEL,
-    LIST_KEYS,
     STATUS,
-    STATUS_KEYS,
-    TEXT_KEYS,
     Bullet,
     KeyLine,
     Sections,
@@ -33,28 +28,22 @@ from agentwatch.contracts.markdown import (
     is_rule,
     unfenced,
 )
-from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, outline, sentences, why_not_relative
-from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
+from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, is_relative, outline, sentences
+from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_ATTESTED: Final = TEXT_KEYS + LIST_KEYS
-_NEXT_STEP: Final = re.compile(
-    r"\b(?:after|again|ask|before|complete|continue|defer\w*|finish|follow\w*|later|left|must|need\w*|next|once|open"
-    r"|outstanding|pending|please|postpone\w*|remain\w*|resume|retry|run|should|still|then|todo|to be|until|wait\w*"
-    r"|when|will)\b",
-    re.IGNORECASE,
-)
-_SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
+_STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
+_TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
+_FILE_KEYS: Final = ("files_created", "files_modified")
+_LIST_KEYS: Final = (*_FILE_KEYS, "limitations")
+_ATTESTED: Final = _TEXT_KEYS + _LIST_KEYS
 _WORD_KEYS: Final = ("state", "retry_recommended")
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
-_KNOWN: Final = "state|summary|error_code|retry_recommended|retry_hint"
-_KEY_IN_SHORT: Final = re.compile(rf"[\s,;|]({_KNOWN})\s{{0,3}}:")
-_KEY_IN_LONG: Final = re.compile(rf"[,;|]\s{{0,3}}({_KNOWN})\s{{0,3}}:\s")
+_KEY_IN_VALUE: Final = re.compile(r"[,;|]\s{0,3}(state|summary|error_code|retry_recommended|retry_hint)\s{0,3}:\s")
 _ANY_KEY: Final = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
-_ONE_WORD_KEY: Final = re.compile(r"\s*[\w.-]+:")
-_LABEL: Final = re.compile(r"\s*(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z")
-_TAG: Final = re.compile(r"\s*</?[A-Za-z][\w-]*(?:\s[^<>]*)?>")
+# A tag, or a label in bold.
+_NO_TEXT: Final = re.compile(r"\s*(?:</?[A-Za-z][\w-]*(?:\s[^<>]*)?>|(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z)")
 _LIKE_NONE: Final = ("(none)", "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)")
 # A sentence that there are no files; one that names a file, or an exception, is none.
 _NO_FILES: Final = re.compile(
@@ -119,23 +108,20 @@ MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
 
 @dataclass(slots=True)
 class Keys:
-    """Values of keys, the index of the line of each, and the entries of lists."""
+    """Values of keys, texts or lists, and the index of the line of each."""
 
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     lines: dict[str | int, int] = field(default_factory=dict)
-    lists: dict[str, list[str]] = field(default_factory=dict)
 
-    def put(self, key: str, value: str, index: int, findings: Findings) -> bool:
-        """Keep the first value of a key; another one is a finding. True where it was kept."""
-        if key in self.values:
-            if key in LIST_KEYS or self.values[key] != value:
-                findings.add_in("RET020", index, key=key)
-            return False
-        self.values[key], self.lines[key] = value, index
-        return True
+    def put(self, key: str, value: str | list[str], index: int, findings: Findings) -> None:
+        """Keep the first value of a key; another one is a finding, and so is a second list."""
+        if key not in self.values:
+            self.values[key], self.lines[key] = value, index
+        elif key in _LIST_KEYS or self.values[key] != value:
+            findings.add_in("RET020", index, key=key)
 
 
-def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded: bool = False) -> Reading:
+def judge(lines: list[str], sections: Sections, findings: Findings) -> Document:
     """Read the sections; every rule they break is a finding."""
     start = after_front_matter(lines)
     while start < len(lines) - 1 and not lines[start].strip():
@@ -143,9 +129,6 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
     first = next(iter(sections.values()))[0].line
     spans = {header: [(one.line + 1, one.end) for one in sections.get(header, ())] for header in HEADERS}
     _judge_headers(sections, start, findings)
-    above = [line.startswith("# ") for line in lines[start:first] if line.strip()]
-    if not embedded and STATUS in sections and (len(above) > 1 or not all(above)):
-        findings.add_in("RET009", start)
 
     def judged(header: str) -> Findings:
         """Read without judging a section whose header is missing: the missing header says it all."""
@@ -154,28 +137,24 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
 
     keys = Keys()
     _read_status(lines, spans[STATUS] or [(start, first)], keys, judged(STATUS))
-    _read_attestation(lines, spans[ATTESTATION], keys, judged(ATTESTATION), embedded=embedded)
+    _read_attestation(lines, spans[ATTESTATION], keys, judged(ATTESTATION))
     deliverables = _read_deliverables(lines, spans[DELIVERABLES], findings) if DELIVERABLES in sections else None
     evidence = _read_evidence(lines, spans[EVIDENCE], findings) if EVIDENCE in sections else None
-    contract, given = Contract.RETURN_FORMAT, keys.values | keys.lists
-    attesting = read_fields(contract, AttestationSection, given, judged(ATTESTATION), "attestation")
-    status = read_fields(contract, StatusSection, given, judged(STATUS), "status")
+    contract = Contract.RETURN_FORMAT
+    attesting = read_fields(contract, AttestationSection, keys.values, judged(ATTESTATION), "attestation")
+    status = read_fields(contract, StatusSection, keys.values, judged(STATUS), "status")
     if STATUS in sections:
         _judge_status(status, keys.values, findings)
     if status.state == "PARTIAL" and STATUS in sections and ATTESTATION in sections:
         findings.at = (ATTESTATION,)
         if not attesting.limitations:
             findings.add("RET063", ())
-        elif not status.retry_hint:
-            told = " ".join((status.summary or "", *attesting.limitations))
-            if not _NEXT_STEP.search(told[:1_000]):
-                findings.add("RET064", ("limitations",))
 
     def line_of(place: Location) -> int:
         return findings.first_line + keys.lines.get(place[-1], sections[str(place[0])][0].line)
 
     outcome = _OUTCOMES.get(status.state or "")
-    document = outline(
+    fields = outline(
         Return,
         status,
         attesting,
@@ -190,7 +169,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings, *, embedded:
         artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    return Reading(document, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
+    return Document(fields, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
 
 
 def _judge_headers(sections: Sections, start: int, findings: Findings) -> None:
@@ -230,7 +209,7 @@ def _is_cut(sections: Sections, keys: Keys) -> bool:
     """Whether the text ends in the middle: what is missing is exactly what would have come last."""
     present = [header in sections for header in HEADERS]
     if all(present):
-        present = [key in keys.values for key in (*TEXT_KEYS, *FILE_KEYS)]
+        present = [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
     return not all(present) and present == sorted(present, reverse=True)
 
 
@@ -242,7 +221,7 @@ def _visible(lines: list[str], spans: Spans, counts: Callable[[str], object] = s
 
 def _is_no_text(line: str) -> bool:
     """Whether a line only structures a section."""
-    return is_rule(line) or heading(line) is not None or _TAG.match(line) is not None
+    return is_rule(line) or heading(line) is not None or _NO_TEXT.match(line) is not None
 
 
 def _known(line: str, known: tuple[str, ...]) -> KeyLine | None:
@@ -252,19 +231,18 @@ def _known(line: str, known: tuple[str, ...]) -> KeyLine | None:
 
 
 def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings) -> None:
-    for index in _visible(lines, spans, lambda line: _known(line, STATUS_KEYS)):
+    for index in _visible(lines, spans, lambda line: _known(line, _STATUS_KEYS)):
         text = lines[index]
-        if (told := _known(text, STATUS_KEYS)) is not None:
+        if (told := _known(text, _STATUS_KEYS)) is not None:
             _judge_dress(told, index, findings)
-            # Further keys that were written on the same line stand behind it.
-            value, *more = (_KEY_IN_SHORT if told.name in _SHORT_KEYS else _KEY_IN_LONG).split(told.value)
-            for name in more[::2]:
-                findings.add_in("RET018", index, key=name)
-            for name, each in zip((told.name, *more[::2]), (value, *more[1::2]), strict=True):
-                marked = _MARKED_WORD.match(each) if name in _WORD_KEYS else None
-                if marked is not None:
-                    findings.add_in("RET017", index, key=name)
-                keys.put(name, marked[2] if marked else each.strip(" \t,;|") if more else each, index, findings)
+            value = told.value
+            if (another := _KEY_IN_VALUE.search(value)) is not None:
+                findings.add_in("RET018", index, key=another[1])
+                value = value[: another.start()].strip()
+            if told.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)) is not None:
+                findings.add_in("RET017", index, key=told.name)
+                value = marked[2]
+            keys.put(told.name, value, index, findings)
         elif text.strip() and not (_ANY_KEY.match(text) or _is_no_text(text)):
             findings.add_in("RET019", index)
             above = next((key for key in _WORD_KEYS if keys.lines.get(key) == index - 1), None)
@@ -279,10 +257,9 @@ def _judge_dress(told: KeyLine, index: int, findings: Findings) -> None:
         findings.add_in("RET016", index, key=name)
     if told.decorated:
         findings.add_in("RET017", index, key=name)
-    if told.key != name or not told.plain:
-        is_required = name in ("state", "summary", "retry_recommended", *TEXT_KEYS, *FILE_KEYS)
-        value = told.key if told.plain else f"{told.key} ="
-        findings.add_in("RET021" if is_required else "RET023", index, value=value, key=name)
+    if told.key != name:
+        is_required = name in ("state", "summary", "retry_recommended", *_TEXT_KEYS, *_FILE_KEYS)
+        findings.add_in("RET021" if is_required else "RET023", index, value=told.key, key=name)
 
 
 def _read_deliverables(lines: list[str], spans: Spans, findings: Findings) -> list[dict[str, str | None]]:
@@ -292,9 +269,9 @@ def _read_deliverables(lines: list[str], spans: Spans, findings: Findings) -> li
     for index in _visible(lines, spans):
         text = lines[index]
         item = bullet(text)
-        if indent is not None and text[:1] in " \t" and text.strip() and (item is None or item.indent > indent + 1):
-            findings.add_in("RET034", index)
-        elif item is None:
+        if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
+            continue
+        if item is None:
             if _BARE_PATH.match(text):
                 findings.add_in("RET024", index, value=text.strip())
             elif text.strip() and not _is_no_text(text):
@@ -339,101 +316,66 @@ def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> list[s
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(lines: list[str], spans: Spans, attested: Keys, findings: Findings, *, embedded: bool) -> None:
-    """The keys and lists; below a label, a remark or another bullet (`apart`) only a mere path is an entry.
-
-    `embedded`: words behind a gap, where no key of the contract follows, are not of the return.
-    """
-    current: str | None = None
-    indent: int | None = None
-    after_blank = apart = False
-    words: dict[str | None, tuple[str, int]] = {}
-    for index in _with_lists(lines, spans, embedded=embedded):
+def _read_attestation(lines: list[str], spans: Spans, keys: Keys, findings: Findings) -> None:
+    """The keys and lists. Words behind a gap end a list, and where all keys are there, the attestation."""
+    key, indent = "", 0
+    entries: list[str] | None = None
+    after_blank = ended = False
+    words: dict[str, int] = {}  # where they stand below a list key: in place of its entries, unless these follow
+    for index in _visible(lines, spans, lambda line: _known(line, _ATTESTED)):
         text = lines[index]
-        if not text.strip():
-            after_blank = True
-            continue
         told = _known(text, _ATTESTED)
         item = bullet(text) if told is None else None
-        entries = attested.lists.get(current or "", [])
-        is_files = current in FILE_KEYS
         if told is not None:
             _judge_dress(told, index, findings)
-            current = _put_attested(attested, told.name, told.value, index, findings)
-            indent, apart = None, False
-        elif item is not None and current is not None:
-            indent = item.indent if indent is None else min(item.indent, indent)
-            below = item.indent > indent + 1
-            if is_files and (below or (apart and entries)) and _is_remark(item.text, below):
+            key, indent, ended = told.name, 99, False
+            entries = _inline(told, index, findings) if key in _LIST_KEYS else None
+            keys.put(key, told.value if entries is None else entries, index, findings)
+        elif item is not None and entries is not None:
+            indent = min(item.indent, indent)
+            if item.indent > indent + 1:
                 findings.add_in("RET061", index)
-            elif is_files:
-                _put_path(entries, current, item, index, findings)
-            elif not below and folded(item.text) not in _LIKE_NONE:
-                entries.append(item.text)
-        elif _is_no_text(text) or _LABEL.match(text):
-            apart = apart or not is_rule(text)
-        elif is_files and _BARE_PATH.match(text) and not (after_blank and entries):
+            elif key not in _FILE_KEYS:
+                entries.append("" if folded(item.text) in _LIKE_NONE else item.text)
+            elif (path := _path_of(item, key, index, findings)) is not None:
+                entries.append(path)
+        elif _is_no_text(text) or not text.strip():
+            pass
+        elif entries is not None and key in _FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and entries):
             findings.add_in("RET024", index, value=text.strip())
             entries.append(text.strip().strip("`"))
         elif item is None and _ANY_KEY.match(text):
-            # Another key, not of the contract, and with it the list that begins here.
-            apart = True
-            current = "" if text.rstrip().endswith(":") else current
-        else:
-            if is_files and not entries:
-                words.setdefault(current, (text.strip(), index))
-            elif not (current and text[:1] in " \t"):
+            if text.rstrip().endswith(":"):
+                # Another key, not of the contract, and with it the list that begins here.
+                key, entries = "", []
+        elif entries is None or text[:1] not in " \t":
+            if entries == [] and key in _FILE_KEYS:
+                words.setdefault(key, index)
+            elif after_blank:
+                entries, ended = None, all(each in keys.values for each in _FILE_KEYS)
+            if not ended and key not in words:
                 findings.add_in("RET061", index)
-            apart = apart or after_blank
-        after_blank = False
-    for key in FILE_KEYS:
-        if attested.lists.get(key) == [] and not attested.values.get(key):
-            if key in words:
-                # Above a list they would introduce it.
-                findings.add_in("RET024", words[key][1], value=words[key][0])
-            else:
-                findings.add_in("RET057", attested.lines[key], key=key)
-    for entries in attested.lists.values():
-        entries[:] = list(filter(None, entries))[:MAX_ENTRIES]
+        after_blank = not text.strip()
+    for key in _LIST_KEYS:
+        if (listed := keys.values.get(key)) == [] and key in words:
+            findings.add_in("RET024", words[key], value=lines[words[key]].strip())
+        elif listed == [] and key in _FILE_KEYS:
+            findings.add_in("RET057", keys.lines[key], key=key)
+        if listed is not None:
+            keys.values[key] = list(filter(None, listed))[:MAX_ENTRIES]
 
 
-def _with_lists(lines: list[str], spans: Spans, *, embedded: bool) -> list[int]:
-    """The lines of the attestation outside of fences; inside, too, where all keys stand there, or a list's bullets."""
-    chosen = set(_visible(lines, spans, lambda line: _known(line, _ATTESTED)))
-    marks = [*(index for index in sorted(chosen) if _known(lines[index], _ATTESTED)), len(lines)]
-    kept = set(chosen)
-    for first, behind in pairwise(marks):
-        told, below = _known(lines[first], _ATTESTED), range(first + 1, behind)
-        is_bare = told is not None and told.name in LIST_KEYS and not told.value
-        if is_bare and not any(bullet(lines[index]) for index in below if index in chosen):
-            kept.update(below)
-    shown = [index for index in unfenced(lines, spans)[1] if index in kept]
-    last = shown.index(marks[-2]) if len(marks) > 1 else 0
-    for position, index in enumerate(shown[last:] if embedded else (), last):
-        text = lines[index]
-        is_listed = bullet(text) or _is_no_text(text) or _ONE_WORD_KEY.match(text)
-        if text.strip() and not lines[index - 1].strip() and not is_listed:
-            return shown[:position]
-    return shown
-
-
-def _put_attested(attested: Keys, name: str, value: str, index: int, findings: Findings) -> str | None:
-    """Put a key of the attestation; the key whose list begins here, or None."""
-    kept = attested.put(name, value, index, findings)
-    if name in TEXT_KEYS:
-        return None
-    if not kept:
-        # The entries of a repeated list are not mixed into the first.
-        return ""
-    entries = attested.lists[name] = []
-    if value and name in FILE_KEYS:
-        findings.add_in("RET056", index, key=name)
-        if folded(value) not in _LIKE_NONE:
-            entries += [part.strip("`'\" ") for part in re.split(r"\s*[,;]\s*", value.strip("[]"))]
-    elif value:
+def _inline(told: KeyLine, index: int, findings: Findings) -> list[str]:
+    """The entries that stand on the line of their key."""
+    if not told.value:
+        return []
+    if told.name not in _FILE_KEYS:
         findings.add_in("RET062", index)
-        entries.append(value)
-    return name
+        return [told.value]
+    findings.add_in("RET056", index, key=told.name)
+    if folded(told.value) in _LIKE_NONE:
+        return [""]
+    return [part.strip("`'\" ") for part in re.split(r"\s*[,;]\s*", told.value.strip("[]"))]
 
 
 def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
@@ -445,28 +387,22 @@ def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
     return (text, "") if match is None else (text[: match.start()].strip(" "), text[match.start() :])
 
 
-def _is_remark(text: str, below: bool) -> bool:
-    """Whether a bullet behind the words of a list, or `below` another bullet, is no entry of that list."""
-    path, rest = _split(text, _MORE_THAN_A_PATH)
-    words = path.split() or [""]
-    is_path = not (below or words[1:]) or (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1]))
-    return folded(text) not in _LIKE_NONE and not (is_path and not rest.strip())
-
-
-def _put_path(entries: list[str], key: str | None, item: Bullet, index: int, findings: Findings) -> None:
-    """Put the path of a bullet below a list key of the attestation, and note how else it is written."""
+def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str | None:
+    """The path of a bullet below a list key, "" where it says that there is none, None where it is a remark."""
     text = item.text
     if folded(text) in _LIKE_NONE or _NO_FILES.match(text):
-        # An entry all the same, so that the list does not count as empty.
-        entries.append("")
         if folded(text) != "(none)":
             findings.add_in("RET060", index, key=key)
-        return
+        return ""
     path, rest = _split(text, _MORE_THAN_A_PATH)
+    words = path.split() or [""]
+    if words[1:] and not (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1])):
+        findings.add_in("RET061", index)
+        return None
     if rest.strip():
         findings.add_in("RET058", index, key=key, value=text)
     elif path != text or item.marker != "-":
         findings.add_in("RET060", index, key=key)
-    if (reason := why_not_relative(path)) is not None:
-        findings.add_in("RET059", index, key=key, value=path, reason=reason)
-    entries.append(path)
+    if not is_relative(path):
+        findings.add_in("RET059", index, key=key, value=path)
+    return path

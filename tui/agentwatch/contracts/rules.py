@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
-from itertools import product
+from itertools import accumulate, product
 from pkgutil import get_data
 from sys import intern
 from typing import Any, Final, NamedTuple, TypeVar
@@ -127,7 +127,7 @@ class Findings:
         self._noted.append((rule, self.first_line + index, facts))
 
     def made(self, line_of: Callable[[Location], int | None] = lambda _: None) -> tuple[Finding, ...]:
-        """The findings in the order of their lines."""
+        """The findings in their order."""
         of_rule: dict[str, int] = {}
         made: list[Finding] = []
         for rule_id, where, facts in self._noted:
@@ -138,10 +138,14 @@ class Findings:
                 message = intern(rule.message.format(**facts | {"value": shown(facts.get("value"))}))
                 line = where if isinstance(where, int) else line_of(where)
                 made.append(Finding(rule_id, rule.severity, message, line))
-        made.sort(key=lambda finding: finding.line or 0)
         if left_out := len(self._noted) - len(made):
             made.append(Finding("DOC010", WARNING, read_rules()["DOC010"].message.format(count=left_out)))
-        return tuple(made)
+        return in_order(made)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings by line, then by rule; how many more there are is said last."""
+    return tuple(sorted(findings, key=lambda one: (one.rule == "DOC010", one.line or 0, one.rule, one.message)))
 
 
 # A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5`, `e.g. X`, `J. Doe`.
@@ -150,21 +154,13 @@ _END: Final = re.compile(
     r"[.!?\u2026]+[\"'\u201d\u2019)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)"
 )
 _MAX_LOOKED_AT: Final = 1_000
-_REASONS: Final = (
-    (r"(?s:.{4097})", "it is longer than a path can be"),
-    (r"\s*\Z", "it is empty"),
-    (r"\s*[/\\]", "it is absolute"),
-    (r"\s*~", "it starts in a home directory"),
-    (r"\s*(?:[A-Z]:|[a-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://)", "it names a drive or a scheme"),
-    (r"\s*(?i:data|file|ftp|git|https?|mailto|repo|ssh|urn|vscode):", "it names a drive or a scheme"),
-    # As shells write them; a file may well be called `$slug.tsx`.
-    (
-        r"\s*(?:\$(?:[A-Z_][A-Z0-9_]*(?![A-Za-z0-9.])|\{|\(|env:)|%[A-Za-z_][A-Za-z0-9_()]*%)",
-        "it starts with a variable",
-    ),
-    (r"(?s:.*\0)", "it holds a NUL character"),
+# Empty or longer than a path can be; absolute, in a home, on a drive or of a scheme; from a variable as shells write it
+# (a file may well be called `$slug.tsx`); with a NUL.
+_ELSEWHERE: Final = re.compile(
+    r"(?s:.{4097})|\s*(?:\Z|[/\\~]|[A-Z]:|[a-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://"
+    r"|(?i:data|file|ftp|git|https?|mailto|repo|ssh|urn|vscode):"
+    r"|\$(?:[A-Z_][A-Z0-9_]*(?![A-Za-z0-9.])|\{|\(|env:)|%[A-Za-z_][A-Za-z0-9_()]*%)|(?s:.*\0)"
 )
-"""Why a path is not repo-relative, by how it looks."""
 
 
 _WHOLE: Final = {"task_id", "parent_task_id", "session_id", "decision_id", "restores", "agent"}
@@ -201,21 +197,14 @@ def sentences(text: str) -> int:
     return sum(re.search(r"\w", part) is not None for part in _END.split(text[:_MAX_LOOKED_AT].strip()))
 
 
-def why_not_relative(path: str) -> str | None:
-    """Why a path is not repo-relative, as half a sentence for a message; None where it is."""
-    for pattern, reason in _REASONS:
-        if re.match(pattern, path):
-            return reason
-    depth = 0
-    for part in re.split(r"[\\/]", path.strip()):
-        depth += -1 if part == ".." else part not in ("", ".")
-        if depth < 0:
-            return "it leaves the repository by `..`"
-    return None
+def is_relative(path: str) -> bool:
+    """Whether a path is repo-relative, however it is written."""
+    depths = accumulate(-1 if part == ".." else part not in ("", ".") for part in re.split(r"[\\/]", path.strip()))
+    return not _ELSEWHERE.match(path) and min(depths) >= 0
 
 
 def judge_paths(rule: str, key: str, entries: Iterable[Any] | None, findings: Findings) -> None:
     """Note each path of the entries at `key` that is not repo-relative; an empty one breaks another rule."""
     for index, entry in enumerate(entries or ()):
-        if entry.path and entry.path.strip() and (reason := why_not_relative(entry.path)):
-            findings.add(rule, (key, index, "path"), value=entry.path, reason=reason)
+        if entry.path and entry.path.strip() and not is_relative(entry.path):
+            findings.add(rule, (key, index, "path"), value=entry.path)

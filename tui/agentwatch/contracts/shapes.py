@@ -125,24 +125,24 @@ class Return:
     recognised: bool = True
 
 
-Document = Handoff | Return | TodoList
+Fields = Handoff | Return | TodoList
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A document and its findings by line; not `complete` where it breaks off or lacks what its name says.
+class Document:
+    """Fields and findings of a document; not `complete` where it breaks off or lacks what its name says.
 
     `model` is the whole document, typed, which stays only while somebody looks at it.
     """
 
-    document: Document
+    fields: Fields
     findings: tuple[Finding, ...] = ()
     complete: bool = True
     model: Any = field(default=None, compare=False)
 
     @property
     def contract(self) -> Contract:
-        return self.document.contract
+        return self.fields.contract
 
     @property
     def has_error(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agentwatch.contracts.json_text import Node
 from agentwatch.contracts.reading import WRAPPER, contract_of, leading_contract_of, unwrapped
-from agentwatch.contracts.rules import why_not_relative
+from agentwatch.contracts.rules import is_relative
 from agentwatch.contracts.shapes import Contract
 from agentwatch.decisions.errors import DecisionError
 
@@ -151,7 +151,7 @@ def mended(text: str, name: str, *, task_id: str) -> tuple[str, tuple[str, ...]]
     for key, fields in _ROWS.items():
         if key in after:
             rows = [_row(one, fields) for one in _listed(after[key])]
-            after[key] = [row for row in rows if not why_not_relative(row.get("path", "a"))]
+            after[key] = [row for row in rows if is_relative(row.get("path", "a"))]
             lost += [f"{key}: {_text(row)}" for row in rows if row not in after[key]]
     if lost:
         after["notes"] = [*after.get("notes", []), *lost]

@@ -87,13 +87,16 @@ class Announcer:
             raise AnnouncingError(f"OpenCode is not told of the decision about {task_id}: {why}") from error
 
     def _announce(self, marks: Directory, name: str, session: str, task_id: str) -> str:
+        try:
+            wait = command_line([*launcher(), "wait", "--", task_id, str(self._workspace)])
+        except ValueError as error:
+            raise AnnouncingError(f"OpenCode cannot be told of the decision about {task_id}: {error}") from error
         going_on = self._going_on(session)
         at = written(datetime.now(UTC))
         try:
             marks.publish(name, _content(session, at, sent=False))
         except FileExistsError:
             return _mark(marks, name)
-        wait = command_line([*launcher(), "wait", "--", task_id, str(self._workspace)])
         said = (
             f"agentwatch: the operator has decided about {task_id}. Run `{wait}` in your shell, and do what it says."
             " This message itself decides nothing."

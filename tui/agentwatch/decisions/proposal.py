@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.handoff import SCHEMA
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.rules import why_not_relative
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity
+from agentwatch.contracts.rules import is_relative
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return, Severity
 from agentwatch.decisions.amend import AmendError, PacketText, amended, mended
 from agentwatch.decisions.record import Mitigation, Subject
 from agentwatch.delegation.retry import FITTER, is_line_fault
@@ -140,7 +140,7 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
         "evidence": [
             {"path": version.path, "purpose": purpose, "required": True}
             for version, purpose in _files(task)
-            if not why_not_relative(version.path)
+            if is_relative(version.path)
         ],
         "success_criteria": ["The cause is named.", "The station can be run again."],
         "risks": [{"risk": "The fault comes back.", "mitigation": "Show a run of what failed."}],
@@ -162,11 +162,11 @@ def handoff_problems(
     `embedded` is for one from a session, where prose may stand around the packet.
     """
     reading = read_document(text, name, handed_over=embedded)
-    if reading is None or not isinstance(reading.document, Handoff) or not reading.document.recognised:
+    if reading is None or not isinstance(reading.fields, Handoff) or not reading.fields.recognised:
         return ["it is no handoff packet any more"]
     if not reading.complete:
         return _errors(reading)
-    packet = reading.document
+    packet = reading.fields
     wanted = {"task_id": task_id, "attempt": attempt, "decision_id": decision_id}
     wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if getattr(packet, key) != value]
     return _errors(reading) + wrong
@@ -224,7 +224,7 @@ def is_final_report(returned: Return | None) -> bool:
 def report_problems(text: str) -> list[str]:
     """What is wrong with a final error report, in sentences; nothing where it can be given out."""
     reading = read_document(text, _REPORT)
-    document = reading.document if reading is not None else None
+    document = reading.fields if reading is not None else None
     is_report = isinstance(document, Return) and document.recognised and document.contract is Contract.RETURN_FORMAT
     if reading is None or not isinstance(document, Return) or not is_report:
         return ["it is no return-format document: it needs the sections Status, Deliverables, Evidence and Attestation"]
@@ -238,7 +238,7 @@ def _files(task: Task) -> list[tuple[Version, str]]:
     return [(version, purpose) for version, purpose in both if version is not None and not version.stored]
 
 
-def _errors(reading: Reading) -> list[str]:
+def _errors(reading: Document) -> list[str]:
     return [
         finding.message if finding.line is None else f"line {finding.line}: {finding.message}"
         for finding in reading.findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from agentwatch.contracts.shapes import Document, Finding
+from agentwatch.contracts.shapes import Fields, Finding
 from agentwatch.delegation.claims import Claim, Deed
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
     at: float
     path: str
     digest: str
-    document: Document
+    document: Fields
     findings: tuple[Finding, ...] = ()
     incomplete: bool = False
 

@@ -12,7 +12,7 @@ from posixpath import basename, dirname, split
 from sys import intern
 from typing import Final
 
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Fields, Handoff, Return, TodoList
 from agentwatch.delegation.task import Version
 
 _KINDS: Final = "handoff|return|todos"
@@ -74,12 +74,12 @@ def is_under_contract(path: str) -> bool:
     return _ANSWER.search(name) is not None or variant(path) is not None or folder in _FOLDERS - {"todos"}
 
 
-def own_id(document: Document) -> str | None:
+def own_id(document: Fields) -> str | None:
     """The task id a document states itself."""
     return None if isinstance(document, TodoList) else document.task_id or None
 
 
-def fallback_id(path: str, document: Document) -> str:
+def fallback_id(path: str, document: Fields) -> str:
     """The task id of a document that states none and lies beside no handoff."""
     directory, stem = slot(path)
     if isinstance(document, Return) and document.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):

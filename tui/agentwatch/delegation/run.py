@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.contracts.shapes import Handoff, Reading, Todo, TodoStatus
+from agentwatch.contracts.shapes import Document, Handoff, Todo, TodoStatus
 from agentwatch.delegation.claims import Call
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Message:
     at: float
     digest: str
     opening: str  # its first line that is not empty, of at most 200 characters
-    reading: Reading | None = None  # None where it follows no contract
-    packet: Reading | None = None  # the handoff packet that stands in it beside a return
+    reading: Document | None = None  # None where it follows no contract
+    packet: Document | None = None  # the handoff packet that stands in it beside a return
 
 
 class StartedBy(StrEnum):
@@ -218,7 +218,7 @@ def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: 
 def packet_in(message: Message | None) -> Handoff | None:
     """The handoff packet in a text that was handed over."""
     reading = None if message is None else message.packet or message.reading
-    return reading.document if reading is not None and isinstance(reading.document, Handoff) else None
+    return reading.fields if reading is not None and isinstance(reading.fields, Handoff) else None
 
 
 class Runs:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
 from agentwatch.contracts.rules import Rule
-from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
+from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.request import Request
@@ -105,7 +105,7 @@ class Version(NamedTuple):
     at: float
     path: str
     digest: str
-    document: Document
+    document: Fields
     findings: tuple[Finding, ...]
     incomplete: bool = False
     stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document

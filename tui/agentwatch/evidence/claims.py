@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Outcome, Reading, Return
+from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.evidence.statements import Held
@@ -72,9 +72,9 @@ class ParsedDocuments:
 
     def __init__(self, room: int = 64 * 1024 * 1024) -> None:
         self._room = room
-        self._known: dict[str, tuple[str, Reading | None]] = {}
+        self._known: dict[str, tuple[str, Document | None]] = {}
 
-    def read(self, text: str, name: str) -> Reading | None:
+    def read(self, text: str, name: str) -> Document | None:
         """Recognise a text, as `read_document` does."""
         opened = self.open(text, name)
         self._room -= len(text)
@@ -82,7 +82,7 @@ class ParsedDocuments:
             self._known[name] = text, opened
         return replace(opened, model=None) if opened is not None else None
 
-    def open(self, text: str, name: str) -> Reading | None:
+    def open(self, text: str, name: str) -> Document | None:
         """The same with its model, parsed where it was not yet."""
         known = self._known.get(name)
         return known[1] if known is not None and known[0] == text else read_and_open(text, name)
@@ -104,7 +104,7 @@ def claims_of(
     *,
     stored: bool = False,
     judge: Judge | None = None,
-    read: Callable[[str, str], Reading | None] = read_and_open,
+    read: Callable[[str, str], Document | None] = read_and_open,
 ) -> list[Stated]:
     """The claims of a return, and what its handoff demands of it; nothing where the text is no return. Never raises.
 
@@ -112,12 +112,12 @@ def claims_of(
     what is said of commands against the log, None where there is none.
     """
     told = None if stored else read(returned_text, returned_name)
-    if told is None or not isinstance(told.document, Return):
+    if told is None or not isinstance(told.fields, Return):
         # The text of a transcript has prose or a fence around the return.
         told = read_and_open(returned_text, returned_name, embedded=True)
-    if told is None or not isinstance(told.document, Return):
+    if told is None or not isinstance(told.fields, Return):
         return []
-    found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
+    found = [one for stated in _of_return(told.fields, told.model) for one in _resolved(stated, judge)]
     if handoff_text is not None:
         name = handoff_name or "handoff.json"
         packet = read(handoff_text, name)
@@ -231,10 +231,10 @@ _WORD: Final = re.compile(
 )
 
 
-def _demanded(packet: Any, told: Reading, text: str, judge: Judge | None) -> Iterator[Stated]:
+def _demanded(packet: Any, told: Document, text: str, judge: Judge | None) -> Iterator[Stated]:
     """The demands of a handoff as claims of the return."""
     model: Any = told.model
-    outcome = getattr(told.document, "outcome", None)
+    outcome = getattr(told.fields, "outcome", None)
     unfinished = outcome is not Outcome.COMPLETED
     for one in packet.deliverables or ():
         if one.must_create and one.path:

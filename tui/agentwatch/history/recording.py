@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from agentwatch.contracts.shapes import Document, Finding, Handoff, Reading, Return, TodoList
+from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Return, TodoList
 from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
@@ -37,7 +37,7 @@ _LONGEST: Final = 64 * 1024 * 1024
 """Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it."""
 _DIGITS: Final = 8
 """Of the version of the contracts."""
-_KINDS: Final[dict[str, type[Document]]] = {"h": Handoff, "r": Return, "t": TodoList}
+_KINDS: Final[dict[str, type[Fields]]] = {"h": Handoff, "r": Return, "t": TodoList}
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -74,7 +74,7 @@ def outline_of(seen: Seen) -> str | None:
     return outline if len(outline) <= _LONGEST_OUTLINE else None
 
 
-def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Reading | None:
+def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Document | None:
     """A version again: its outline where that is of today's contracts, else its text, else its outline all the same.
     None where neither can be read."""
     noted = None
@@ -82,7 +82,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> R
         with suppress(ValueError, KeyError):
             shape = _shape(outline[_DIGITS : _DIGITS + 1])
             document, findings, incomplete = shape.validate_json(outline[_DIGITS + 1 :])
-            noted = Reading(document, findings, not incomplete)
+            noted = Document(document, findings, not incomplete)
             if outline.startswith(contracts_version()):
                 return noted
     # The models of the contracts take as long to load as a screen to appear.
@@ -90,7 +90,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> R
     from agentwatch.contracts.rules import PREFIXES
 
     reading = read_document(text, path) if isinstance(text := text_of(), str) else None
-    if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
+    if reading is None or not (reading.fields.recognised or isinstance(reading.fields, Return)):
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
     of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted is not None else []
@@ -248,5 +248,5 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str
     reading = read_version(path, fields.get("outline"), lambda: text)
     if reading is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
-    seen = Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
+    seen = Seen(seq, at, path, digest, reading.fields, reading.findings, not reading.complete)
     return seen, {} if text is None else {digest: text}

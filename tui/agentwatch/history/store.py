@@ -219,7 +219,7 @@ def _versions(connection: sqlite3.Connection) -> Iterator[Seen | Gone]:
         elif isinstance(digest, str):
             reading = read_version(path, outline, partial(_text, connection, digest))
             if reading is not None:
-                yield Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
+                yield Seen(seq, at, path, digest, reading.fields, reading.findings, not reading.complete)
 
 
 def _requests(connection: sqlite3.Connection) -> Iterator[Requested]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentwatch.contracts.shapes import Handoff, Reading, Return
+from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Ran, Requested, Seen
 from agentwatch.remote.observed import Told
 from agentwatch.sources.sessions.checked import messages
@@ -80,8 +80,8 @@ def tasks_in(event: Told) -> Iterator[str]:
     elif isinstance(event, Ran) and event.run is not None:
         readings = (one for said in messages(event.run) for one in (said.reading, said.packet))
         for reading in readings:
-            if isinstance(reading, Reading):
-                yield from _named(reading.document, event.path)
+            if isinstance(reading, Document):
+                yield from _named(reading.fields, event.path)
 
 
 def _named(document: object, place: str) -> Iterator[str]:

@@ -8,7 +8,6 @@ configuration says, and git runs programs that it names; here nothing is run, an
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -54,37 +53,23 @@ def git_text(directory: str, name: str, max_bytes: int = _SMALL) -> str | None:
 
 def worktrees_of(workspace: str) -> dict[str, str]:
     """The other work trees of the repository of which the workspace, a real path, is one: real paths, each with its git
-    directory.
-
-    Empty where it is none. Raises NoRepositoryError, in words for the operator, where its `.git` leads nowhere.
-    """
-    others: dict[str, str] = {}
-    try:
-        git, common = git_directories(workspace)
-    except FileNotFoundError:
-        return others
-    except NoRepositoryError:
-        if _is_submodule(workspace):
-            return others
-        raise
-    # The repository has to know the work tree as well: else its `.git` file could lead to any other.
-    if git != common and os.path.dirname(git) != f"{common}/worktrees":  # noqa: PTH120
-        return others
-    with suppress(OSError):
+    directory. None where the workspace is none, or the repository does not know it."""
+    known: dict[str, str] = {}
+    with suppress(OSError, NoRepositoryError):
+        common = git_directories(workspace)[1]
+        if os.path.basename(common) == ".git" and os.path.isdir(common):  # noqa: PTH119
+            known[os.path.dirname(common)] = common  # noqa: PTH120
         for name in sorted(os.listdir(f"{common}/worktrees"))[:_MOST]:  # noqa: PTH208
             own = f"{common}/worktrees/{name}"
             top, last = os.path.split(_resolve(own, git_text(own, "gitdir") or ""))
             with suppress(OSError, NoRepositoryError):
                 if last == ".git" and git_directories(top) == (own, common):
-                    others[top] = own
-    if os.path.basename(common) == ".git" and os.path.isdir(common):  # noqa: PTH119
-        others[os.path.dirname(common)] = common  # noqa: PTH120
-    others.pop(workspace, None)
-    return others
+                    known[top] = own
+    return known if known.pop(workspace, None) else {}
 
 
 def used_worktrees(workspace: Path) -> list[Path]:
-    """The other work trees, those that git was used in last first. Raises NoRepositoryError.
+    """The other work trees, those that git was used in last first.
 
     Without those that git is still making: what it checks out is not told from an agent's work then.
     """
@@ -95,9 +80,7 @@ def used_worktrees(workspace: Path) -> list[Path]:
 
 def worktrees_below(workspace: str) -> list[str]:
     """Those of the other work trees that lie below the workspace, a real path."""
-    with suppress(NoRepositoryError):
-        return [place for place in worktrees_of(workspace) if place.startswith(f"{workspace.rstrip('/')}/")]
-    return []
+    return [place for place in worktrees_of(workspace) if place.startswith(f"{workspace.rstrip('/')}/")]
 
 
 def made_at(workspace: str) -> float | None:
@@ -114,9 +97,7 @@ def made_at(workspace: str) -> float | None:
 
 def is_another(workspace: str, directory: str) -> bool:
     """Whether a directory is another work tree of the repository of which the workspace is one. Both are real paths."""
-    with suppress(OSError, NoRepositoryError):
-        return stat.S_ISREG(os.lstat(f"{directory}/.git").st_mode) and directory in worktrees_of(workspace)
-    return False
+    return os.path.isfile(f"{directory}/.git") and directory in worktrees_of(workspace)
 
 
 def lies_in_another(workspace: str, directory: str) -> bool:
@@ -126,12 +107,6 @@ def lies_in_another(workspace: str, directory: str) -> bool:
 
 def _resolve(directory: str, target: str) -> str:
     return os.path.realpath(os.path.join(directory, target.strip()))  # noqa: PTH118
-
-
-def _is_submodule(workspace: str) -> bool:
-    """Whether the git directory lies elsewhere and is nobody else's, as that of a submodule does."""
-    git = _resolve(workspace, (git_text(workspace, ".git") or "").removeprefix("gitdir:"))
-    return os.path.isfile(f"{git}/HEAD") and not os.path.lexists(f"{git}/commondir")
 
 
 def _changed_at(path: str) -> float:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentwatch.agents.examples import EXAMPLES, PURPOSES, Name
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rules import contract_rules
-from agentwatch.contracts.shapes import Contract, Reading, Return
+from agentwatch.contracts.shapes import Contract, Document, Return
 
 INVALID: Final = "invalid"
 
@@ -87,7 +87,7 @@ class ContractTold(BaseModel):
 def validated(text: str) -> Validated:
     """Whether a text may be the last message of a child. Prose or a fence around the contract is no obstacle there."""
     reading = read_document(text, "return", embedded=True)
-    if reading is None or not isinstance(reading.document, Return):
+    if reading is None or not isinstance(reading.fields, Return):
         return Validated(**judged(None), do_now=_NO_RETURN if reading is None else _HANDOFF, compliant=False)
     judgement = judged(reading)
     compliant = judgement["state"] != INVALID
@@ -95,11 +95,11 @@ def validated(text: str) -> Validated:
     return Validated(**judgement, do_now=do_now, compliant=compliant)
 
 
-def judged(reading: Reading | None) -> dict[str, Any]:
+def judged(reading: Document | None) -> dict[str, Any]:
     """What an answer says of a reading: `contract`, `state` (None for a handoff) and `findings`."""
     if reading is None:
         return {"contract": None, "state": None, "findings": []}
-    state, document = None, reading.document
+    state, document = None, reading.fields
     if isinstance(document, Return):
         state = INVALID if reading.has_error or document.outcome is None else document.outcome.value
     findings = [

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from agentwatch.agents.server.judging import INVALID, Submitted, judged
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Handoff, Reading, Return
+from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.decisions.asking import ending_of
 from agentwatch.decisions.proposal import is_final_report
 from agentwatch.delegation.identity import fallback_id, own_id, slot
@@ -37,7 +37,7 @@ def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
     """Write a handoff packet to `handoffs/<task id>.handoff.json`, or `.md`, if it keeps its contract."""
     ending = ending_of(text)
     reading = read_document(text, f"{HANDOFFS}/packet.handoff.{ending}")
-    document = reading.document if reading is not None else None
+    document = reading.fields if reading is not None else None
     if reading is None or not isinstance(document, Handoff) or not document.recognised:
         return _refused(
             None,
@@ -61,7 +61,7 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     stem = stem_of(task_id)
     path = f"{RETURNS}/{stem}.return.{ending_of(text)}"
     reading = read_document(text, path)
-    document = reading.document if reading is not None else None
+    document = reading.fields if reading is not None else None
     if reading is None or not isinstance(document, Return) or not document.recognised:
         if read_document(text, path, embedded=True) is not None:
             return _refused(None, _RETURN_INSTEAD)
@@ -107,7 +107,7 @@ def _has_handoff(workspace: Path, stem: str) -> bool:
     return False
 
 
-def _written(workspace: Path, path: str, text: str, reading: Reading, do_now: str, *, read_only: bool) -> Submitted:
+def _written(workspace: Path, path: str, text: str, reading: Document, do_now: str, *, read_only: bool) -> Submitted:
     if read_only:
         return _refused(reading, _READ_ONLY)
     data = text.encode("utf-8", "replace")
@@ -128,7 +128,7 @@ def _written(workspace: Path, path: str, text: str, reading: Reading, do_now: st
     return Submitted(**judged(reading), do_now=do_now, accepted=True, path=path, sha256=digest)
 
 
-def _refused(reading: Reading | None, do_now: str) -> Submitted:
+def _refused(reading: Document | None, do_now: str) -> Submitted:
     return Submitted(**judged(reading), do_now=do_now, accepted=False, path=None, sha256=None)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from agentwatch.contracts.shapes import Document, Finding, Reading, Return
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Document, Fields, Finding, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.read import (
@@ -21,17 +24,12 @@ from agentwatch.sources.files.read import (
     FileText,
     read_file,
 )
-from agentwatch.sources.files.walk import FilesSettings, Fingerprint, fingerprint, looks_like_ours, to_name, to_path
+from agentwatch.sources.files.walk import Fingerprint, fingerprint, looks_like_ours, to_name, to_path
 
-Reader = Callable[[str, str], Reading | None]
+Reader = Callable[[str, str], Document | None]
 """Text and path of a file to what is recognised in it."""
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
-
-MOST_TEXT_BYTES: Final = 1024 * 1024
-"""Of the texts last read, until the history has recorded them: what a file still holds is read from it again."""
-ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
-"""For a process that reads everything once and ends: then each text is needed once more, for its evidence."""
 
 _TICK_NS: Final = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it
@@ -48,8 +46,7 @@ class KnownFile:
 
     `digest` is of what was read last, whatever it was, and `at` since when it holds that (epoch seconds); None where it
     was not told. `shown` is the last event: the digest of what was seen, or why it could not be read; None for neither.
-    What was seen was `incomplete` if it broke off in the middle, and was written at `written_ns` by the file's own
-    time.
+    What was seen was `incomplete` if it broke off in the middle.
     """
 
     digest: str | None = None
@@ -57,7 +54,6 @@ class KnownFile:
     at: float | None = None
     fingerprint: Fingerprint | None = None
     incomplete: bool = False
-    written_ns: int | None = None
 
 
 class Documents:
@@ -70,13 +66,16 @@ class Documents:
     was moved or copied, which is no sign of life.
     """
 
-    def __init__(
-        self, root: str, settings: FilesSettings, read_document: Reader, committed: Committed | None = None
-    ) -> None:
+    settle_seconds = 2.0
+    """How long a half-written file must rest before it is shown as broken."""
+    most_text_bytes = 1024 * 1024
+    """Of the texts last read, until the history has recorded them: what a file still holds is read from it again."""
+
+    def __init__(self, root: str, settings: Settings, read_document: Reader, committed: Committed | None) -> None:
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
-        self._first: dict[str, tuple[str, float]] = {}
-        """By digest: the file that first held it, and since when."""
+        self._places: dict[str, tuple[str, float]] = {}
+        """By digest: the file that held it last, and since when."""
         self._last: dict[str, tuple[str, float, float]] = {}
         """By file: the digest of what it held last, since when, and until when it was certainly not written again."""
         self.watched_until: float | None = None
@@ -87,9 +86,6 @@ class Documents:
         self._seq = count(1)
         self._texts: dict[str, str] = {}
         self._text_bytes = 0
-        self.most_text_bytes = MOST_TEXT_BYTES
-        self._places: dict[str, str] = {}
-        """By digest, a file that holds it, or has held it."""
         self.files: dict[str, KnownFile] = {}
         self.withheld: dict[str, float] = {}
         """Files of which what was read last is told only if it stays so until then, on the monotonic clock."""
@@ -104,27 +100,33 @@ class Documents:
         if files:
             self.watched_until = looked_at
         for path, file in files.items():
-            name, is_gone = to_name(path), bool(file.digest) and file.shown is None
+            name = to_name(path)
             if file.digest and file.at is not None:
-                self._last[name] = file.digest, file.at, max(file.at, self.watched_until or 0.0)
-                if not is_gone:
-                    self._first.setdefault(file.digest, (name, file.at))
-            if not is_gone:
+                self._last[name] = file.digest, file.at, max(file.at, looked_at or 0.0)
+                if file.shown is not None:
+                    self._places[file.digest] = name, file.at
+            if not file.digest or file.shown is not None:
                 self.files[name] = file
-                if file.digest:
-                    self._places[file.digest] = name
 
     def content(self, digest: str) -> str | None:
         """The text of a digest, None where it is neither kept nor in its file any more. It may read that file; any
         thread may call it."""
-        text, place = self._texts.get(digest), self._places.get(digest)
-        if text is not None or place is None:
-            return text
+        text = self._texts.get(digest)
+        if text is None and digest in self._places:
+            with suppress(FileRefusedError, FileNotFoundError):
+                read = read_file(self._root, self._places[digest][0])
+                return read.text if read.digest == digest else None
+        return text
+
+    def absolute(self, path: str) -> str:
+        # Not the root with a slash at its end: that would follow it where it is a link by now.
+        return f"{self._root.rstrip('/')}/{path}" if path else self._root
+
+    def status(self, path: str) -> os.stat_result | None:
         try:
-            read = read_file(self._root, place)
-        except (FileRefusedError, FileNotFoundError):
+            return os.lstat(self.absolute(path))
+        except OSError:
             return None
-        return read.text if read.digest == digest else None
 
     def may_differ(self, path: str, status: os.stat_result | None) -> bool:
         """Whether a file has perhaps changed since it was read; `status` is what lstat says now."""
@@ -133,28 +135,24 @@ class Documents:
 
     def read(self, path: str) -> None:
         """Read a file if it may have changed; it is gone where it is not where its path says."""
-        file, status = self.files.setdefault(path, KnownFile()), None
+        file, status = self.files.setdefault(path, KnownFile()), self.status(path)
+        if not self.may_differ(path, status):
+            return
+        began_ns = time.time_ns()
         try:
-            status = os.lstat(f"{self._root.rstrip('/')}/{path}")
-            if not self.may_differ(path, status):
-                return
-            began_ns = time.time_ns()
             text = read_file(self._root, path, self._settings.max_bytes)
             self.unread.pop(path, None)
             # Changed so shortly before it was read that the next change may not show in its fingerprint.
             is_racy = began_ns - text.fingerprint[1] < _TICK_NS
             file.fingerprint = None if is_racy else text.fingerprint
             self._apply(path, file, text)
-        except (FileNotFoundError, NotADirectoryError, BehindLinkError):
+        except (FileNotFoundError, BehindLinkError):
             self.drop(path)
         except FileRefusedError as error:
             now = time.monotonic()
-            due = self.withheld.setdefault(path, now + self._settings.settle_seconds)
+            due = self.withheld.setdefault(path, now + self.settle_seconds)
             if error.rule != CHANGING or due <= now:
                 self._refuse(path, file, error, status)
-        except OSError as error:
-            reason = os.strerror(error.errno or 0)
-            self._refuse(path, file, FileRefusedError(NOT_READABLE, reason=reason, lasting=False), None)
 
     def drop(self, path: str) -> None:
         """The file is not there any more."""
@@ -166,7 +164,9 @@ class Documents:
 
     def _apply(self, path: str, file: KnownFile, text: FileText) -> None:
         """Decide what becomes of what was read."""
-        same, is_again = text.digest == file.digest, self._is_rewritten(file, text)
+        written, same = text.fingerprint[0] / 1e9, text.digest == file.digest
+        # Written since it was shown, and holding the same: perhaps a child has failed as before.
+        is_again = file.shown == text.digest and written > self._last.get(path, ("", 0.0, math.inf))[2]
         due, now = self.withheld.get(path), time.monotonic()
         if same and (not is_again if due is None else due > now):
             return
@@ -177,7 +177,7 @@ class Documents:
         # Half of a document, or something else where a document was: perhaps somebody is about to write the rest. A
         # file first seen may have rested long before.
         is_half = isinstance(file.shown, str) if reading is None else not reading.complete
-        rest = self._settings.settle_seconds
+        rest = self.settle_seconds
         if file.digest is None:
             rest -= max(time.time() - max(text.fingerprint[:2]) / 1e9, 0.0)
         file.digest = text.digest
@@ -188,34 +188,21 @@ class Documents:
         if reading is None:
             self._complain(path, file, None, time.time())
             return
-        is_return = isinstance(reading.document, Return)
-        file.written_ns = text.fingerprint[0]
-        if not reading.document.recognised and not is_return:
+        is_return = isinstance(reading.fields, Return)
+        if not reading.fields.recognised and not is_return:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
-            self._complain(path, file, reading.findings[0], min(text.fingerprint[0] / 1e9, time.time()))
+            self._complain(path, file, reading.findings[0], min(written, time.time()))
         elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
-            self._show(path, file, text, reading, is_again=is_return and is_again)
-
-    def _is_rewritten(self, file: KnownFile, text: FileText) -> bool:
-        """Whether a file was written since it was shown, and holds the same: perhaps a child has failed as before."""
-        since = file.written_ns
-        if since is None and self.watched_until is not None:
-            since = int(self.watched_until * 1e9)
-        return file.shown == text.digest and since is not None and text.fingerprint[0] > since
-
-    def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading, *, is_again: bool) -> None:
-        self._places[text.digest] = path
-        if text.digest not in self._texts:
-            self._texts[text.digest] = text.text
-            self._text_bytes += len(text.text)
-            while self._text_bytes > self.most_text_bytes and len(self._texts) > 1:
-                self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
-        # The very string that the event carries: there is one for each document of the workspace.
-        file.shown, file.incomplete = text.digest, not reading.complete
-        at = self._date(path, text.digest, text.fingerprint[0] / 1e9, reading.document, is_again=is_again)
-        findings = (*text.findings, *reading.findings)
-        seq, path = next(self._seq), to_path(path)
-        self.events.append(Seen(seq, at, path, text.digest, reading.document, findings, file.incomplete))
+            if text.digest not in self._texts:
+                self._texts[text.digest] = text.text
+                self._text_bytes += len(text.text)
+                while self._text_bytes > self.most_text_bytes and len(self._texts) > 1:
+                    self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
+            # The very string that the event carries: there is one for each document of the workspace.
+            file.shown, file.incomplete = text.digest, not reading.complete
+            at = self._date(path, text.digest, written, reading.fields, is_again=is_return and is_again)
+            findings, seq = (*text.findings, *reading.findings), next(self._seq)
+            self.events.append(Seen(seq, at, to_path(path), text.digest, reading.fields, findings, file.incomplete))
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
         """The file is not read. Told of those that look like ours, or were."""
@@ -226,8 +213,7 @@ class Documents:
         is_ours = file.shown is not None or looks_like_ours(path)
         is_wanted = identity.is_under_contract(path) or isinstance(file.shown, str)
         # Any other file that is written all the time is somebody's log.
-        has_failed = error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD))
-        if has_failed or is_wanted:
+        if is_wanted or error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD)):
             self.unread[path] = error.message
         if is_ours:
             now = time.time()
@@ -239,21 +225,20 @@ class Documents:
             file.shown, seq, path = finding, next(self._seq), to_path(path)
             self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
-    def _date(self, name: str, digest: str, written: float, document: Document, *, is_again: bool) -> float:
+    def _date(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
         """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
         now = time.time()
         written = min(written, now)
-        held, since, until = self._last.get(name, ("", 0.0, 0.0))
-        if held == digest and written <= until and not is_again:
-            return since
-        first_name, at = self._first.get(digest, (name, 0.0))
-        if first_name == name or held == digest:
-            at = self._date_new(name, written, now, document)
-            self._first[digest] = name, at
-        self._last[name] = digest, at, max(at, written)
+        held, at, until = self._last.get(name, ("", 0.0, 0.0))
+        if held != digest or written > until or is_again:
+            place, at = self._places.get(digest, (name, 0.0))
+            if place == name or held == digest:
+                at = self._date_new(name, written, now, document)
+            self._last[name] = digest, at, max(at, written)
+        self._places[digest] = name, at
         return at
 
-    def _date_new(self, name: str, written: float, now: float, document: Document) -> float:
+    def _date_new(self, name: str, written: float, now: float, document: Fields) -> float:
         since = now - _LATE_SECONDS if self.is_watching else self.watched_until
         if since is not None:
             return written if written >= since else now

@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,12 +15,12 @@ from posixpath import basename, dirname
 from typing import Final
 
 from agentwatch.background import Pace
-from agentwatch.contracts.shapes import Reading
-from agentwatch.delegation.events import Event
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Document
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, Stirred, health_of
-from agentwatch.sources.files.documents import ONE_LOOK_BYTES, Committed, Documents, KnownFile, Reader
-from agentwatch.sources.files.walk import FilesSettings, is_candidate, join, pruning, to_path, walk
+from agentwatch.sources.files.documents import Committed, Documents, KnownFile, Reader
+from agentwatch.sources.files.walk import is_candidate, join, pruning, to_path, walk
 from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.worktrees import is_another
 from agentwatch.text import words_of
@@ -36,19 +36,17 @@ _ROOT_SECONDS: Final = 1.0
 
 _SWEEP_SECONDS: Final = 300.0
 """Between two sweeps: the system says when it has lost events, and they find only what others write over a network."""
-_POLL_SECONDS: Final = (0.5, 30.0)
 _POLL_SHARE: Final = 0.02
 _LOSS_SHARE: Final = 0.05
-"""The same where there are no events, at least and at most, and the share of one core that they may take; and the share
-where events were lost."""
+"""The share of one core that sweeps may take where there are no events, and where events were lost."""
 
-_STORM_SHARE: Final = 0.18
-_STORM_CREDIT: Final = 1.5
-_STORM_REST_SECONDS: Final = 0.4
+_STORM: Final = (0.18, 1.5, 0.4)
 """The share of one core that a storm of changes may take, with all that the process does because of them, the seconds
 of it that a burst has at once, and how long the rest between two turns is at most. A file that is written again
 meanwhile is read once, as it is then."""
 
+_ONE_LOOK_BYTES: Final = 64 * 1024 * 1024
+"""Of texts, for who reads everything once and ends: then each is needed once more, for its evidence."""
 _MOST_PROBLEMS: Final = 100
 _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
@@ -66,12 +64,12 @@ class FilesSource(Documents, Source):
     def __init__(
         self,
         root: Path,
-        settings: FilesSettings | None = None,
+        settings: Settings | None = None,
         *,
         read_document: Reader | None = None,
         committed: Committed | None = None,
     ) -> None:
-        super().__init__(os.path.realpath(root), settings or FilesSettings(), read_document or _recognise, committed)
+        super().__init__(os.path.realpath(root), settings or Settings(), read_document or _recognise, committed)
         self._is_pruned = pruning(self._settings.pruned)
         self._is_another = partial(is_another, self._root)
         self._directories: set[str] = set()
@@ -88,7 +86,7 @@ class FilesSource(Documents, Source):
         """When to look at the root, when to sweep, and when to sweep at the earliest if events are lost."""
         self._is_starting = True
         self._problem = ""
-        self._pace, self._spent = Pace(_STORM_SHARE, _STORM_CREDIT, _STORM_REST_SECONDS), 0.0
+        self._pace, self._spent = Pace(*_STORM), 0.0
         self._emitted: Health | None = None
 
     def hear(self, stirred: Stirred) -> None:
@@ -98,7 +96,7 @@ class FilesSource(Documents, Source):
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
         Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
         self._emit = emit
-        self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.force_polling else "")
+        self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.poll else "")
         self._thread = threading.Thread(target=self._run, name="agentwatch-files", daemon=True)
         self._thread.start()
 
@@ -113,18 +111,17 @@ class FilesSource(Documents, Source):
         Raises WorkspaceError where there is no workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
-        self.most_text_bytes = ONE_LOOK_BYTES
+        self.most_text_bytes = _ONE_LOOK_BYTES
         self._watcher = Watcher(self._root, polling="Looked once")
         self._watcher.close()
         self._sweep({""})
-        while self._queue:
-            while self._queue:
-                self._read_next()
-            if self.withheld:
+        while self._queue or self.withheld:
+            if not self._queue:
                 time.sleep(_RECHECK_SECONDS)
                 self._queue = dict.fromkeys(self.withheld)
-        health = health_of("live", "Looked once", self._problems())
-        return Batch(self._take_events(), health)
+            self._read_next()
+        events, self.events = tuple(self.events), []
+        return Batch(events, health_of("live", "Looked once", self._problems()))
 
     # The thread
 
@@ -151,12 +148,11 @@ class FilesSource(Documents, Source):
         changes = self._watcher.wait(0.0 if self._queue else max(0.0, next_at - time.monotonic()))
         now, is_starting = time.monotonic(), self._is_starting
         self._queue_changes(changes)
-        due = [path for path, at in self.withheld.items() if at <= now]
-        self._queue = dict.fromkeys(due) | self._queue
+        self._queue = dict.fromkeys(path for path, at in self.withheld.items() if at <= now) | self._queue
         has_news = changes != Changes() or is_starting or bool(self._queue or self._watcher.polling)
         while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
             self._read_next()
-        if not self._queue and not self._problem and self._is_starting:
+        if not self._queue and not self._problem:
             self.is_watching, self._is_starting = True, False
         self._tell()
         if has_news:
@@ -178,12 +174,12 @@ class FilesSource(Documents, Source):
             self._root_at = 0.0
         directories, files = set[str](), list[tuple[int, str]]()
         for path in changes.paths:
-            status, parent = self._status(path), dirname(path)
+            status, parent = self.status(path), dirname(path)
             is_directory = status is not None and stat.S_ISDIR(status.st_mode)
             if path not in self._directories and path not in self.files:
                 if parent not in self._directories or (is_directory and self._is_pruned(basename(path))):
                     continue
-                if parent and self._is_another(self._absolute(parent)):
+                if parent and self._is_another(self.absolute(parent)):
                     directories.add(parent)
                     continue
             if is_directory or path in self._directories:
@@ -205,15 +201,14 @@ class FilesSource(Documents, Source):
 
     def _check_root(self) -> None:
         self._root_at = time.monotonic() + _ROOT_SECONDS
-        status = self._status("")
-        is_there = status is not None and stat.S_ISDIR(status.st_mode)
-        self._problem = "" if is_there else "The workspace is no directory any more: waiting for it to return"
+        status = self.status("")
+        inode = status.st_ino if status is not None and stat.S_ISDIR(status.st_mode) else None
+        self._problem = "" if inode else "The workspace is no directory any more: waiting for it to return"
         self._tell()
-        inode = status.st_ino if status is not None and is_there else None
         if inode is None:
             self._is_starting = True
             self._queue.clear()
-            self._forget(set(self._directories), set(self.files))
+            self._forget(self._directories, self.files)
         elif self._root_inode != inode or not self._directories:
             self._sweep_all()
         self._root_inode = inode
@@ -222,29 +217,24 @@ class FilesSource(Documents, Source):
         began = time.thread_time()
         self._sweep({""})
         now, cost = time.monotonic(), time.thread_time() - began
-        least, most = _POLL_SECONDS
         self._lost_at = now + cost / _LOSS_SHARE
-        polling = bool(self._watcher.polling)
-        self._sweep_at = now + (min(max(least, cost / _POLL_SHARE), most) if polling else _SWEEP_SECONDS)
-        self._tell()
+        rest = min(max(0.5, cost / _POLL_SHARE), 30.0) if self._watcher.polling else _SWEEP_SECONDS
+        self._sweep_at = now + rest
 
     def _sweep(self, tops: set[str]) -> None:
         """Walk from these directories on, and queue the files that may have changed since they were read, as they were
         last written. What was known there and is there no longer is gone."""
-        gone_directories, gone_files = set[str](), set[str]()
-        # Of a new directory nothing is known.
-        if "" in tops or any(top in self._directories or top in self.files for top in tops):
-            gone_directories = {path for path in self._directories if not tops.isdisjoint(_way_to(path))}
-            gone_files = {path for path in self.files if not tops.isdisjoint(_way_to(path))}
-        changed: list[tuple[int, str]] = []
-        for top in [top for top in tops if tops & _way_to(top) == {top}]:
+        walked, found = set[str](), set[str]()
+        for top in sorted(tops):
+            if top in walked:
+                continue
             self._watcher.watch(top)
             for path, listing in walk(self._root, self._is_pruned, top, self._is_another):
                 if self._stopping.is_set():
                     return
                 if not isinstance(listing, OSError):
                     self.unread.pop(path, None)
-                    files = [join(path, name) for name in listing[1]]
+                    found.update(join(path, name) for name in listing[1])
                     # Before the walk lists them: what appears in them from now on is an event or is listed.
                     for name in listing[0]:
                         self._watcher.watch(join(path, name))
@@ -253,54 +243,41 @@ class FilesSource(Documents, Source):
                 else:
                     self.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
                     # What was known in it may still be there: to read each file says whether it can be reached.
-                    files = [file for file in gone_files if not path or file.startswith(f"{path}/")]
-                self._directories.add(path)
-                gone_directories.discard(path)
-                gone_files.difference_update(files)
-                for file in files:
-                    status = self._status(file)
-                    if self.may_differ(file, status):
-                        changed.append((0 if status is None else status.st_mtime_ns, file))
-        self._forget(gone_directories, gone_files)
+                    found |= _below(self.files, {path})
+                walked.add(path)
+        self._forget(_below(self._directories, tops) - walked, _below(self.files, tops) - found)
+        self._directories |= walked
+        changed: list[tuple[int, str]] = []
+        for file in found:
+            status = self.status(file)
+            if self.may_differ(file, status):
+                changed.append((0 if status is None else status.st_mtime_ns, file))
         for _, file in sorted(changed):
             self.files.setdefault(file, KnownFile())
             self._queue.setdefault(file)
 
-    def _forget(self, directories: set[str], files: set[str]) -> None:
-        for directory in directories:
+    def _forget(self, directories: Iterable[str], files: Iterable[str]) -> None:
+        for directory in [*directories]:
             self._directories.discard(directory)
             self.unread.pop(directory, None)
             self._watcher.unwatch(directory)
         for file in sorted(files):
             self.drop(file)
 
-    def _absolute(self, path: str) -> str:
-        # Not the root with a slash at its end: that would follow it where it is a link by now.
-        return f"{self._root.rstrip('/')}/{path}" if path else self._root
-
-    def _status(self, path: str) -> os.stat_result | None:
-        try:
-            return os.lstat(self._absolute(path))
-        except OSError:
-            return None
-
     # Telling
 
     def _tell(self) -> None:
         """Emit the events since the last batch, and the health, unless there is nothing new."""
-        batch = Batch(self._take_events(), self._health())
-        if not batch.events and batch.health == self._emitted:
+        events, self.events = tuple(self.events), []
+        health = self._health()
+        if not events and health == self._emitted:
             return
         # Also at the end: what was read counts as known.
-        self._emitted = batch.health
+        self._emitted = health
         try:
-            self._emit(batch)
+            self._emit(Batch(events, health))
         except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
             self._stopping.set()
-
-    def _take_events(self) -> tuple[Event, ...]:
-        events, self.events = tuple(self.events), []
-        return events
 
     def _health(self) -> Health:
         if self._problem:
@@ -313,17 +290,18 @@ class FilesSource(Documents, Source):
     def _problems(self) -> list[Problem]:
         """The first places that cannot be read: there may be as much as there is workspace."""
         return [
-            Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
+            Problem(FILES, to_path(self.absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
             for path, why in islice(self.unread.items(), _MOST_PROBLEMS)
         ]
 
 
-def _way_to(path: str) -> set[str]:
-    """A path and every directory above it."""
-    return {"", *(path[:end] for end, character in enumerate(path + "/") if character == "/")}
+def _below(paths: Iterable[str], tops: set[str]) -> set[str]:
+    """Those of the paths that are one of these directories, or lie below one."""
+    prefixes = tuple(f"{top}/" if top else "" for top in tops)
+    return {path for path in paths if path in tops or path.startswith(prefixes)}
 
 
-def _recognise(text: str, path: str) -> Reading | None:
+def _recognise(text: str, path: str) -> Document | None:
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
 

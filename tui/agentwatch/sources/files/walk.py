@@ -6,9 +6,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from os import fsdecode
 from posixpath import basename, dirname
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch.disk import OPEN_DIRECTORY
 
@@ -21,19 +20,6 @@ DEFAULT_PRUNED: Final = frozenset(_PRUNED.split())
 """Directories that are never entered, by name: version stores, installed packages, environments, caches; and our own
 mirror: a decision is never taken for a handoff. Words that people give to directories of their own (`build`, `out`)
 are not in it, nor other dot directories, nor what git ignores: agents write there."""
-
-
-class FilesSettings(NamedTuple):
-    """`pruned`: directories that are not entered, by name or by a pattern such as `build-*`. `max_bytes`: larger
-    files are refused. `settle_seconds`: how long a half-written file must rest before it is shown as broken.
-    `force_polling`: never rely on events of the file system.
-    """
-
-    pruned: frozenset[str] = DEFAULT_PRUNED
-    max_bytes: int = MAX_BYTES
-    settle_seconds: float = 2.0
-    force_polling: bool = False
-
 
 _SUFFIXES: Final = (".json", ".md", ".markdown")
 
@@ -57,8 +43,10 @@ def looks_like_ours(path: str) -> bool:
     return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
 
 
-def pruning(names: frozenset[str]) -> Callable[[str], bool]:
-    """A test for directory names: equal to one of `names`, or matched by one that is a pattern (`*`, `?`, `[`)."""
+def pruning(names: frozenset[str] | None) -> Callable[[str], bool]:
+    """A test for directory names: equal to one of `names`, or matched by one that is a pattern (`*`, `?`, `[`). None:
+    those that are never entered unless the operator has a list."""
+    names = DEFAULT_PRUNED if names is None else names
     patterns = [name for name in names if not {*name}.isdisjoint("*?[")]
     return lambda name: name in names or any(fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -72,31 +60,22 @@ def to_path(name: str) -> str:
     >>> to_path("a.json"), to_path("a\udcff.json")
     ('a.json', 'a\\xff.json')
     """
-    if "\\" not in name and (name.isascii() or not _UNDECODED.search(name)):
-        return name
     return _UNDECODED.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name.replace("\\", "\\\\"))
 
 
 def to_name(path: str) -> str:
     """The file name of the operating system for the path of an observation: `to_path` undone."""
-    if "\\" not in path:
-        return path
-    return _ESCAPED.sub(lambda match: fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
+    return _ESCAPED.sub(lambda match: os.fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
 
 Fingerprint = tuple[int, int, int, int]
-"""mtime and ctime in nanoseconds, size and inode, each of 64 bits with its sign, as databases hold them."""
+"""mtime and ctime in nanoseconds, size and inode."""
 
 
 def fingerprint(status: os.stat_result) -> Fingerprint:
     """A fingerprint that changes with the file, without reading it. Nobody can set the ctime, so a rewrite of the same
     size that restores the mtime is noticed."""
-    inode = status.st_ino
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, inode - (inode >> 63 << 64)
-
-
-Listing = tuple[list[str], list[str]]
-"""The names in one directory: the directories to enter, and the files worth reading (links and pipes, too)."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def join(directory: str, name: str) -> str:
@@ -106,8 +85,9 @@ def join(directory: str, name: str) -> str:
 
 def walk(
     root: str, is_pruned: Callable[[str], bool], below: str = "", is_another: Callable[[str], bool] | None = None
-) -> Iterator[tuple[str, Listing | OSError]]:
-    """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it.
+) -> Iterator[tuple[str, tuple[list[str], list[str]] | OSError]]:
+    """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it,
+    with the names of the directories to enter and of the files worth reading (links and pipes, too).
 
     One that cannot be listed comes with its error; a symbolic link is NotADirectoryError. One that has a `.git` file,
     but for the root, is empty where `is_another` says of its absolute path that it is another workspace.

@@ -10,10 +10,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from ctypes import CDLL
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.sources.files.walk import is_candidate, join
@@ -23,12 +22,10 @@ if TYPE_CHECKING:
     from inotify_simple import INotify
 
 # From <sys/inotify.h>: the library's names are imported only where something is watched.
-WHOLE: Final = 0x3C8
-"""A file was closed after it was written, moved, created or deleted: nothing of what is still being written."""
-CHANGES: Final = 0x3CE
-"""Also, it was changed while it is open, or in its attributes. Nothing that reading causes: it must not be an event."""
-_MASK: Final = 0x0700_0C00
-"""The directory itself was deleted or moved; no link is followed, and a file without a name any more is no concern."""
+_MASK: Final = 0x0700_0FCE
+"""A file was written, closed, moved, created, deleted or changed in its attributes; nothing that reading causes, which
+must not be an event. Or the directory itself was deleted or moved; no link is followed, and a file without a name any
+more is no concern."""
 _Q_OVERFLOW: Final = 0x0000_4000
 _ISDIR: Final = 0x4000_0000
 
@@ -36,9 +33,6 @@ HAS_INOTIFY: Final = sys.platform == "linux"
 _LIMITS: Final = frozenset({errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _NOISE_SECONDS: Final = 0.005
 """Rest after events that concern nobody: a log file that grows next to the handoffs must not cost a core."""
-_REST_SECONDS: Final = 0.02
-"""The same for directories that are shared: what is written in one go is told once."""
-_LONG_SECONDS: Final = 3_600.0
 
 
 class Changes(NamedTuple):
@@ -53,23 +47,20 @@ class Changes(NamedTuple):
 class Watcher:
     """Waits for changes right in the directories below `root` that it is given; "" is the root itself.
 
-    `concerns` tells of a file's name whether it is of interest, `events` which changes are. All but `wake` belong to
-    one thread. Where the system gives no events (any more), `polling` says why, in words for the operator, and `wait`
-    only waits.
+    `concerns` tells of a file's name whether it is of interest. All but `wake` belong to one thread. Where the system
+    gives no events (any more), `polling` says why, in words for the operator, and `wait` only waits.
     """
 
-    def __init__(
-        self, root: str, concerns: Callable[[str], bool] = is_candidate, events: int = CHANGES, polling: str = ""
-    ) -> None:
+    def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate, polling: str = "") -> None:
         self.polling = polling
-        self._root, self._concerns, self._mask = root, concerns, events | _MASK
+        self._root, self._concerns = root, concerns
         self._inotify: INotify | None = None
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
         self._stop: threading.Event | None = None
         """Ends the recursive watch, where there is no inotify."""
-        self._recursive: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
-        """Absolute paths that it tells of."""
+        self._recursive: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+        """The paths that it tells of, relative to the root."""
         self._has_lost = False
         self._woken, self._waker = socket.socketpair()
         self._poll = select.poll()
@@ -95,7 +86,7 @@ class Watcher:
                 self._poll.register(self._inotify, select.POLLIN)
             # Not the root with a slash at its end: that would follow it where it is a link by now.
             place = f"{self._root.rstrip('/')}/{path}" if path else self._root
-            watch: int = self._inotify.add_watch(place, self._mask)
+            watch: int = self._inotify.add_watch(place, _MASK)
         except OSError as error:
             # Else it is gone, no directory any more, or not ours to read: to list it says so.
             if error.errno in _LIMITS:
@@ -146,25 +137,24 @@ class Watcher:
         """Tell of everything below the root, in a thread of its own; the directories that are watched count."""
         import watchfiles
 
+        root = os.path.realpath(self._root)
         try:
-            below = watchfiles.watch(self._root, watch_filter=None, debounce=100, step=10, stop_event=stop)
-            for changes in below:
-                self._recursive.put({path for _, path in changes})
+            for changes in watchfiles.watch(root, watch_filter=None, debounce=100, step=10, stop_event=stop):
+                self._recursive.put([os.path.relpath(path, root) for _, path in changes])
                 self.wake()
         except (OSError, RuntimeError) as error:
             self._give_up(f"the system tells of no changes ({words_of(error)})")
             self.wake()
 
     def _read_recursive(self) -> Changes:
-        real, paths, others = os.path.realpath(self._root).rstrip("/") + "/", set[str](), False
+        paths, others = set[str](), False
         while not self._recursive.empty():
             others = True
             for path in self._recursive.get():
-                name = path.removeprefix(f"{self._root.rstrip('/')}/").removeprefix(real)
-                directory, _, last = name.rpartition("/")
-                is_watched = directory in self._watches and (self._concerns(last) or os.path.isdir(path))
-                if is_watched or name in self._watches:
-                    paths.add(name)
+                directory, _, name = path.rpartition("/")
+                is_told = self._concerns(name) or os.path.isdir(f"{self._root}/{path}")
+                if path in self._watches or (directory in self._watches and is_told):
+                    paths.add(path)
         return Changes(frozenset(paths), others=others and not paths)
 
     def _give_up(self, why: str) -> None:
@@ -191,82 +181,3 @@ class Watcher:
             self._poll.unregister(self._inotify)
             self._inotify.close()
             self._inotify = None
-
-
-class SharedWatcher:
-    """Calls back whoever waits for something in a directory: one thread, and one inotify, for a whole process.
-
-    Any thread may call it. A directory need not be there yet. Where the system tells nothing, it does not work, and
-    everybody has to look.
-    """
-
-    def __init__(self) -> None:
-        self.works = HAS_INOTIFY
-        self._lock = threading.Lock()
-        self._wanted: dict[Callable[[], None], tuple[Path, ...]] = {}
-        self._watcher: Watcher | None = None
-        """While its thread runs."""
-
-    @contextmanager
-    def watch(self, directories: Sequence[Path], callback: Callable[[], None]) -> Iterator[None]:
-        """Call back, in the thread of the watcher, whenever something happens right in one of these directories, and
-        once when they are watched."""
-        if not (self.works and directories):
-            yield
-            return
-        with self._lock:
-            self._wanted = {**self._wanted, callback: tuple(map(Path.absolute, directories))}
-            if self._watcher is None:
-                self._watcher = Watcher("/", _concerns, WHOLE)
-                threading.Thread(target=self._run, args=[self._watcher], name="agentwatch-watcher", daemon=True).start()
-            self._watcher.wake()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._wanted = {one: places for one, places in self._wanted.items() if one != callback}
-                if self._watcher is not None:
-                    self._watcher.wake()
-
-    def _run(self, watcher: Watcher) -> None:
-        """Until nobody waits, or the system tells nothing."""
-        before: object = None
-        watched, changes = set[str](), Changes()
-        while True:
-            with self._lock:
-                wanted = self._wanted
-                if not wanted or watcher.polling:
-                    self.works, self._watcher = not watcher.polling, None
-                    break
-            nearest = {os.fspath(_nearest(place)).lstrip("/") for places in wanted.values() for place in places}
-            for path in watched - nearest:
-                watcher.unwatch(path)
-            # Also those that are watched: another directory may have their name by now.
-            for path in nearest:
-                watcher.watch(path)
-            changed = {place for path in changes.paths for place in (Path("/", path), Path("/", path).parent)}
-            # Or a directory has come or gone, or nobody knows what has happened.
-            is_new = wanted is not before or changes.lost or nearest != watched
-            for callback, places in wanted.items():
-                if is_new or not changed.isdisjoint(places):
-                    callback()
-            time.sleep(_REST_SECONDS)
-            # What came while it was not watched yet is there by now.
-            changes, watched, before = watcher.wait(0.0 if is_new else _LONG_SECONDS), nearest, wanted
-        watcher.close()
-        for callback in wanted:
-            callback()
-
-
-def _concerns(name: str) -> bool:
-    """Whether a file in a directory of ours tells anything: the history and the locks are written all the time."""
-    return not name.startswith(("history", ".")) and not name.endswith(".lock")
-
-
-def _nearest(directory: Path) -> Path:
-    """The directory, or what there is on the way to it."""
-    return next(place for place in (directory, *directory.parents) if os.path.isdir(place))
-
-
-shared_watcher: Final = SharedWatcher()
-"""The one of this process."""
