@@ -35,8 +35,7 @@ def _start(root: Path, state: Path) -> None:
     """What a warm start does until all that was known, and all that has changed since, is observed."""
     files = FilesSource(root)
     history = History(state)
-    files.remember(history.files())
-    history.events()
+    files.remember(history.recall().files)
     files.scan()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 
@@ -97,33 +96,3 @@ async def test_a_recording_plays_steps_and_goes_back(screen: Screen) -> None:
     await screen.press("n", "r")
     await screen.shows("2 need you")
     assert "ctrl+s" not in screen.text()
-
-
-AT = 1_800_000_000.0
-RUN = {"source": "claude-code", "parent_session": None, "state": "working", "place": "/s.jsonl", "started_at": AT}
-REQUEST = {"request_id": "0" * 32, "source": "claude-code", "session_id": "s1", "nonce": "n", "kind": "permission"}
-REQUEST |= {"tool": "Bash", "input": "{}", "input_sha256": "0" * 64, "shown": "make seeds"}
-ENDED = {"asked_at": AT + 30, "stage": "answered elsewhere", "ended_at": AT + 60, "actions": ["allow", "deny"]}
-ASKED = [
-    {"agentwatch_recording": 1, "workspace": "shop"},
-    {"at": AT, "path": "s1", "run": RUN | {"session_id": "s1", "title": "Sow.", "updated_at": AT}},
-    {"at": AT + 60, "path": "0" * 32, "request": REQUEST | ENDED},
-    {"at": AT + 90, "path": "s2", "run": RUN | {"session_id": "s2", "title": "Reap.", "updated_at": AT + 90}},
-]
-
-
-@journey({"../asked.jsonl": "\n".join(map(json.dumps, ASKED))}, "replay", "{shop}/../asked.jsonl", "--speed", "1000")
-async def test_a_recording_goes_back_to_before_a_program_asked(screen: Screen) -> None:
-    await screen.press("]")
-    await screen.find("Sow.")
-    await screen.shows("Reap.", "allow? Bash make seeds", "answered in the program")
-    await screen.press("[")
-    await screen.hides("Reap.", "allow?")
-    await screen.press("]")
-    await screen.shows("Reap.", "answered in the program")
-    while "waits for you" not in screen.words():
-        await screen.press("comma")
-        await screen.pilot.pause(0.2)
-    await screen.shows("1 needs you")
-    await screen.press("comma")
-    await screen.hides("allow?", "1 needs you")

@@ -35,8 +35,7 @@ def check(state: Path) -> None:
     seen_in(reading)
     history = opened(state)
     seen_in(history)
-    history.events()
-    history.files()
+    history.recall()
     workspace = Workspace()
     last = workspace.seen("after.json", meta("blocked", "sess_after"))
     assert history.record([last], workspace.text_of), history.notice

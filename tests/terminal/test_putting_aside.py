@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,73 +43,6 @@ def screen(workspace: Path, *words: str) -> Iterator[Terminal]:
 
 def fail(workspace: Path, name: str) -> None:
     (workspace / f"{name}.return.md").write_text(FAILED.replace("shop.api", name), "utf-8")
-
-
-@pytest.mark.slow
-def test_what_is_put_aside_in_one_terminal_is_put_aside_in_the_other(workspace: Path) -> None:
-    with screen(workspace) as one, screen(workspace) as other:
-        # Else the cursor stays on the first task of all, and looks at it.
-        for terminal in (one, other):
-            terminal.press("G")
-            terminal.wait_for("✗ old0")
-        fail(workspace, "form")
-        for terminal in (one, other):
-            terminal.wait_for("1 new +1 needs you")
-        one.press("u")
-        # Its row was selected for a second, in one of them.
-        for terminal in (one, other):
-            terminal.wait_until(lambda: "new" not in terminal.text().splitlines()[0])  # noqa: B023
-        one.wait_for("▌ +✗ form .*NEEDS YOU")
-        one.press("A")
-        one.wait_for("“form”: 1 task stops asking")
-        one.wait_for("enter acknowledge")
-        one.press("\r")
-        for terminal in (one, other):
-            terminal.wait_until(lambda: "need" not in terminal.text().splitlines()[0])  # noqa: B023
-        other.press("Z")
-        other.wait_for(r"Undone: 1 task acknowledged")
-        for terminal in (one, other):
-            terminal.wait_for("1 needs you")
-        one.press("n")
-        one.wait_for("▌ +✗ form .*NEEDS YOU")
-        one.press("w")
-        one.wait_for("enter snooze")
-        one.press("4")
-        for terminal in (one, other):
-            terminal.wait_until(lambda: "need" not in terminal.text().splitlines()[0])  # noqa: B023
-        ran = subprocess.run(
-            agentwatch("ack", "--undo", workspace),
-            env={**os.environ, **environment(workspace)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (ran.returncode, "undone: 1 task snoozed" in ran.stdout) == (0, True)
-        for terminal in (one, other):
-            terminal.wait_for("1 needs you")
-
-
-@pytest.mark.slow
-def test_the_history_is_reviewed_with_three_keys_and_with_a_filter(workspace: Path) -> None:
-    with screen(workspace) as terminal:
-        fail(workspace, "form")
-        terminal.wait_for("4 never reviewed")
-        terminal.press("HA")
-        terminal.wait_for("all of history: 4 past questions are reviewed")
-        terminal.wait_for("enter acknowledge")
-        terminal.press("\r")
-        terminal.wait_until(lambda: "never reviewed" not in terminal.text())
-        terminal.press("Z")
-        terminal.wait_for("4 never reviewed")
-        terminal.wait_for("1 needs you")
-        terminal.press("/is:history\r")
-        terminal.wait_for("4 found")
-        terminal.press("A")
-        terminal.wait_for("4 past questions are reviewed")
-        terminal.wait_for("enter acknowledge")
-        terminal.press("\r")
-        terminal.wait_for("Acknowledged: 4 past questions")
-        terminal.wait_for("1 needs you")
 
 
 @pytest.mark.slow

@@ -61,20 +61,6 @@ def check_replay(terminal: Terminal) -> None:
     assert terminal.wait_until_exit() == 0
 
 
-def test_a_history_is_exported_and_replayed_elsewhere(
-    watched: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    file = tmp_path / "session.jsonl"
-    result = run("log", watched, "--export", file, environment=environment)
-    assert result.returncode == 0
-    assert result.stdout.startswith("2 observations in ")
-    with Terminal(agentwatch("replay", file, "--speed", "8")) as terminal:
-        check_replay(terminal)
-    again = run("log", watched, "--export", file, environment=environment)
-    assert again.returncode == 2
-    assert "there is such a file already" in again.stderr
-
-
 def test_a_history_is_replayed_where_it_is(watched: Path, environment: dict[str, str]) -> None:
     before = sorted(path.name for path in watched.iterdir())
     with Terminal(agentwatch("replay", "--workspace", watched, "--speed", "8"), environment=environment) as terminal:

@@ -67,16 +67,16 @@ def delegation(until: float = float("inf")) -> Tree:
     end = min(until, demo_script().duration)
     for seq, told in enumerate(told for told in session_documents() if told.at <= until):
         digest = sha256(repr(told.reading).encode()).hexdigest()
-        tree.apply(Seen(seq, told.at, told.path, digest, told.reading.fields, told.reading.findings))
+        tree.apply(Seen(seq, told.at, told.path, digest, told.reading.document, told.reading.findings))
     tree.apply(Tick(1_000, end))
     return tree
 
 
 def returned(contract: Contract) -> list[tuple[Told, Return]]:
     return [
-        (told, told.reading.fields)
+        (told, told.reading.document)
         for told in session_documents()
-        if isinstance(told.reading.fields, Return) and told.reading.contract is contract
+        if isinstance(told.reading.document, Return) and told.reading.contract is contract
     ]
 
 
@@ -101,8 +101,8 @@ def final(tmp_path: Path) -> Path:
 
 def test_no_document_says_that_it_is_of_another_day() -> None:
     for told in session_documents():
-        if isinstance(told.reading.fields, Return):
-            assert told.reading.fields.stated_at is None, told.path
+        if isinstance(told.reading.document, Return):
+            assert told.reading.document.stated_at is None, told.path
 
 
 def test_every_document_keeps_its_contract_but_the_one_that_is_meant_to_break_it() -> None:
@@ -135,11 +135,11 @@ def test_nothing_else_in_the_workspace_is_taken_for_a_document(final: Path) -> N
 def test_all_contracts_and_both_kinds_of_handoff_are_there() -> None:
     documents = session_documents()
     assert {told.reading.contract for told in documents} == set(Contract)
-    handoffs = {told.path for told in documents if isinstance(told.reading.fields, Handoff)}
+    handoffs = {told.path for told in documents if isinstance(told.reading.document, Handoff)}
     assert {Path(path).suffix for path in handoffs} == {".json", ".md"}
-    assert any(isinstance(told.reading.fields, TodoList) for told in documents)
+    assert any(isinstance(told.reading.document, TodoList) for told in documents)
     for path in handoffs:
-        packets = [told.reading.fields for told in documents if told.path == path]
+        packets = [told.reading.document for told in documents if told.path == path]
         assert all(isinstance(packet, Handoff) and packet.task_id and packet.objective for packet in packets)
 
 
@@ -154,7 +154,7 @@ def test_the_three_layouts_are_there(final: Path) -> None:
 def test_todos_move_from_pending_over_in_progress_to_done() -> None:
     seen: dict[str, list[TodoStatus]] = {}
     for told in session_documents():
-        document = told.reading.fields
+        document = told.reading.document
         todos = document.items if isinstance(document, TodoList) else getattr(document, "todos", None)
         for todo in todos or ():
             states = seen.setdefault(f"{told.path} {todo.text}", [])
@@ -165,7 +165,7 @@ def test_todos_move_from_pending_over_in_progress_to_done() -> None:
 
 def test_a_failure_is_retried_with_an_amended_handoff_and_succeeds() -> None:
     story = [
-        told.reading.fields
+        told.reading.document
         for told in session_documents()
         if told.path in ("implement/api.handoff.json", "implement/api.return.md")
     ]
@@ -207,8 +207,8 @@ def test_every_claimed_file_exists_but_the_one_that_was_never_written(final: Pat
     claimed = {
         path
         for told in session_documents()
-        if isinstance(told.reading.fields, Return)
-        for path in (*told.reading.fields.files_created, *told.reading.fields.artifacts)
+        if isinstance(told.reading.document, Return)
+        for path in (*told.reading.document.files_created, *told.reading.document.artifacts)
     }
     assert {path for path in claimed if not (final / path).is_file()} == {FALSE_CLAIM}
 
@@ -385,7 +385,7 @@ def test_the_cast_says_whose_a_file_is() -> None:
 def test_every_document_of_the_session_is_one_of_the_task_that_it_speaks_of() -> None:
     play = demo_screenplay()
     for told in session_documents():
-        document = told.reading.fields
+        document = told.reading.document
         if isinstance(document, Handoff):
             assert play.handoff_of(document.task_id or "") == told.path
     owned = {told.path for task_id in play.cast for told in session_documents() if play.belongs(told.path, task_id)}

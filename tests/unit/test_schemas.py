@@ -196,7 +196,7 @@ def test_lines_of_the_log_and_of_a_recording_are_too(shop: Path) -> None:
 def test_returns_that_break_their_contract_are_kept_as_the_schema_says(shop: Path) -> None:
     reading = read_document("## Status\nstate: SUCCESS\n", "b.return.md")
     assert reading is not None
-    tree = tree_of([Recorder().seen("b.return.md", reading.fields, *reading.findings)])
+    tree = tree_of([Recorder().seen("b.return.md", reading.document, *reading.findings)])
     (task,) = tree.tasks.values()
     assert errors_file.append(shop, errors_file.entries_of(task)) is None
     document = json.loads((shop / ".agentwatch" / "errors.json").read_bytes())

@@ -14,9 +14,7 @@ from agentwatch.shell import command_line
 from agentwatch.text import clean
 
 BASH = shutil.which("bash")
-ARGUMENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")).filter(
-    lambda word: not word.endswith("\n")
-)
+ARGUMENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 NASTY = [
     "a b",
     "-x",
@@ -61,6 +59,6 @@ def test_a_plain_id_stays_as_it_is() -> None:
 
 
 def test_a_word_that_no_argument_can_hold_is_refused() -> None:
-    for word in ("b\0c", "\ud800\x1b", "b\n"):
+    for word in ("b\0c", "\ud800"):
         with pytest.raises(ValueError, match=r"NUL|surrogates"):
             command_line(["wait", "--", word])

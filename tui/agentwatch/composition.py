@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from agentwatch import history
 from agentwatch.config import Settings
 from agentwatch.disk import DOT
-from agentwatch.errors import UsageError
 from agentwatch.evidence.commits import Commits
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.registry import Registry, home_of
-from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
+from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.sources.worktrees import made_at
 from agentwatch.state import first_watched, is_there, state_directory, user_home
-from agentwatch.text import clean, complain
 from agentwatch.workspaces import (
     Everywhere,
     Place,
@@ -49,9 +44,6 @@ if TYPE_CHECKING:
     from agentwatch.requests.source import Inbox
     from agentwatch.sources import Problem
     from agentwatch.sources.sessions.selection import Selection
-
-_SILENT_SECONDS: Final = 1.5
-"""Nobody asks what takes no longer."""
 
 
 def source_of(
@@ -79,18 +71,6 @@ def sessions_of(workspace: Path, selection: Selection | None = None) -> Sessions
     return SessionsSource(Registry(workspace).open, selection)
 
 
-def read_sources(workspace: Path, settings: Settings) -> Set[str]:
-    """The names of the readers that know a session of a workspace. Blocks."""
-    if not settings.sessions:
-        return frozenset()
-    source = sessions_of(workspace)
-    try:
-        source.scan()
-        return {one.source for one in source.found() if one.sessions}
-    finally:
-        source.close()
-
-
 def monitor_of(
     workspace: Path,
     settings: Settings,
@@ -100,7 +80,6 @@ def monitor_of(
     inspects: bool = True,
     dates: bool = True,
     watches: bool = True,
-    parsed: ParsedDocuments | None = None,
     open_desk: Callable[[], Desk] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
@@ -115,6 +94,12 @@ def monitor_of(
 
         return CodexClient(workspace, home_of("codex"), Holder(workspace, name="codex"))
 
+    first_look = min(first_watched(state_directory(workspace)) or math.inf, time.time())
+    parsed = None
+    if inspects and not watches:
+        from agentwatch.evidence.claims import ParsedDocuments
+
+        parsed = ParsedDocuments()
     return Monitor(
         workspace,
         settings,
@@ -128,7 +113,7 @@ def monitor_of(
         open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers and watches else None),
         open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
         # Past is what was silent since long before the first watch, or since before the worktree was made.
-        history_before=max(_first_watched(workspace) - settings.history_after, made_at(str(workspace)) or -math.inf),
+        history_before=max(first_look - settings.history_after, made_at(str(workspace)) or -math.inf),
     )
 
 
@@ -165,7 +150,7 @@ def watched(
 
     def open_one(place: Place) -> Monitor:
         if fleet is not None and place.host:
-            return _monitor_of_host(fleet, place, settings)
+            return monitor_of_host(fleet, place, settings)
         own, desk = selection and selection.anew(), partial(desk_of, place.workspace, settings)
         return monitor_of(place.workspace, settings, own, remembers=True, open_desk=desk)
 
@@ -195,11 +180,7 @@ def scanned(
 
     With `requests` it knows what programs ask the operator, which is nothing for agents.
     """
-    state, parsed = state_directory(workspace), None
-    if inspects:
-        from agentwatch.evidence.claims import ParsedDocuments
-
-        parsed = ParsedDocuments()
+    state = state_directory(workspace)
     monitor = monitor_of(
         workspace,
         settings,
@@ -208,7 +189,6 @@ def scanned(
         inspects=inspects,
         dates=inspects or dates,
         watches=False,
-        parsed=parsed,
         open_desk=None if desk is None else lambda: desk,
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         sessions=sessions,
@@ -234,17 +214,6 @@ Load = Callable[..., Monitor]
 Blocks, and writes nothing."""
 
 
-def repeated_load() -> Load:
-    """`scanned` for a server: of the agents' sessions it reads what is new. Any thread may call it."""
-    sessions: dict[Path, KeptSessions] = {}
-
-    def load(workspace: Path, settings: Settings, **more: Any) -> Monitor:
-        kept = sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
-        return scanned(workspace, settings, sessions=kept, **more)
-
-    return load
-
-
 def find_task(
     workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
 ) -> tuple[Task | None, Sequence[Problem]]:
@@ -263,12 +232,6 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
     tree.apply(*(one.observed(0, tree.now) for one in inspector.check(inspector.news_of(tree, task_ids))))
-
-
-def _first_watched(workspace: Path) -> float:
-    """When the workspace was first watched; where it never was, this look is the first. Epoch seconds."""
-    now, recorded = time.time(), first_watched(state_directory(workspace))
-    return now if recorded is None else min(recorded, now)
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:
@@ -309,70 +272,7 @@ def inbox_of(workspace: Path) -> Inbox:
     return Inbox(RequestStore(workspace))
 
 
-class RemoteWorkspaces(NamedTuple):
-    """Workspaces on other machines, for a command that looks once; `places` by the paths that name them here."""
-
-    places: Mapping[Path, Place] = MappingProxyType({})
-    fleet: Fleet = None  # type: ignore[assignment]
-    """There is one where there are places."""
-
-    def only(self, address: Address) -> Path:
-        """The one workspace behind an address. Raises UsageError where there are others, or none."""
-        if len(self.places) != 1:
-            known = ", ".join(f"{address.written}/{name.rpartition(': ')[2]}" for name in self.names.values())
-            raise UsageError(
-                f"{address.written} names {'several workspaces: give one of ' + known if known else 'none'}"
-            )
-        return next(iter(self.places))
-
-    @property
-    def names(self) -> Mapping[Path, str]:
-        """The name of each."""
-        return {workspace: place.name or "" for workspace, place in self.places.items()}
-
-    def desk(self, workspace: Path, settings: Settings) -> RemoteDesk:
-        """What was decided here about one of them, which it must be; nothing is looked at there."""
-        return _desk_of_host(self.fleet.source(workspace), workspace, settings)
-
-    def scanned(
-        self,
-        workspace: Path,
-        settings: Settings,
-        passphrase: Callable[[], str] | None = None,
-    ) -> Monitor:
-        """A monitor that has looked at one of them, which it must be. Blocks, and writes nothing."""
-        monitor = _monitor_of_host(self.fleet, self.places[workspace], settings, passphrase)
-        monitor.scan()
-        monitor.written = self.fleet.address(workspace)
-        monitor.directory = self.fleet.directory(workspace) or monitor.written
-        return monitor
-
-
-@contextmanager
-def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces]:
-    """The workspaces behind some addresses, connected meanwhile. Raises UsageError and DecisionError."""
-    if not addresses:
-        yield RemoteWorkspaces()
-        return
-    from agentwatch.remote.fleet import Fleet
-
-    fleet = Fleet(addresses)
-
-    def complain_of_silence() -> None:
-        if awaited := fleet.awaited():
-            complain(f"agentwatch: waiting for {clean(', '.join(awaited), 300)}")
-
-    timer = threading.Timer(_SILENT_SECONDS, complain_of_silence)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield RemoteWorkspaces({place.workspace: place for place in fleet.found().places}, fleet)
-    finally:
-        timer.cancel()
-        fleet.close()
-
-
-def _monitor_of_host(
+def monitor_of_host(
     fleet: Fleet,
     place: Place,
     settings: Settings,
@@ -385,13 +285,13 @@ def _monitor_of_host(
         settings,
         source,
         time.time,
-        open_desk=partial(_desk_of_host, source, place.workspace, settings, passphrase),
+        open_desk=partial(desk_of_host, source, place.workspace, settings, passphrase),
         open_shelf=partial(shelf_of, place.workspace, settings),
         host=place.host,
     )
 
 
-def _desk_of_host(
+def desk_of_host(
     source: RemoteSource, place: Path, settings: Settings, passphrase: Callable[[], str] | None = None
 ) -> RemoteDesk:
     """The operator's desk for a workspace of a host, as the settings have it."""

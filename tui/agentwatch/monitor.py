@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from itertools import takewhile
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Ran, Requested, Rules, Tick
+from agentwatch.delegation.events import Event, Ran, Rules, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
@@ -22,7 +22,6 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
-from agentwatch.sources.files.walk import to_name
 from agentwatch.state import state_directory
 
 if TYPE_CHECKING:
@@ -102,6 +101,8 @@ class Monitor:
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
+        self.checks = inspects
+        """Whether what returns claim is checked here."""
         self._inspector: Inspector | None = None
         if inspects:
             self._inspector = Inspector(
@@ -121,7 +122,6 @@ class Monitor:
         self._is_stopped = False
         self._pass_at = 0.0
         """When to pass over all tasks again, while events wait (monotonic seconds)."""
-        self._latest_seq = 0
         self._unchecked: set[str] = set()
 
     # What faces ask
@@ -140,8 +140,7 @@ class Monitor:
     def problems(self) -> tuple[Problem, ...]:
         """Problems of reading: of the files and sessions, of the history and of the decisions."""
         place = str(state_directory(self.workspace))
-        history = self._history if self._recorder is None else None
-        parts = {"history": history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
+        parts = {"history": self._history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
         own = [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
         return (*self.health.problems, *own)
 
@@ -163,24 +162,15 @@ class Monitor:
         return [*self.notices, *map(str, self.health.problems)]
 
     @property
-    def checks(self) -> bool:
-        """Whether what returns claim is checked here."""
-        return self._inspector is not None
-
-    @property
     def is_settled(self) -> bool:
         """Whether everything that there was at first has been looked at, and checked, and taken in."""
-        if self._pending or self.health.mode == "starting" or (self._inspector and self._unchecked):
+        if self._pending or self.health.mode == "starting" or self._unchecked:
             return False
         return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
 
     def of(self, task_id: str) -> tuple[Monitor, str]:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
         return self, task_id
-
-    def absolute(self, relative: str) -> Path:
-        """Where a file of the workspace is on disk; a path of an event spells names that are no text."""
-        return self.workspace / to_name(relative)
 
     def content(self, version: Version | Message) -> str | None:
         """The same as `text`; None where a host does not give it now, too."""
@@ -250,20 +240,17 @@ class Monitor:
 
     def scan(self) -> None:
         """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
-        self.clerk = self._make_clerk()
-        if self._open_inbox is not None:
-            self.inbox = self._open_inbox()
+        self._open_parts()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
             self._add(self.shelf.read_changes())
         if self._remembers:
             from agentwatch.history.store import History
 
-            self._history = history = History(state_directory(self.workspace))
-            self._source.remember(history.files(), history.watched_at())
-            # Who is not to know of requests is not told of those that were, either.
-            knows = self._open_inbox is not None
-            self._add(one for one in history.events() if knows or not isinstance(one, Requested))
+            self._history = History(state_directory(self.workspace))
+            recalled = self._history.recall()
+            self._source.remember(recalled.files, recalled.watched_at)
+            self._add(recalled.events)
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
@@ -274,7 +261,7 @@ class Monitor:
         self._add((*batch.events, *decisions, *requests))
         if self._inspector is not None:
             self._add(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))
-        self.tree.apply(Tick(len(batch.events), self._clock()))
+        self.tree.apply(Tick(0, self._clock()))
 
     # As long as the screen lives
 
@@ -317,18 +304,14 @@ class Monitor:
             if self._inspector is not None:
                 self._inspector.start(lambda checks: hand_over(self._checked(checks)))
             worker.start(hand_over)
-            self.clerk = await asyncio.to_thread(self._make_clerk)
-            if self.clerk is not None:
-                worker.add(self.clerk)
-                if self.settings.opencode_url:
-                    from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
+            await asyncio.to_thread(self._open_parts)
+            for part in filter(None, (self.clerk, self.inbox)):
+                worker.add(part)
+            if self.clerk is not None and self.settings.opencode_url:
+                from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
 
-                    state = state_directory(self.workspace)
-                    announcer = Announcer(self.settings.opencode_url, self.workspace, state)
-                    self._herald = Herald(announcer, self.clerk.note_announced)
-            if self._open_inbox is not None:
-                self.inbox = await asyncio.to_thread(self._open_inbox)
-                worker.add(self.inbox)
+                announcer = Announcer(self.settings.opencode_url, self.workspace, state_directory(self.workspace))
+                self._herald = Herald(announcer, self.clerk.note_announced)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
                 self._codex.start(hand_over)
@@ -338,12 +321,13 @@ class Monitor:
             # The end of an event loop cancels once more what still ends: the thread goes on all the same.
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
-    def _make_clerk(self) -> Clerk | None:
-        if self._open_desk is None:
-            return None
-        from agentwatch.decisions.clerk import Clerk
+    def _open_parts(self) -> None:
+        if self._open_desk is not None:
+            from agentwatch.decisions.clerk import Clerk
 
-        return Clerk(self._open_desk(), self._clock)
+            self.clerk = Clerk(self._open_desk(), self._clock)
+        if self._open_inbox is not None:
+            self.inbox = self._open_inbox()
 
     async def _recall(self, worker: Worker) -> Set[str]:
         """Make a tree of the history. Nothing of it is shown before all is known: the past would look like now."""
@@ -353,20 +337,26 @@ class Monitor:
 
         self.health = self.health._replace(detail="reading the history")
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
-        self._recorder, self._history, tree = recorder, recorder.history, self._new_tree()
-
-        def recall() -> list[Event]:
-            events = recorder.recall()
-            # Whoever leaves meanwhile does not wait for it.
-            tree.apply(*takewhile(lambda _: not self._is_stopped, events))
-            self._source.remember(recorder.history.files(), recorder.history.watched_at())
-            return events
-
-        events = await asyncio.to_thread(recall)
+        self._recorder, self._history = recorder, recorder.history
+        events, files, watched_at = await asyncio.to_thread(recorder.recall)
+        await asyncio.to_thread(self._source.remember, files, watched_at)
         worker.add(recorder)
+        return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()
+
+    def _tree_of(self, events: Sequence[Event]) -> Tree:
+        tree = self._new_tree()
+        # Whoever leaves meanwhile does not wait for it.
+        tree.apply(*takewhile(lambda _: not self._is_stopped, events))
+        return tree
+
+    def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
+        """Have a tree of these events take the place of the other. Returns the tasks that may be different then."""
+        before, self.tree = self.tree, tree
+        tree.take_over(before)
+        tree.settle()
         for event in events:
             self.tap(event)
-        return self._apply((), self._replace(tree)) if events else frozenset()
+        return self._apply((), {*before.tasks, *tree.tasks})
 
     def _stop(self) -> None:
         self._is_stopped = True
@@ -399,35 +389,33 @@ class Monitor:
         """Apply the next events that wait, or that time has passed. Returns the tasks that have changed."""
         import asyncio
 
-        events, health, anew = self._pending[0] if self._pending else ((), None, False)
-        tree = self._new_tree() if anew else self.tree
-        for at in range(0, len(events) if anew else 0, _CHUNK):
-            self._add(events[at : at + _CHUNK], tree)
-            await asyncio.sleep(0)
-        if self._pending:
-            self._pending.popleft()
+        if not self._pending:
+            return self._apply(())
+        events, health, anew = self._pending[0]
+        tree = await asyncio.to_thread(self._tree_of, events) if anew else None
+        self._pending.popleft()
         self.health = health or self.health
-        return self._apply((), self._replace(tree)) if anew else self._apply(events)
+        return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
         """Apply events, and that time has passed, and have recorded, checked and answered what that and `others` ask
         for. Returns the tasks that have changed, with the others."""
-        self._latest_seq = max([self._latest_seq, *(one.seq for one in events)])
         self._add(events)
         began = time.monotonic()
         if self._pending and not others and began < self._pass_at:
             return frozenset()
-        changed = others | self.tree.apply(Tick(self._latest_seq, self._clock()))
+        changed = others | self.tree.apply(Tick(0, self._clock()))
         self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
         if self.health.mode != "starting" and not self._pending and not (events or others):
             # Nothing has come for a while: all that was there at first has been taken in.
             self.tree.asides.watch(self.tree.now)
-        self._unchecked |= changed
-        if self._inspector is not None and self.health.mode != "starting":
+        if self._inspector is not None:
+            self._unchecked |= changed
             # Not before the first look is over, which that would delay.
-            if targets := self._inspector.news_of(self.tree, self._unchecked):
-                self._inspector.want(targets)
-            self._unchecked.clear()
+            if self.health.mode != "starting":
+                if targets := self._inspector.news_of(self.tree, self._unchecked):
+                    self._inspector.want(targets)
+                self._unchecked.clear()
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
         if self._herald is not None:
             self._herald.look(self.tree, changed)
@@ -435,29 +423,18 @@ class Monitor:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
             self._recorder.report(task for task in tasks if _has_new_fault(task))
-            # A task that only a request spoke of has gone with its end.
-            asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
-            self._recorder.note_requests(asked, self.tree.now)
         over, self.tree.asides.over = self.tree.asides.over, {}
         if over and self.shelf is not None:
             self.shelf.mark_over(over)
         return changed
 
-    def _add(self, events: Iterable[Event], tree: Tree | None = None) -> None:
-        events = tuple(events)
-        (tree or self.tree).add(events)
+    def _add(self, events: Sequence[Event]) -> None:
+        self.tree.add(events)
         for event in events:
             self.tap(event)
 
-    def _replace(self, tree: Tree) -> Set[str]:
-        """Have a tree that was made anew take the place of the other. Returns the tasks that may be different then."""
-        before, self.tree = self.tree, tree
-        tree.take_over(before)
-        tree.settle()
-        return {*before.tasks, *tree.tasks}
-
     def _checked(self, checks: Sequence[Checks]) -> list[Event]:
-        return [one.observed(self._latest_seq, self._clock()) for one in checks]
+        return [one.observed(0, self._clock()) for one in checks]
 
 
 def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:

@@ -78,20 +78,27 @@ def needing(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """The words as one line for any POSIX shell. Raises ValueError for what no argument can hold, or no line."""
+    """The words as one line for any POSIX shell. Raises ValueError for what no argument can hold."""
+    if any("\0" in word for word in words):
+        # A shell drops it: what is left may be another task's id.
+        raise ValueError("no argument of a command can hold a NUL character")
     import shlex
 
     line: list[str] = []
+    before: list[str] = []
     for word in words:
-        if "\0" in word or word.endswith("\n"):
-            # A shell drops it: what is left may be another task's id.
-            raise ValueError("no line can hold an argument with a NUL character, or a line break at its end")
         plain = shlex.quote(word)
         if plain.startswith("="):
             # zsh would look for a program of that name.
             plain = f"'{plain}'"
-        line.append(plain if exact(plain, _LONGEST) == plain else f'"$(printf {_bytes(word)})"')
-    return " ".join(line)
+        if exact(plain, _LONGEST) != plain:
+            plain = f'"$(printf {_bytes(word)})"'
+            if word.endswith("\n"):
+                # A shell drops the last line breaks of what a command prints.
+                before.append(f"w{len(line)}=$(printf {_bytes(word + '.')}) && ")
+                plain = f'"${{w{len(line)}%.}}"'
+        line.append(plain)
+    return "".join(before) + " ".join(line)
 
 
 def _bytes(word: str) -> str:

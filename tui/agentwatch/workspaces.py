@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
-from agentwatch.sources import FILES, CombinedSource, Health, Problem, health_of, together
+from agentwatch.sources import FILES, CombinedSource, Health, health_of, together
 from agentwatch.sources.worktrees import used_worktrees
 from agentwatch.state import shown, state_directory, user_home
 from agentwatch.text import words_of
@@ -163,6 +163,8 @@ class Workspaces(Monitor):
         self._pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
+        self._gone: dict[Path, str] = {}
+        """What is told of workspaces that are not there any more, as long as they are not."""
         self._places: Places | None = None
         """The last result, None before the first search."""
         for place in places:
@@ -174,19 +176,15 @@ class Workspaces(Monitor):
         if not parts:
             return f"every {self._noun}"
         names = [part.place.name or "" for part in parts if part.scope and not part.place.host]
-        local = " ".join(f"{name}/" for name in names)
+        local, many = " ".join(f"{name}/" for name in names), plural(len(names), self._noun)
         if any(part.scope == "" for part in parts):
-            local = super().title + (f" + {plural(len(names), self._noun)}" if names else "")
+            local = f"{super().title} + {many}" if names else super().title
         elif len(local) > _TITLE:
-            local = plural(len(names), self._noun)
+            local = many
         hosts = {part.place.host for part in parts} - {""}
         lost = {part.place.host for part in parts if part.is_lost}
         count = plural(len(hosts), "host") if hosts else ""
         return " + ".join(filter(None, (local, f"{len(hosts - lost):,} of {count}" if hosts & lost else count)))
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        return tuple(problem for part in self._parts.values() for problem in part.monitor.problems)
 
     @property
     def shelves(self) -> list[Acknowledgements]:
@@ -195,12 +193,8 @@ class Workspaces(Monitor):
     @property
     def notices(self) -> list[str]:
         own = [part.name(sentence) for part in self._parts.values() for sentence in part.monitor.notices]
-        return [*own, *(self._places.complaints if self._places else ()), *self.complaints]
-
-    @property
-    def messages(self) -> list[str]:
-        parts = self._parts.values()
-        return [*self.notices, *(part.name(str(one)) for part in parts for one in part.monitor.health.problems)]
+        found = self._places.complaints if self._places else ()
+        return [*own, *found, *self._gone.values(), *self.complaints]
 
     @property
     def is_settled(self) -> bool:
@@ -281,15 +275,13 @@ class Workspaces(Monitor):
                 self.complaints.append(part.name(f"watching has ended ({words_of(error)})"))
                 emit(frozenset())
 
-    def _open(self, place: Place) -> _Part:
+    def _open(self, place: Place) -> set[str]:
+        """Returns what is shown of it at once."""
         monitor = self._open_one(place)
         monitor.in_sight = partial(self._in_sight_of, monitor)
         part = self._parts[place.workspace] = _Part(place, monitor)
-        with suppress(ValueError):
-            self.complaints.remove(_gone(place))
-        if not place.waits:
-            self._show(part)
-        return part
+        self._gone.pop(place.workspace, None)
+        return set() if place.waits else self._show(part)
 
     def _in_sight_of(self, monitor: Monitor) -> list[str]:
         places = map(self.tree.place, self.in_sight())
@@ -315,37 +307,28 @@ class Workspaces(Monitor):
         self._places = found
         wanted = {place.workspace: place for place in found.places}
         changed: set[str] = set()
-        for workspace, part in list(self._parts.items()):
-            if part.place.comes and workspace not in wanted:
-                changed |= self._close(part)
-        for workspace, place in wanted.items():
-            if workspace not in self._parts:
-                part = self._open(place)
-                changed |= {part.scope} if part.scope else set()
+        for workspace in [one for one, part in self._parts.items() if part.place.comes and one not in wanted]:
+            part = self._parts.pop(workspace)
+            if part.running is not None:
+                part.running.cancel()
+            if part.scope is not None:
+                changed |= self.tree.drop(part.scope)
+                if part.monitor.tree.tasks:
+                    self._gone[workspace] = f"{part.place.name} is not watched any more: it is gone"
+        for place in wanted.values():
+            if place.workspace not in self._parts:
+                changed |= self._open(place)
         self._look_at_parts()
         return changed
-
-    def _close(self, part: _Part) -> set[str]:
-        """A workspace is not there any more. Returns what is shown of it no more."""
-        del self._parts[part.place.workspace]
-        if part.running is not None:
-            part.running.cancel()
-        if part.scope is None:
-            return set()
-        if not part.place.host:
-            self.complaints.append(_gone(part.place))
-        elif part.monitor.tree.tasks:
-            self.complaints.append(f"{part.place.name} is not relayed any more")
-        return self.tree.drop(part.scope)
 
     def _look_at_parts(self) -> None:
         parts = list(self._parts.values())
         self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk is not None), None)
+        known = [(part.place, _health_of(part)) for part in parts]
         # What comes with others is read behind them.
-        only_comes = all(part.place.comes for part in parts)
-        known = ((_health_of(part), only_comes or not part.place.comes) for part in parts)
-        if seen := [health for health, is_asked_for in known if is_asked_for or health.mode != "starting"]:
-            self.health = together(seen)
+        seen = [health for place, health in known if not place.comes or health.mode != "starting"]
+        if known:
+            self.health = together(seen or [health for _, health in known])
         elif self._places is not None:
             self.health = Health("live", "no session of an agent was alive")
 
@@ -353,11 +336,6 @@ class Workspaces(Monitor):
 def has_row(task: Task) -> bool:
     """Whether a workspace that only comes with others has a row, because of this task."""
     return bool(task.alive_at) and not task.past
-
-
-def _gone(place: Place) -> str:
-    """What is told of a workspace that is not there any more, for as long as it is not."""
-    return f"{place.name} is not watched any more: {place.workspace} was removed"
 
 
 def _why(part: _Part) -> str:

@@ -29,7 +29,7 @@ class Workspace:
         reading = read_document(text, path)
         assert reading is not None
         at = 1_000.0 + self.seq if at is None else at
-        return Seen(self.seq, at, path, digest, reading.fields, (*findings, *reading.findings), not reading.complete)
+        return Seen(self.seq, at, path, digest, reading.document, (*findings, *reading.findings), not reading.complete)
 
     def gone(self, path: str) -> Gone:
         self.seq += 1
@@ -89,7 +89,7 @@ def opened(state: Path, **more: int) -> History:
 
 def seen_in(history: History) -> list[Seen]:
     """The versions that a history holds, in the order recorded."""
-    return [one for one in history.events() if isinstance(one, Seen)]
+    return [one for one in history.recall().events if isinstance(one, Seen)]
 
 
 def facts(versions: list[Seen]) -> list[tuple[str, str]]:

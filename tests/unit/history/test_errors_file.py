@@ -94,9 +94,7 @@ def test_foreign_texts_are_cut_and_a_time_of_another_world_breaks_nothing(tmp_pa
         b"not json",
         b"[]",
         b"{}",
-        b'{"errors": {}}',
         b'{"errors": [1]}',
-        b'{"errors": [{"task_id": 1, "digest": "x"}]}',
         b'{"errors": [{"task_id": "a", "digest": "x", "more": NaN}]}',
         b'{"errors": [{"task_id": "a", "digest": "x", "more": 1e999}]}',
         b'{"errors": [{"task_id": "a", "digest": "x", "more": ' + b"9" * 5_000 + b"}]}",
@@ -109,9 +107,10 @@ def test_a_file_that_is_not_ours_is_set_aside_whole(tmp_path: Path, content: byt
     place = tmp_path / ".agentwatch"
     place.mkdir()
     (place / "errors.json").write_bytes(content)
-    assert append(tmp_path, [FAILURE]) is None
+    assert "set aside" in (append(tmp_path, [FAILURE]) or "")
     assert len(entries(tmp_path)) == 1
-    assert (place / "errors.broken-1.json").read_bytes() == content
+    (aside,) = place.glob("errors.broken-*.json")
+    assert aside.read_bytes() == content
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "directory", "full directory", "link", "dangling link", "device"])
@@ -136,11 +135,11 @@ def test_what_is_no_file_is_set_aside_and_never_followed(tmp_path: Path, kind: s
         name.symlink_to("/dev/zero")
     else:
         name.symlink_to(outside if kind == "link" else tmp_path / "nowhere.json")
-    assert append(workspace, [FAILURE]) is None
+    assert "set aside" in (append(workspace, [FAILURE]) or "")
     assert len(entries(workspace)) == 1
     assert outside.read_text() == '{"schema_version": 1, "errors": []}'
     assert not (tmp_path / "nowhere.json").exists()
-    assert os.path.lexists(place / "errors.broken-1.json")
+    assert [name[:14] for name in names(workspace)] == [".gitignore", "errors.broken-", "errors.json"]
 
 
 @pytest.mark.parametrize("kind", ["link", "file", "pipe"])

@@ -8,22 +8,20 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.events import Event, Requested, Tick, Unreadable
+from agentwatch.delegation.events import Event, Seen, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.tree import Tree
 from agentwatch.history import NAME, database
 from agentwatch.history.database import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from agentwatch.history.recording import pack
-from agentwatch.history.store import History, Recorder
-from tests.unit.delegation.asking import request
+from agentwatch.history.store import History, Recalled
 from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in, tree_of
 
 
@@ -98,7 +96,7 @@ def test_the_attempts_of_a_rewritten_file_survive_a_restart_without_their_texts_
 def test_what_was_there_before_is_a_version_of_its_own_but_seen_again_is_none(state: Path) -> None:
     workspace = Workspace()
     texts = meta("partial"), meta("blocked"), meta("partial")
-    seen = [workspace.seen(META, text, at=at) for text, at in zip(texts, (1.0, 2.0, 1.0), strict=True)]
+    seen = [workspace.seen(META, text, at=at) for text, at in zip(texts, (1.0, 2.0, 3.0), strict=True)]
     again = [workspace.gone("never.json"), *seen, workspace.gone(META), workspace.seen(META, meta("partial"))]
     kinds = ["Seen", "Seen", "Seen", "Gone", "Seen"]
     history = opened(state)
@@ -106,9 +104,9 @@ def test_what_was_there_before_is_a_version_of_its_own_but_seen_again_is_none(st
         assert history.record([one], workspace.text_of)
     for _ in range(2):
         history = recorded(state, again[-1], workspace=workspace)
-    assert [type(one).__name__ for one in history.events()] == kinds
+    assert [type(one).__name__ for one in history.recall().events] == kinds
     assert history.record([workspace.gone(META), workspace.gone(META)], workspace.text_of)
-    assert [type(one).__name__ for one in history.events()] == [*kinds, "Gone"]
+    assert [type(one).__name__ for one in history.recall().events] == [*kinds, "Gone"]
 
 
 def test_two_processes_on_one_workspace_record_each_version_once(state: Path) -> None:
@@ -125,10 +123,22 @@ def test_two_processes_on_one_workspace_record_each_version_once(state: Path) ->
     assert one.record(seen[:4], workspace.text_of)
     assert other.record(seen, workspace.text_of)
     assert one.record(seen[4:], workspace.text_of)
-    assert [type(event) for event in one.events()] == [type(event) for event in seen]
+    assert [type(event) for event in one.recall().events] == [type(event) for event in seen]
     assert other.record([workspace.seen("b.handoff.json", packet("b"))], workspace.text_of)
     assert one.record([workspace.seen("c.handoff.json", packet("c"))], workspace.text_of)
     assert [version.path for version in seen_in(other)][-3:] == ["a.handoff.json", "b.handoff.json", "c.handoff.json"]
+
+
+def test_a_version_that_another_screen_records_meanwhile_is_both_known_and_told_or_neither(state: Path) -> None:
+    workspace = Workspace()
+    history, other = opened(state), opened(state)
+    seen = [workspace.seen(f"{number}.json", meta("partial")) for number in range(60)]
+    writer = threading.Thread(target=lambda: [other.record([one], workspace.text_of) for one in seen])
+    writer.start()
+    while writer.is_alive():
+        recalled = history.recall()
+        assert recalled.files.keys() == {one.path for one in recalled.events if isinstance(one, Seen)}
+    assert len(history.recall().files) == 60
 
 
 def test_one_file_rewritten_without_end_keeps_its_first_and_its_last_versions(state: Path) -> None:
@@ -182,7 +192,7 @@ def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> Non
     seen = workspace.seen(META, meta("partial"))
     assert "remembered only until" in (history.notice or "")
     assert not history.record([seen], workspace.text_of)
-    assert (seen_in(history), history.text(seen.digest), history.files()) == ([], None, {})
+    assert (history.recall(), history.text(seen.digest)) == (Recalled(), None)
     blocked.unlink()
     assert history.record([], workspace.text_of)
     assert (history.notice, facts(seen_in(history))) == (None, [(META, seen.digest)])
@@ -195,8 +205,8 @@ def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "content",
-    [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096, b"\x00" * 8192, b"x"],
-    ids=["text", "header only", "zeros", "one byte"],
+    [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096, b"\x00" * 8192],
+    ids=["text", "header only", "zeros"],
 )
 def test_a_file_that_is_no_history_is_set_aside_and_said(state: Path, content: bytes) -> None:
     state.mkdir()
@@ -204,8 +214,9 @@ def test_a_file_that_is_no_history_is_set_aside_and_said(state: Path, content: b
     assert seen_in(History(state)) == []
     assert (state / NAME).read_bytes() == content
     history = opened(state)
-    assert "set aside as history.corrupt-1.db" in (history.notice or "")
-    assert (state / "history.corrupt-1.db").read_bytes() == content
+    (aside,) = state.glob("history.corrupt-*.db")
+    assert f"set aside as {aside.name}" in (history.notice or "")
+    assert aside.read_bytes() == content
     assert is_usable(history)
 
 
@@ -226,15 +237,13 @@ def test_an_older_schema_is_read_and_migrated_and_keeps_its_versions(state: Path
             "INSERT INTO observations (run, ordinal, at, path, digest, outline) VALUES ('r', 1, ?, ?, ?, ?)", row
         )
         old.execute("INSERT INTO texts (digest, packed) VALUES (?, ?)", (seen.digest, pack(meta("partial"))))
-    os.utime(state / NAME, (5_000.0, 5_000.0))
     before = {name: it[0] for name, it in listing(state).items()}
     for open_ in (History, opened):
         history = open_(state)
         assert facts(seen_in(history)) == [(META, seen.digest)]
-        assert [file.fingerprint for file in history.files().values()] == [None]
+        assert [file.fingerprint for file in history.recall().files.values()] == [None]
         assert history.notice is None
         assert ({name: it[0] for name, it in listing(state).items()} == before) or open_ is opened
-    assert history.watched_at() == 5_000.0
     assert is_usable(history)
 
 
@@ -262,16 +271,6 @@ def test_damage_that_shows_only_while_it_runs_is_set_aside_then(state: Path, tab
     assert "set aside" in (history.notice or "")
 
 
-def test_another_process_goes_on_in_the_new_file_after_this_one_has_set_the_old_one_aside(state: Path) -> None:
-    workspace = written(state)
-    other = opened(state)
-    (state / NAME).rename(state / "history.corrupt-1.db")
-    this = opened(state)
-    last = workspace.seen("b.json", meta("blocked"))
-    assert other.record([last], workspace.text_of)
-    assert facts(seen_in(this)) == [("b.json", last.digest)]
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -289,7 +288,7 @@ def test_a_damaged_value_costs_no_more_than_its_version(state: Path, damage: str
     run_sql(state, damage)
     history = opened(state)
     assert isinstance(seen_in(history), list)
-    assert isinstance(history.files(), dict)
+    assert isinstance(history.recall().files, dict)
     assert is_usable(history)
 
 
@@ -297,11 +296,12 @@ def test_a_damaged_value_costs_no_more_than_its_version(state: Path, damage: str
 
 _READER = """
 import sys
+import threading
 from pathlib import Path
 from agentwatch.history.store import History
 history = History(Path(sys.argv[1]))
-assert history.files() is not None and history.notice is None, history.notice
-print(*[one.digest for one in history.events()])
+assert history.recall().files and history.notice is None, history.notice
+print(*[one.digest for one in history.recall().events])
 """
 
 
@@ -333,39 +333,3 @@ def test_one_whose_writer_was_killed_in_the_middle_of_a_transaction(state: Path,
         shutil.copytree(state, copy)
     assert b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" in (copy / f"{NAME}-journal").read_bytes()
     assert facts(seen_in(History(copy))) == facts(seen)
-
-
-# Requests
-
-ENDED = replace(request(command="npm test"), stage=RequestStage.ACTED, ended_at=1_120.0, by="dev@laptop", allowed=True)
-
-
-def ended(*requests: Request) -> list[Event]:
-    return [Requested(0, one.ended_at or 0.0, one.request_id, one) for one in requests]
-
-
-def kept(state: Path) -> list[Request]:
-    return [one.request for one in History(state).events() if isinstance(one, Requested) and one.request]
-
-
-def test_a_request_that_has_ended_is_recorded_as_it_stood_and_cannot_be_answered(state: Path) -> None:
-    recorded(state, *ended(replace(ENDED, stage=RequestStage.DELIVERED)))
-    recorded(state, *ended(replace(ENDED, shown="\ud800" + "x" * 100_000)))
-    [one] = kept(state)
-    assert (one.stage, one.by, one.allowed, one.asked_at) == (RequestStage.ACTED, "dev@laptop", True, 1_100.0)
-    assert (one.input, one.rules, one.can_answer) == ("", (), False)
-    assert one.shown.startswith("\ud800x")
-    assert len(one.shown) < 10_000
-
-
-def test_each_end_of_a_request_is_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    recorder = Recorder(tmp_path, lambda _: None)
-    recorder.recall()
-    noted: list[Event] = []
-    monkeypatch.setattr(recorder, "note", noted.extend)
-    delivered = replace(ENDED, stage=RequestStage.DELIVERED)
-    for one in (request(command="npm test"), delivered, delivered, ENDED):
-        recorder.note_requests([one], 2_000.0)
-    stages = [one.request.stage for one in noted if isinstance(one, Requested) and one.request]
-    assert stages == [RequestStage.DELIVERED, RequestStage.ACTED]

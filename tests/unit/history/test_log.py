@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agentwatch.cli.log import log_document, log_line
 from agentwatch.contracts.shapes import Document, Fields
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Gone, Ran, Seen, Tick
+from agentwatch.delegation.events import Decided, Event, Gone, Ran, Tick
 from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
@@ -101,25 +101,6 @@ def test_a_renamed_file_is_told_where_it_was_renamed_and_not_where_it_was_writte
     assert remembered(events) == before
     events.append(workspace.gone("one/other.return.md"))
     assert remembered(events) == before
-
-
-def test_a_renamed_directory_is_one_change_of_each_task() -> None:
-    workspace = Workspace()
-    nameless = packet("x").replace('"task_id": "x"', '"task_id": ""')
-    events: list[Event] = [
-        workspace.seen("one/a.handoff.json", nameless),
-        workspace.seen("one/a.return.md", ERROR),
-        workspace.gone("one/a.handoff.json"),
-        gone := workspace.gone("one/a.return.md"),
-        workspace.seen("two/a.handoff.json", nameless, at=1_001.0),
-        workspace.seen("two/a.return.md", ERROR, at=1_002.0),
-        workspace.seen("two/b.handoff.json", packet("b")),
-    ]
-    assert [one[:4] for one in remembered(events)[2:]] == [
-        (gone.at, "one/a", "invalid", None),
-        (gone.at, "two/a", None, "invalid"),
-        (1_007.0, "b", None, "submitted"),
-    ]
 
 
 def test_what_was_gone_at_a_start_makes_nothing_later_that_was_written_before() -> None:
@@ -343,29 +324,6 @@ def test_a_decision_stands_between_what_it_was_about_and_what_came_of_it() -> No
         (158.0, "a", "retrying", "failed"),
         (160.0, "a", "failed", "working"),
     ]
-
-
-def test_a_decision_stands_behind_the_return_it_is_about_though_the_time_of_that_is_later() -> None:
-    recorder = Recorder()
-    asked, failed = recorder.seen("a.json", handoff("a")), recorder.seen("a.md", returned("failed", task_id="a"))
-    earlier = failed.at - 0.5
-    receipts = (Receipt(Stage.RECORDED, earlier),)
-    decision = Decision(
-        decision_id="d1",
-        task_id="a",
-        attempt=1,
-        handoff_sha256=asked.digest,
-        return_sha256=failed.digest,
-        action=Action.RETRY,
-        at=earlier,
-        receipts=receipts,
-    )
-    told = story([asked, failed, Decided(0, earlier, "d1", decision)], NOW)
-    assert [type(one) for one in told] == [Seen, Seen, Decided]
-    later = earlier + 100.0
-    away_and_back = [recorder.gone("a.md")._replace(at=later), failed._replace(seq=9)]
-    told = story([asked, failed, *away_and_back, Decided(0, earlier, "d1", decision)], NOW)
-    assert [type(one) for one in told] == [Seen, Seen, Decided, Gone, Seen]
 
 
 def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_life() -> None:

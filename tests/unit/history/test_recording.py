@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
-from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.errors import UsageError
 from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new
@@ -95,42 +94,35 @@ def run_of(workspace: Workspace) -> Ran:
     return Ran(1, 30.0, "agents:s1", replace(run, prompt=prompt, said=said, rounds=rounds))
 
 
-def test_a_session_and_a_request_are_read_again_with_the_texts_that_are_kept(tmp_path: Path) -> None:
+def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) -> None:
     workspace = Workspace()
     ran = run_of(workspace)
-    asked = requested(replace(request(command="npm test"), stage=RequestStage.GONE, ended_at=1_120.0))
-    events = [ran, asked, Ran(2, 31.0, "agents:s2", None)]
-    assert write_new(tmp_path / "r", recording_lines("shop", events, workspace.text_of)) == 3
+    events = [ran, requested(request()), Ran(2, 31.0, "agents:s2", None)]
+    assert write_new(tmp_path / "r", recording_lines("shop", events, workspace.text_of)) == 2
     read = read_recording(tmp_path / "r")
-    assert asked.request is not None
-    assert read.events == (ran._replace(seq=0), asked._replace(seq=1, request=asked.request.remembered))
+    assert read.events == (ran._replace(seq=0),)
     assert ran.run is not None
     said = [one for one in (ran.run.prompt, ran.run.earlier[0], ran.run.said) if one is not None]
     assert [read.texts.get(one.digest) for one in said] == [packet("x"), meta("partial"), None]
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "words"),
+    ("change", "words"),
     [
-        ("run", {"state": "asleep"}, "`run` is no run"),
-        ("run", {"session_id": None}, "`run` is no run"),
-        ("run", {"prompt": "do it"}, "`run` is no run"),
-        ("run", {"rounds": [{"prompt": None}]}, "`run` is no run"),
-        ("run", {"rounds": [{"began_at": 1e300}]}, "a time in `run`"),
-        ("run", {"started_at": 1e300}, "a time in `run`"),
-        ("run", {"said": {"at": 1e300, "digest": "a", "opening": ""}}, "a time in `run`"),
-        ("request", {"asked_at": "inf"}, "a time"),
-        ("request", {"kind": "sudo"}, "none of a program"),
-        ("request", {"until": -1}, "a time"),
+        ({"state": "asleep"}, "`run` is no run"),
+        ({"session_id": None}, "`run` is no run"),
+        ({"prompt": "do it"}, "`run` is no run"),
+        ({"rounds": [{"prompt": None}]}, "`run` is no run"),
+        ({"rounds": [{"began_at": 1e300}]}, "a time in `run`"),
+        ({"started_at": 1e300}, "a time in `run`"),
+        ({"said": {"at": 1e300, "digest": "a", "opening": ""}}, "a time in `run`"),
     ],
 )
-def test_a_session_or_request_that_cannot_be_is_left_out_and_told(
-    tmp_path: Path, kind: str, change: dict[str, object], words: str
-) -> None:
+def test_a_session_that_cannot_be_is_left_out_and_told(tmp_path: Path, change: dict[str, object], words: str) -> None:
     workspace = Workspace()
-    lines = recording_lines("shop", [run_of(workspace), requested(request())], workspace.text_of)
-    whole = next(json.loads(text) for text in lines if f'"{kind}":' in text)
-    path = changed(exported(tmp_path), 3, json.dumps({**whole, kind: {**whole[kind], **change}}))
+    lines = recording_lines("shop", [run_of(workspace)], workspace.text_of)
+    whole = json.loads([*lines][1])
+    path = changed(exported(tmp_path), 3, json.dumps({**whole, "run": {**whole["run"], **change}}))
     read = read_recording(path)
     assert len(read.events) == 3
     (problem,) = read.problems
@@ -164,7 +156,7 @@ SEEN = {"at": 1.0, "path": "a.json", "digest": "a" * 64, "text": packet("a"), "o
         (b"[" * 100_000, "nested too deeply|no JSON"),
         (b"", "no JSON"),
         (b"[]", "no JSON object"),
-        (b'{"at": NaN}', "NaN is no number"),
+        (b'{"at": NaN}', "`at` is no time"),
         (json.dumps({**SEEN, "at": 1e300}), "`at` is no time"),
         (json.dumps({**SEEN, "at": True}), "`at` is no time"),
         (json.dumps({**SEEN, "at": -1}), "`at` is no time"),
@@ -221,7 +213,7 @@ def test_without_any_text_the_attempts_are_counted_and_judged_as_before(steps: l
         assert isinstance(seen, Seen)
         reading = read_version(seen.path, outline_of(seen), lambda: None)
         assert reading is not None
-        again.append(seen._replace(document=reading.fields, findings=reading.findings))
+        again.append(seen._replace(document=reading.document, findings=reading.findings))
     assert tree_of(again).tasks == tree_of(versions).tasks
 
 
@@ -229,4 +221,4 @@ def test_a_version_that_is_nothing_of_its_name_today_stays_what_it_was() -> None
     seen = Recorder().seen("a.handoff.json", returned("completed"))
     reading = read_version(seen.path, outline_of(seen), lambda: '{"ok": true}')
     assert reading is not None
-    assert reading.fields == seen.document
+    assert reading.document == seen.document

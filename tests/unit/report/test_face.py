@@ -139,7 +139,7 @@ def test_a_report_in_the_workspace_is_taken_for_no_document(
         for name in (f"report.{format_}", f"shop.report.{format_}", f"handoffs/shop.{format_}"):
             reading = read_document(text, name)
             # Called as reports of agents are, it is asked about; nothing but its name says that it is one.
-            assert reading is None or not reading.fields.recognised, (format_, name)
+            assert reading is None or not reading.document.recognised, (format_, name)
 
 
 def _link(place: Path, private: Path) -> None:

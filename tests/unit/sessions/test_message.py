@@ -29,7 +29,7 @@ def test_what_it_holds_is_what_the_contracts_find_in_it(text: str) -> None:
 def test_a_packet_beside_a_return_is_found_too() -> None:
     both = message(f"{packet('t.a')}\n\nAnswer like this:\n\n{report()}", 1.0, key="agents")
     assert both.reading is not None
-    assert isinstance(both.reading.fields, Return)
+    assert isinstance(both.reading.document, Return)
     assert both.packet == read_document(packet("t.a"), "agents", embedded=True)
     assert message(report(), 1.0, key="agents").packet is None
 

@@ -16,6 +16,7 @@ from textual.screen import Screen
 
 from agentwatch.evidence.plumbing import TooSlowError, run
 from agentwatch.shell import find_program, resolve_command
+from agentwatch.sources.files.walk import to_name
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool 
     if version is None:
         return "No file speaks of this task: it is only named in another's delegation path."
     own = monitor.of(task.task_id)[0]
-    path = own.absolute(version.path)
+    path = own.workspace / to_name(version.path)
     if own.host and not version.stored:
         where = f"{clean(version.path, 200)} is on {clean(own.host, 60)}"
         return path if names else f"{where}: it cannot be opened from here; the Raw tab has its text."

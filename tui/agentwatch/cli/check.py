@@ -149,12 +149,12 @@ def _check_file(file: _File) -> _Checked | None:
     if reading is None:
         return None
     # Only its name says that it is a report, as other programs call theirs.
-    if not reading.fields.recognised and reading.contract is Contract.REPORT_CONTRACT:
+    if not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT:
         stem = f"{file.root}/{file.relative[: -len('.report.json')]}"
         if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
             return None
     findings = (*text.findings, *reading.findings)
-    missing = _missing(file, reading.fields) if isinstance(reading.fields, Return) else ()
+    missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
     lines: list[str] = []
     if findings or missing:
         lines = text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -196,11 +196,11 @@ def _project(file: _File) -> str | None:
 
 def _state(reading: Document) -> str | None:
     """The state of a task that has only this document: that of the delegation tree; None where it makes no task."""
-    if not isinstance(reading.fields, Return):
-        return "submitted" if reading.fields.recognised else None
-    if reading.has_error or reading.fields.outcome is None:
+    if not isinstance(reading.document, Return):
+        return "submitted" if reading.document.recognised else None
+    if reading.has_error or reading.document.outcome is None:
         return "invalid"
-    return reading.fields.outcome.value
+    return reading.document.outcome.value
 
 
 def _print_text(checked: list[_Checked]) -> None:

@@ -72,7 +72,7 @@ def run(options: Namespace) -> int:
     shelf.read_changes()
     history = History(state_directory(workspace))
     history.check()
-    events = plural(len(history.events()), "observation")
+    events = plural(len(history.recall().events), "observation")
     return say_checks(
         [
             *_state(state_directory(workspace)),

@@ -21,13 +21,13 @@ from agentwatch.cli.command import PLACE, SESSION, argument, flag, one_of, secon
 from agentwatch.cli.shared import report_problems, selection_of, target_of
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings, load
-from agentwatch.delegation.events import Checked, Event, Lost, Reached, Requested, Ruled, Tick
+from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
-from agentwatch.history.store import History
+from agentwatch.history.store import History, Recalled
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
@@ -113,7 +113,7 @@ def _print_log(workspace: Path, settings: Settings, options: Namespace, selectio
             transcript_of=source.transcript,
         )
         if options.follow:
-            source.remember(past.history.files(), past.history.watched_at())
+            source.remember(past.recalled.files, past.recalled.watched_at)
             complain_of(problems)
             _follow(source, news, log, problems, inspector)
             return 0
@@ -153,7 +153,7 @@ class Past(NamedTuple):
     events: Sequence[Event]
     problems: Sequence[Problem]
     text: Callable[[str], str | None]
-    history: History
+    recalled: Recalled
     sessions: SessionsSource | None
     inbox: Inbox
 
@@ -174,20 +174,17 @@ def past_of(
         return sessions.content(digest) if kept is None and sessions is not None else kept
 
     with closing(sessions) if sessions else nullcontext():
-        kept = history.events()
-        # Of those that have ended the history may know more than who held them.
-        ended = {one.path for one in kept if isinstance(one, Requested)}
-        inbox = inbox_of(workspace)
-        asked = [one for one in inbox.look() if one.path not in ended or (one.request and one.request.is_open)]
+        recalled, inbox = history.recall(), inbox_of(workspace)
+        asked = inbox.look()
         runs, health = sessions.scan()[:2] if sessions is not None else ((), Health("live", ""))
         problems = [*health.problems]
         if history.notice:
             problems.append(Problem("history", str(state_directory(workspace)), history.notice))
         if inbox.notice:
             problems.append(Problem("requests", str(state_directory(workspace)), inbox.notice))
-        if not (kept or runs or asked or may_be_none):
+        if not (recalled.events or runs or asked or may_be_none):
             raise WorkspaceError(f"{workspace}: {_NOTHING}: {'; '.join(map(str, problems[:3])) or _KEPT}")
-        yield Past((*kept, *runs, *asked), problems, text, history, sessions, inbox)
+        yield Past((*recalled.events, *runs, *asked), problems, text, recalled, sessions, inbox)
 
 
 class _Log:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 from argparse import Namespace
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH
-from agentwatch.composition import repeated_load
-from agentwatch.config import load
+from agentwatch.composition import Load, scanned, sessions_of
+from agentwatch.config import Settings, load
+from agentwatch.monitor import Monitor
 from agentwatch.shell import needing
+from agentwatch.sources.sessions.source import KeptSessions
 
 ARGUMENTS: Final = (PATH,)
 EXIT_CODES: Final = "exit codes: 0 the client has gone, 2 wrong usage, or the SDK is not installed"
@@ -23,4 +26,15 @@ def run(options: Namespace) -> int:
     workspace, settings = workspace_at(options.path), load()
     with needing("mcp", "the MCP server needs the MCP SDK, version 2", _SDK):
         from agentwatch.agents.server.server import serve
-    return serve(workspace, settings, repeated_load())
+    return serve(workspace, settings, _repeated_load())
+
+
+def _repeated_load() -> Load:
+    """`scanned` for a server: of the agents' sessions it reads what is new. Any thread may call it."""
+    sessions: dict[Path, KeptSessions] = {}
+
+    def load(workspace: Path, settings: Settings, **more: Any) -> Monitor:
+        kept = sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
+        return scanned(workspace, settings, sessions=kept, **more)
+
+    return load

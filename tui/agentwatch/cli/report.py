@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.cli.command import PLACES, SESSION, argument, format_of
+from agentwatch.cli.hosts import connected
 from agentwatch.cli.shared import selection_of, targets_of
-from agentwatch.composition import connected, known_desk, scanned, shown_worktrees
+from agentwatch.composition import known_desk, scanned, shown_worktrees
 from agentwatch.config import load
 from agentwatch.monitor import Monitor
 from agentwatch.report.face import Reported, past_of, write_report

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.composition import connected, scanned, shown_worktrees
+from agentwatch.cli.hosts import connected
+from agentwatch.composition import scanned, shown_worktrees
 from agentwatch.config import Settings
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
@@ -21,7 +22,7 @@ from agentwatch.text import clean, complain, indented, say
 from agentwatch.workspaces import Places
 
 if TYPE_CHECKING:
-    from agentwatch.composition import RemoteWorkspaces
+    from agentwatch.cli.hosts import RemoteWorkspaces
     from agentwatch.decisions.desk import Desk
     from agentwatch.remote.address import Address
     from agentwatch.sources.sessions.selection import Selection

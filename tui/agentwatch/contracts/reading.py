@@ -23,7 +23,7 @@ from agentwatch.contracts.markdown import (
     visible,
 )
 from agentwatch.contracts.rules import Findings, in_order, module_of
-from agentwatch.contracts.shapes import Contract, Document, Fields, Handoff, Outcome, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Document, Fields, Handoff, OpenDocument, Outcome, Return, TodoList
 from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
@@ -207,10 +207,10 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     around it. `handed_over`: a subagent was asked it, and its first packet counts, nothing else.
     """
     found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
-    return found and replace(found, model=None)
+    return found and Document(found.document, found.findings, found.complete)
 
 
-def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Document | None:
+def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
     """The same with the full typed model, without what broke a rule; a checklist is a packet that has only `todos`."""
     text = text.removeprefix("\ufeff")
     if not text.isascii():
@@ -221,7 +221,7 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     return _read_inside(text, name) if embedded else _read_file(text, name)
 
 
-def _read_file(text: str, name: str) -> Document | None:
+def _read_file(text: str, name: str) -> OpenDocument | None:
     is_object, named = text.lstrip()[:1] == "{", contract_by_name(name)
     if is_object and folded(name).endswith((".jsonl", ".ndjson")):
         return None
@@ -238,7 +238,7 @@ def _read_file(text: str, name: str) -> Document | None:
 
 def _read_json(
     text: str, name: str, first_line: int = 1, *, embedded: bool = False, named: Contract | None = None
-) -> Document | None:
+) -> OpenDocument | None:
     """Read a text from line `first_line` of its file as JSON; `named`: the contract that the name of its file says."""
     if not named and not _may_follow(text, name):
         return None
@@ -251,7 +251,7 @@ def _read_json(
     return None if named is None or is_anything else _judge(source, named, recognised=False)
 
 
-def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -> Document:
+def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -> OpenDocument:
     """Judge an object by its contract; where it is not `recognised`, by that which its file's name says."""
     findings = Findings()
     source.judge(findings)
@@ -264,13 +264,13 @@ def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -
     model, fields = module_of(contract).judge(contract, top, judged)
     known = recognised or contract is Contract.RETURN_META
     fields = fields if known else replace(fields, recognised=False)
-    return Document(fields, findings.made(source.line_of), source.complete and known, model)
+    return OpenDocument(fields, findings.made(source.line_of), source.complete and known, model)
 
 
 # Markdown
 
 
-def _read_markdown(text: str, name: str) -> Document | None:
+def _read_markdown(text: str, name: str) -> OpenDocument | None:
     """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
@@ -290,23 +290,23 @@ def _read_markdown(text: str, name: str) -> Document | None:
     return found
 
 
-def _read_by_name(lines: list[str], name: str, contract: Contract) -> Document:
+def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocument:
     """What is said of a file that holds nothing, or too little, of the contract that its name says."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
-        return replace(part, fields=replace(part.fields, recognised=False))
+        return replace(part, document=replace(part.document, recognised=False))
     fields: Fields = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
         is_todos = name.lower().endswith("todos.md")
         fields = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
     rule = "DOC012" if isinstance(fields, Return) else "DOC013"
-    return _noted(Document(fields, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=contract)
+    return _noted(OpenDocument(fields, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=contract)
 
 
 def _read_return(
     lines: list[str], *, loose: bool = False, by_name: bool = False, first_line: int = 1
-) -> Document | None:
+) -> OpenDocument | None:
     """Read lines as return-format: `loose` as in `find_sections`; `by_name`, it need have but one header."""
     findings = Findings(first_line)
     sections = find_sections(lines := visible(_bounded(lines, findings)), loose=loose, by_name=by_name)
@@ -317,7 +317,7 @@ def _read_return(
     return return_format.judge(lines, sections, findings)
 
 
-def _read_todos(lines: list[str], *, alone: bool) -> Document | None:
+def _read_todos(lines: list[str], *, alone: bool) -> OpenDocument | None:
     start = after_front_matter(lines)
     lines = opened(lines[start:])
     if first_item(lines, alone=alone) is None:
@@ -327,7 +327,7 @@ def _read_todos(lines: list[str], *, alone: bool) -> Document | None:
     findings = Findings(1 + start)
     lines = _bounded(lines, findings)
     items = read_checklist(lines, findings, alone=True)
-    return Document(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
+    return OpenDocument(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
 
 
 def _bounded(lines: list[str], findings: Findings) -> list[str]:
@@ -347,7 +347,7 @@ def _leads(lines: list[str], fence: Fence) -> bool:
 
 def _read_fenced_packet(
     lines: list[str], fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
-) -> Document | None:
+) -> OpenDocument | None:
     """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
     source = JsonSource("\n".join(lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
@@ -370,10 +370,10 @@ def _read_fenced_packet(
         findings.first_line += item
         todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
         model, fields = model.model_copy(update={"todos": todos}), replace(fields, todos=todos)
-    return Document(fields, findings.made(source.line_of), source.complete and fence.closed, model)
+    return OpenDocument(fields, findings.made(source.line_of), source.complete and fence.closed, model)
 
 
-def _read_unfenced_packet(text: str, name: str) -> Document | None:
+def _read_unfenced_packet(text: str, name: str) -> OpenDocument | None:
     """Read a packet that begins a Markdown text without a fence, with other text behind it."""
     end, _ = _object_at(text, text.index("{"))
     if end is None or not text[end:].strip():
@@ -383,14 +383,14 @@ def _read_unfenced_packet(text: str, name: str) -> Document | None:
     return _read_fenced_packet(lines, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
-def _read_packet(lines: list[str], name: str) -> Document | None:
+def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
     """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
     for index, fence in enumerate(blocks(lines)[1][:_FENCES]):
         found = _read_fenced_packet(lines, fence, name, leading=index == 0 and _leads(lines, fence))
         if found is not None:
             return found
     made = (made for _, made in _objects("\n".join(lines), name, asked=True))
-    return next((each for each in made if isinstance(each.fields, Handoff)), None)
+    return next((each for each in made if isinstance(each.document, Handoff)), None)
 
 
 # What was handed back
@@ -400,33 +400,33 @@ class _Placed(NamedTuple):
     """A return and the index of its first line; an open one is neither fenced nor JSON."""
 
     line: int
-    document: Document
+    read: OpenDocument
     is_open: bool = False
 
 
-def _read_inside(text: str, name: str) -> Document | None:
+def _read_inside(text: str, name: str) -> OpenDocument | None:
     """Read what a text hands back: its last return, else its first packet; None where there is neither."""
     lines = lines_of(text)
     found = _returns(lines, name)
     return _meant(found) if found else _read_packet(lines, name)
 
 
-def _meant(found: list[_Placed]) -> Document:
+def _meant(found: list[_Placed]) -> OpenDocument:
     """The last return: templates and drafts stand before the one that is meant, corrections behind it."""
     last = found[-1]
-    if all(each.document.fields == last.document.fields for each in found):
-        return last.document
-    return _noted(last.document, "DOC011", last.line + 1, count=len(found))
+    if all(each.read.document == last.read.document for each in found):
+        return last.read
+    return _noted(last.read, "DOC011", last.line + 1, count=len(found))
 
 
-def _noted(document: Document, rule_id: str, line: int, **facts: object) -> Document:
+def _noted(document: OpenDocument, rule_id: str, line: int, **facts: object) -> OpenDocument:
     """The same with one more finding."""
     findings = Findings()
     findings.add(rule_id, line, **facts)
     return replace(document, findings=in_order(findings.made() + document.findings))
 
 
-def _read_wrapped(text: str, name: str, contract: Contract) -> Document | None:
+def _read_wrapped(text: str, name: str, contract: Contract) -> OpenDocument | None:
     """Read what a Markdown file holds in a fence, a wrapper or behind other words, if it is what it is named."""
     lines = lines_of(text)
     if contract is Contract.RETURN_FORMAT:
@@ -453,12 +453,14 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
             rest[first:tail] = [""] * (tail - first)
     open_ones = found[::-1]
 
-    def put(line: int, made: Document | None, mark: str) -> bool:
+    def put(line: int, made: OpenDocument | None, mark: str) -> bool:
         """Add a return that counts; whether its lines are dealt with."""
-        own = next((each.document.fields for each in open_ones if each.line <= line), None)
-        if made is not None and isinstance(made.fields, Return):
+        own = next((each.read.document for each in open_ones if each.line <= line), None)
+        if made is not None and isinstance(made.document, Return):
             alike = (None, Outcome.COMPLETED, getattr(own, "outcome", None))
-            if own is None or (mark.startswith(("{", "`", "~")) and made.complete and made.fields.outcome not in alike):
+            if own is None or (
+                mark.startswith(("{", "`", "~")) and made.complete and made.document.outcome not in alike
+            ):
                 found.append(_Placed(line, made))
                 return True
         return own is not None
@@ -477,7 +479,7 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
     return sorted(found, key=lambda each: each.line)
 
 
-def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, Document]]:
+def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, OpenDocument]]:
     """Each object among prose that is one of ours, with the index of its first line; `asked`, it may begin the text."""
     if not _may_follow(text, name):
         return

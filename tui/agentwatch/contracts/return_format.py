@@ -29,7 +29,7 @@ from agentwatch.contracts.markdown import (
     unfenced,
 )
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, is_relative, outline, sentences
-from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
+from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
@@ -121,7 +121,7 @@ class Keys:
             findings.add_in("RET020", index, key=key)
 
 
-def judge(lines: list[str], sections: Sections, findings: Findings) -> Document:
+def judge(lines: list[str], sections: Sections, findings: Findings) -> OpenDocument:
     """Read the sections; every rule they break is a finding."""
     start = after_front_matter(lines)
     while start < len(lines) - 1 and not lines[start].strip():
@@ -169,7 +169,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings) -> Document:
         artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    return Document(fields, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
+    return OpenDocument(fields, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
 
 
 def _judge_headers(sections: Sections, start: int, findings: Findings) -> None:

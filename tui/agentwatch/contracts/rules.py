@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -104,6 +103,8 @@ def shown(value: object) -> str:
         return quoted(value, 60)
     if isinstance(value, (dict, list)):
         return "an array" if isinstance(value, list) else "an object"
+    import json  # the first frame shows no value
+
     text = json.dumps(value)
     return text if len(text) <= _LONGEST_NUMBER else "a huge number"
 

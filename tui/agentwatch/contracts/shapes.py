@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -130,20 +130,23 @@ Fields = Handoff | Return | TodoList
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Fields and findings of a document; not `complete` where it breaks off or lacks what its name says.
+    """Fields and findings of a document; not `complete` where it breaks off or lacks what its name says."""
 
-    `model` is the whole document, typed, which stays only while somebody looks at it.
-    """
-
-    fields: Fields
+    document: Fields
     findings: tuple[Finding, ...] = ()
     complete: bool = True
-    model: Any = field(default=None, compare=False)
 
     @property
     def contract(self) -> Contract:
-        return self.fields.contract
+        return self.document.contract
 
     @property
     def has_error(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDocument(Document):
+    """A document with its whole typed model, which stays only while somebody looks at it."""
+
+    model: Any = None

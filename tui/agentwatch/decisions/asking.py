@@ -195,7 +195,7 @@ def _restores(record: Record) -> bool:
     from agentwatch.contracts.reading import read_document
 
     reading = read_document(record.params.handoff or "", "fitter.handoff.json")
-    packet = reading.fields if reading is not None else None
+    packet = reading.document if reading is not None else None
     return isinstance(packet, Handoff) and packet.restores == record.task_id
 
 

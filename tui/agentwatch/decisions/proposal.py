@@ -162,11 +162,11 @@ def handoff_problems(
     `embedded` is for one from a session, where prose may stand around the packet.
     """
     reading = read_document(text, name, handed_over=embedded)
-    if reading is None or not isinstance(reading.fields, Handoff) or not reading.fields.recognised:
+    if reading is None or not isinstance(reading.document, Handoff) or not reading.document.recognised:
         return ["it is no handoff packet any more"]
     if not reading.complete:
         return _errors(reading)
-    packet = reading.fields
+    packet = reading.document
     wanted = {"task_id": task_id, "attempt": attempt, "decision_id": decision_id}
     wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if getattr(packet, key) != value]
     return _errors(reading) + wrong
@@ -224,7 +224,7 @@ def is_final_report(returned: Return | None) -> bool:
 def report_problems(text: str) -> list[str]:
     """What is wrong with a final error report, in sentences; nothing where it can be given out."""
     reading = read_document(text, _REPORT)
-    document = reading.fields if reading is not None else None
+    document = reading.document if reading is not None else None
     is_report = isinstance(document, Return) and document.recognised and document.contract is Contract.RETURN_FORMAT
     if reading is None or not isinstance(document, Return) or not is_report:
         return ["it is no return-format document: it needs the sections Status, Deliverables, Evidence and Attestation"]

@@ -310,8 +310,8 @@ def handed_back(ran: Ran) -> Version | None:
 
 def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) -> Version | None:
     for one in (message.packet, message.reading) if message is not None else ():
-        if message is not None and one is not None and isinstance(one.fields, kind):
-            return Version(ran.seq, message.at, ran.path, message.digest, one.fields, one.findings, stored=True)
+        if message is not None and one is not None and isinstance(one.document, kind):
+            return Version(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
     return None
 
 

@@ -40,9 +40,6 @@ class RequestStage(StrEnum):
     GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
 
 
-_REMEMBERED: Final = 8_192  # characters of each text
-_NAMES: Final = 40  # so many arguments, and characters of each
-
 ENDED: Final = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
 """A request in one of these waits for nobody."""
 
@@ -145,14 +142,6 @@ class Request:
     def can_answer(self) -> bool:
         """Whether it can be decided here, now."""
         return self.waits_for_operator and bool(self.actions)
-
-    @property
-    def remembered(self) -> Request:
-        """What is remembered of it: what was asked, and how it ended. Nobody can answer that: it has no input."""
-        shown, said = self.shown[:_REMEMBERED], self.said[:_REMEMBERED]
-        queries = tuple(Query(query.question[:_REMEMBERED]) for query in self.queries)
-        beside = tuple(Given(*(text[:_NAMES] for text in one)) for one in self.beside[:_NAMES])
-        return replace(self, input="", shown=shown, said=said, beside=beside, queries=queries, rules=())
 
     @property
     def begun(self) -> Request:

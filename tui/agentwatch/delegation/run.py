@@ -218,7 +218,7 @@ def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: 
 def packet_in(message: Message | None) -> Handoff | None:
     """The handoff packet in a text that was handed over."""
     reading = None if message is None else message.packet or message.reading
-    return reading.fields if reading is not None and isinstance(reading.fields, Handoff) else None
+    return reading.document if reading is not None and isinstance(reading.document, Handoff) else None
 
 
 class Runs:

@@ -104,7 +104,7 @@ def _words(record: Record, handoff: str) -> dict[str, str]:
     """What a scene can name. `handoff` and `report` are whole documents, the others words on one line."""
     ending = "json" if handoff.lstrip()[:1] == "{" else "md"
     reading = read_document(handoff, f"next.handoff.{ending}")
-    packet = reading.fields if reading is not None and isinstance(reading.fields, Handoff) else None
+    packet = reading.document if reading is not None and isinstance(reading.document, Handoff) else None
     said = textwrap.shorten(_said(record), _LONGEST, placeholder=" …") or "(nothing more)"
     return {
         "answer": said,

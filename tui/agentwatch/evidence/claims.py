@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Document, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.evidence.statements import Held
@@ -72,7 +71,7 @@ class ParsedDocuments:
 
     def __init__(self, room: int = 64 * 1024 * 1024) -> None:
         self._room = room
-        self._known: dict[str, tuple[str, Document | None]] = {}
+        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
 
     def read(self, text: str, name: str) -> Document | None:
         """Recognise a text, as `read_document` does."""
@@ -80,9 +79,9 @@ class ParsedDocuments:
         self._room -= len(text)
         if self._room > 0:
             self._known[name] = text, opened
-        return replace(opened, model=None) if opened is not None else None
+        return opened and Document(opened.document, opened.findings, opened.complete)
 
-    def open(self, text: str, name: str) -> Document | None:
+    def open(self, text: str, name: str) -> OpenDocument | None:
         """The same with its model, parsed where it was not yet."""
         known = self._known.get(name)
         return known[1] if known is not None and known[0] == text else read_and_open(text, name)
@@ -104,7 +103,7 @@ def claims_of(
     *,
     stored: bool = False,
     judge: Judge | None = None,
-    read: Callable[[str, str], Document | None] = read_and_open,
+    read: Callable[[str, str], OpenDocument | None] = read_and_open,
 ) -> list[Stated]:
     """The claims of a return, and what its handoff demands of it; nothing where the text is no return. Never raises.
 
@@ -112,12 +111,12 @@ def claims_of(
     what is said of commands against the log, None where there is none.
     """
     told = None if stored else read(returned_text, returned_name)
-    if told is None or not isinstance(told.fields, Return):
+    if told is None or not isinstance(told.document, Return):
         # The text of a transcript has prose or a fence around the return.
         told = read_and_open(returned_text, returned_name, embedded=True)
-    if told is None or not isinstance(told.fields, Return):
+    if told is None or not isinstance(told.document, Return):
         return []
-    found = [one for stated in _of_return(told.fields, told.model) for one in _resolved(stated, judge)]
+    found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
     if handoff_text is not None:
         name = handoff_name or "handoff.json"
         packet = read(handoff_text, name)
@@ -231,10 +230,10 @@ _WORD: Final = re.compile(
 )
 
 
-def _demanded(packet: Any, told: Document, text: str, judge: Judge | None) -> Iterator[Stated]:
+def _demanded(packet: Any, told: OpenDocument, text: str, judge: Judge | None) -> Iterator[Stated]:
     """The demands of a handoff as claims of the return."""
     model: Any = told.model
-    outcome = getattr(told.fields, "outcome", None)
+    outcome = getattr(told.document, "outcome", None)
     unfinished = outcome is not Outcome.COMPLETED
     for one in packet.deliverables or ():
         if one.must_create and one.path:

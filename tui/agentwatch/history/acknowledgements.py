@@ -69,9 +69,7 @@ class Acknowledgements(Part):
         self._own: list[_Row] = []
         """Those that count here only."""
         self._began: float | None = None
-        self._last: Acknowledgement | None = None
         self._known: dict[str, Aside] = {}
-        self._told: tuple[float | None, dict[str, Aside]] = None, {}
         """Since when things are new, and what is known of each task, as far as that was told."""
         self._signs: object = None
         """Others once something may have changed."""
@@ -86,15 +84,10 @@ class Acknowledgements(Part):
 
     def begin(self) -> list[Event]:
         """Read for the first time, for a screen: what is there before the first of all is not new. Blocks."""
-        self._refresh()
+        events = self.read_changes()
         if self._began is None:
-            row = _Row("began", self._clock())
-            try:
-                self._add([row])
-            except AcknowledgeError as error:
-                self._unwritten = str(error)
-                self._own.append(row)
-        return self.read_changes()
+            self._try_to_add([_Row("began", self._clock())])
+        return [*events, *self.read_changes()]
 
     def mark_seen(self, marks: Mapping[str, str]) -> None:
         """These tasks were looked at when they had these marks. It is written soon."""
@@ -107,38 +100,36 @@ class Acknowledgements(Part):
     def poll(self) -> list[Event]:
         """Write what was marked. Returns the changes since the call before, here or elsewhere. Blocks."""
         with self._io:
-            self._refresh()
+            events = self.read_changes()
             marked = [self._marked.popleft() for _ in range(len(self._marked))]
             puts = {task_id: (put.at, put.mark) for task_id, (put, _) in self._known.items() if put is not None}
             rows = [row for row in marked if row.kind == "seen" or puts.get(row.task_id) == (row.at, row.mark)]
-            try:
-                self._add([row._replace(at=self._clock()) for row in rows])
-            except AcknowledgeError as error:
-                self._unwritten = str(error)
+            if not self._try_to_add([row._replace(at=self._clock()) for row in rows]):
                 self._marked.extendleft(reversed(rows))
-            return self.read_changes()
+            return [*events, *self.read_changes()]
 
     def read_changes(self) -> list[Event]:
         """Changes since the call before. Blocks."""
         with self._io:
-            self._refresh()
-            (began, told), self._told = self._told, (self._began, self._known)
-            asides = {one: self._known.get(one, Aside()) for one in sorted({*told, *self._known})}
-            changed = {one: aside for one, aside in asides.items() if aside != told.get(one, Aside())}
-            events: list[Event] = [Noted(0, self._clock(), one, aside) for one, aside in changed.items()]
-            return [*events, Looked(0, self._began)] if self._began not in (None, began) else events
+            signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
+            if signs == self._signs or (rows := self._rows()) is None:
+                return []
+            self._signs, before, was = signs, self._known, self._began
+            self._began, self._known = began, known = _fold(rows)
+            changed = [one for one in sorted({*before, *known}) if known.get(one) != before.get(one)]
+            events: list[Event] = [Noted(0, self._clock(), one, known.get(one, Aside())) for one in changed]
+            return [*events, Looked(0, began)] if began not in (None, was) else events
 
-    def _refresh(self) -> None:
-        signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
-        if signs == self._signs:
-            return
+    def _rows(self) -> list[_Row] | None:
+        """All that count; None where they cannot be read."""
         try:
-            rows = [*self._old_rows(), *(self._database.read(_rows) or ()), *self._own]
+            rows = [*self._old_rows(), *(self._database.read(_select) or ()), *self._own]
         except (UnusableError, OSError) as error:
             self._unread = f"what you have put aside cannot be read: {error}"
-            return
-        self._signs, self._unread = signs, ""
-        self._began, self._last, self._known = _fold(rows)
+            return None
+        self._unread = ""
+        undone = {row.name for row in rows if row.kind == "undo"}
+        return [row for row in rows if row.name not in undone]
 
     # What the operator does. Each blocks and raises AcknowledgeError.
 
@@ -152,9 +143,13 @@ class Acknowledgements(Part):
 
     def last(self) -> Acknowledgement | None:
         """The acknowledgement that an undo would take back now."""
-        with self._io:
-            self._refresh()
-            return self._last
+        rows = self._rows() or []
+        name = next((row.name for row in reversed(rows) if row.name), None)
+        if name is None:
+            return None
+        last = [row for row in rows if row.name == name]
+        did = "snoozed" if last[0].kind == "snooze" else "acknowledged"
+        return Acknowledgement(name, last[0].at, did, [row.task_id for row in last])
 
     def undo(self) -> Acknowledgement | None:
         """Take back what was put aside last, here or elsewhere. Returns what that was, None if there was nothing."""
@@ -165,6 +160,14 @@ class Acknowledgements(Part):
     def _put(self, kind: str, marks: Mapping[str, str], name: str, until: float | None = None) -> None:
         now = self._clock()
         self._add([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()])
+
+    def _try_to_add(self, rows: Sequence[_Row]) -> bool:
+        try:
+            self._add(rows)
+        except AcknowledgeError as error:
+            self._unwritten = str(error)
+            return False
+        return True
 
     def _add(self, rows: Sequence[_Row]) -> None:
         if not rows:
@@ -202,10 +205,8 @@ def new_name() -> str:
     return secrets.token_hex(8)
 
 
-def _fold(rows: Sequence[_Row]) -> tuple[float | None, Acknowledgement | None, dict[str, Aside]]:
-    """Since when things are new, what an undo takes back, and what is known of each task."""
-    undone = {row.name for row in rows if row.kind == "undo"}
-    rows = [row for row in rows if row.name not in undone]
+def _fold(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
+    """Since when things are new, and what is known of each task."""
     began, known = None, dict[str, Aside]()
     for kind, at, task_id, mark, _, until in rows:
         put, seen = known.get(task_id, Aside())
@@ -219,15 +220,10 @@ def _fold(rows: Sequence[_Row]) -> tuple[float | None, Acknowledgement | None, d
                 known[task_id] = Aside(None, "" if seen in (None, mark) else seen)
             case "acknowledge" | "snooze":
                 known[task_id] = Aside(Put(mark, at, kind == "snooze", until), seen)
-    name = next((row.name for row in reversed(rows) if row.name), None)
-    if not name:
-        return began, None, known
-    last = [row for row in rows if row.name == name]
-    did = "snoozed" if last[0].kind == "snooze" else "acknowledged"
-    return began, Acknowledgement(name, last[0].at, did, [row.task_id for row in last]), known
+    return began, known
 
 
-def _rows(connection: sqlite3.Connection) -> list[_Row]:
+def _select(connection: sqlite3.Connection) -> list[_Row]:
     rows = select(connection, "SELECT kind, at, task_id, mark, name, until FROM asides ORDER BY id")
     return [_Row(kind, at, str(task_id, "utf-8", "surrogatepass"), *more) for kind, at, task_id, *more in rows]
 

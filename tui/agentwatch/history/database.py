@@ -3,10 +3,9 @@
 Each operation opens the file anew, for another agentwatch may have replaced it. It has a rollback journal on every file
 system: a reader then leaves nothing beside the file, and may be another user's sandbox.
 
-observations  in the order recorded, by a process (`run`) that counts them. `digest` is null for a file that is gone.
+observations  in the order recorded. `digest` is null for a file that is gone; `run` and `ordinal` say nothing.
 texts         zlib of the document, once for each digest. The oldest are dropped first.
-files         of earlier versions.
-requests      zlib of the JSON of each request that has ended; the latest.
+files, requests  of earlier versions.
 times         `watched`: when the workspace was watched last.
 asides        append-only: tasks that were acknowledged, snoozed, are aside no more (`over`) or were looked at (`seen`).
               `began`: nothing from before is new; `undo` takes back those of its `name`. Ids of tasks are UTF-8.
@@ -18,8 +17,8 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -63,10 +62,8 @@ SCHEMA_VERSION: Final = len(MIGRATIONS)
 _NEWEST: Final = 50
 """No version has a larger number: that is damage."""
 _BUSY_SECONDS: Final = 5.0
-_SMALLEST: Final = 512
-"""Bytes of the smallest page: SQLite would take a shorter file for a new one."""
-_MOST_ASIDE: Final = 20
 _TRIES: Final = 3
+_WAY_OUT: Final = "free space or permissions"
 _OLD_LOCK: Final = "history.lock"
 """Earlier versions made it. Where it is there, the file may still have their write-ahead log."""
 _SETTINGS: Final = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
@@ -92,27 +89,28 @@ class Database:
         """That a damaged file was set aside, in a sentence."""
         self._opened: Identity | None = None
         """The file that is known to be sound."""
-        self.damage: tuple[Identity | None, str] | None = None
-        """The file that was found damaged while it was used, and how."""
 
-    def open(self) -> None:
-        """Make the file, migrate it, or set it aside where it is damaged. Raises UnusableError."""
+    def open(self, broken: tuple[Identity | None, str] = (None, "")) -> None:
+        """Make the file, migrate it, or set it aside where it is damaged. Raises UnusableError.
+
+        `broken` is the file that was found damaged while it was used, and how.
+        """
         try:
             # Two that find the same damage at once: the second would set the first one's new file aside.
             with Directory.make(self.directory) as directory, directory.locked():
                 for _ in range(_TRIES):
                     try:
-                        self._open()
+                        return self._open(*broken)
                     except sqlite3.Error as error:
                         if not _is_damage(error):
-                            way_out = "free space or permissions, then start again"
-                            raise UnusableError(f"{self.path}: {error}; {way_out}") from error
-                        aside = self._set_aside(directory)
+                            raise UnusableError(f"{self.path}: {error}; {_WAY_OUT}, then start again") from error
+                        aside = f"history.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.db"
+                        # Those beside it go first: a journal that stays would be played into the new file.
+                        for suffix in ("-journal", "-wal", "-shm", ""):
+                            with suppress(FileNotFoundError):
+                                directory.move(f"{NAME}{suffix}", directory, f"{aside}{suffix}")
                         why = f"the history was damaged ({error}) and set aside as {aside}"
                         self.set_aside = f"{why}; a new one was begun"
-                    else:
-                        self._opened, self.damage = self._identity(), None
-                        return
         except OSError as error:
             reason = error.strerror or str(error)
             raise UnusableError(f"{self.directory}: {reason}; make it a directory that you may write to") from error
@@ -120,76 +118,52 @@ class Database:
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Read from the file as it is, None where there is none. Raises UnusableError."""
-        identity = self._identity()
         left = any(os.path.exists(f"{self.path}{suffix}") for suffix in ("-wal", "-journal"))
+        # For an old one a log would be made.
         is_old = not left and os.path.exists(self.directory / _OLD_LOCK)
-        # A log would be made for an old one; the second way rolls back what a killed writer left.
-        for way in ("mode=ro&immutable=1",) if is_old else ("mode=ro", "mode=rw"):
-            try:
-                self._check_size()
-                with self._connected(way) as connection:
-                    return work(connection)
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-            except OSError as error:
-                raise UnusableError(f"the history cannot be read: {self.path}: {error.strerror}") from error
-            except sqlite3.Error as error:
-                failure = error
-                if _is_damage(error):
-                    self.damage = identity, str(error)
-                    break
-        raise UnusableError(f"the history cannot be read: {self.path}: {failure}") from failure
+        try:
+            self.path.stat()
+            with self._connected("mode=ro&immutable=1" if is_old else "mode=rw") as connection:
+                return work(connection)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, sqlite3.Error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UnusableError(f"the history cannot be read: {self.path}: {reason}") from error
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Write in one transaction, into a new file where this one is gone or damaged. Raises UnusableError."""
         for _ in range(_TRIES):
-            identity = self._identity()
-            if identity is None or identity != self._opened or self.damage is not None:
+            if (identity := self._identity()) is None or identity != self._opened:
                 self.open()
                 identity = self._opened
             try:
-                with self._connected("mode=rw") as connection, _transaction(connection):
+                with self._connected("mode=rw") as connection, connection:
+                    connection.execute("BEGIN IMMEDIATE")
                     return work(connection)
             except sqlite3.Error as error:
                 if not _is_damage(error):
-                    raise UnusableError(f"{self.path}: {error}; free space or permissions") from error
-                self.damage = identity, str(error)
+                    raise UnusableError(f"{self.path}: {error}; {_WAY_OUT}") from error
+                self.open((identity, str(error)))
         raise UnusableError(f"{self.directory} is damaged again and again; check the disk")
 
-    def examine(self, connection: sqlite3.Connection) -> int:
-        """The version of a sound file, 0 for an empty one. Raises sqlite3.Error."""
-        application, version = _value(connection, "PRAGMA application_id"), version_of(connection)
-        if not application and not version and not _value(connection, "SELECT count(*) FROM sqlite_master"):
-            return 0
-        if application != APPLICATION_ID or not 0 < version <= _NEWEST:
-            raise sqlite3.DatabaseError("it is not a history of agentwatch")
-        if _value(connection, "PRAGMA quick_check(1)") != "ok":
-            raise sqlite3.DatabaseError("its structure is broken")
-        return version
-
-    def _open(self) -> None:
+    def _open(self, broken: Identity | None, how: str) -> None:
         # Made here, so that its mode, which the journal takes over, does not depend on the umask. Never opened where it
         # is there: closing it would give up the locks that another thread holds by SQLite.
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        written_at = self._check_size()
-        if self.damage is not None and self._identity() == self.damage[0]:
-            raise sqlite3.DatabaseError(self.damage[1])
+        identity = self._identity()
+        if identity == broken:
+            raise sqlite3.DatabaseError(how)
         with self._connected("mode=rw") as connection:
-            if (version := self.examine(connection)) < SCHEMA_VERSION:
-                with _transaction(connection):
-                    _migrate(connection, version, written_at)
+            if (version := examine(connection)) < SCHEMA_VERSION:
+                with connection:
+                    _migrate(connection, version)
             # Where an earlier version is running, it keeps its log.
             with suppress(sqlite3.OperationalError, FileNotFoundError):
                 connection.execute("PRAGMA journal_mode = DELETE")
                 (self.directory / _OLD_LOCK).unlink()
-
-    def _check_size(self) -> float:
-        """When the file was written. Raises OSError, sqlite3.Error where it is cut off or no file."""
-        status = self.path.stat()
-        if not S_ISREG(status.st_mode) or 0 < status.st_size < _SMALLEST:
-            raise sqlite3.DatabaseError("it is cut off or something else")
-        return status.st_mtime
+        self._opened = identity
 
     @contextmanager
     def _connected(self, way: str) -> Iterator[sqlite3.Connection]:
@@ -215,18 +189,17 @@ class Database:
             return status.st_dev, status.st_ino
         return None
 
-    def _set_aside(self, directory: Directory) -> str:
-        """Rename the file and those beside it. Returns the new name."""
-        taken = set(directory.names())
-        for aside in (f"history.corrupt-{number}.db" for number in range(1, _MOST_ASIDE + 1)):
-            names = [(f"{NAME}{suffix}", f"{aside}{suffix}") for suffix in ("-journal", "-wal", "-shm", "")]
-            if taken.isdisjoint(new for _, new in names):
-                # Those beside it go first: a journal that stays would be played into the new file.
-                for name, new in names:
-                    with suppress(FileNotFoundError):
-                        directory.move(name, directory, new)
-                return aside
-        raise UnusableError(f"{self.path}: damaged, and {_MOST_ASIDE} damaged ones are set aside already; delete those")
+
+def examine(connection: sqlite3.Connection) -> int:
+    """The version of a sound file, 0 for an empty one. Raises sqlite3.Error."""
+    application, version = _value(connection, "PRAGMA application_id"), version_of(connection)
+    if not application and not version and not _value(connection, "SELECT count(*) FROM sqlite_master"):
+        return 0
+    if application != APPLICATION_ID or not 0 < version <= _NEWEST:
+        raise sqlite3.DatabaseError("it is not a history of agentwatch")
+    if _value(connection, "PRAGMA quick_check(1)") != "ok":
+        raise sqlite3.DatabaseError("its structure is broken")
+    return version
 
 
 def select(connection: sqlite3.Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
@@ -239,27 +212,12 @@ def select(connection: sqlite3.Connection, statement: str, *values: object) -> l
         raise
 
 
-def set_watched(connection: sqlite3.Connection, at: float) -> None:
-    """Record when the workspace was watched last, in seconds since the epoch. Raises sqlite3.Error."""
-    connection.execute("INSERT OR REPLACE INTO times VALUES ('watched', ?)", (at,))
-
-
-def _migrate(connection: sqlite3.Connection, version: int, written_at: float) -> None:
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
     for statement in "".join(MIGRATIONS[version:]).split(";"):
         connection.execute(statement)
-    if version:
-        # Until then its own time said when the workspace was watched.
-        set_watched(connection, written_at)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All is written at the end; what fails is rolled back when the connection is closed."""
-    connection.execute("BEGIN IMMEDIATE")
-    yield
-    connection.execute("COMMIT")
 
 
 def _value(connection: sqlite3.Connection, query: str) -> Any:

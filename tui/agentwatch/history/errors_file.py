@@ -18,17 +18,16 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.identity import agent_of
 from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
 from agentwatch.delegation.task import Attempt, State, Task, Version
-from agentwatch.disk import DOT, Directory, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
+from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
+from agentwatch.sources.sessions.checked import is_time
 
 NAME: Final = "errors.json"
 LIMIT: Final = 1_000
 SCHEMA_VERSION: Final = 1
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
-_MOST_ASIDE: Final = 20
 _LONGEST: Final = 300
-"""Characters of one text in an entry: a thousand of the largest entries are still read again."""
-_MOST_RULES: Final = 50
+"""Characters of one text in an entry."""
 _MOST_ERRORS: Final = 10
 _LOCK_SECONDS: Final = 1.0
 
@@ -52,7 +51,6 @@ def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding]:
         # A return whose artifacts are missing is contradicted, and keeps its state; only the latest was looked at.
         return [one for one in others if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
     if attempt.ended_without_result:
-        # Nothing is wrong with what it wrote.
         return []
     own = [finding for finding in returned.findings if finding.severity is Severity.ERROR]
     # That two returns disagree breaks no document, and leaves no result all the same.
@@ -61,18 +59,15 @@ def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding]:
 
 def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Finding]) -> Entry:
     agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
-    try:
-        at = datetime.fromtimestamp(returned.at, UTC)
-    except (ValueError, OverflowError, OSError):
-        # A file's time can be set to any year.
-        at = datetime.fromtimestamp(0, UTC)
+    # A file's time can be set to any year.
+    at = returned.at if is_time(returned.at) else 0
     return {
-        "at": at.isoformat(timespec="seconds"),
+        "at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
         "agent": agent and agent[:_LONGEST],
         "task_id": task.task_id[:_LONGEST],
         "path": returned.path[:_LONGEST],
         "digest": returned.digest,
-        "rules": list(dict.fromkeys(one.rule for one in broken))[:_MOST_RULES],
+        "rules": list(dict.fromkeys(one.rule for one in broken)),
         "errors": [
             {"rule": one.rule, "line": one.line, "message": one.message[:_LONGEST]} for one in broken[:_MOST_ERRORS]
         ],
@@ -82,57 +77,45 @@ def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Fin
 
 
 def append(workspace: Path, new: Sequence[Entry]) -> str | None:
-    """Append the entries that are not in the file yet. Returns None, or in words why nothing was written.
+    """Append the entries that are not in the file yet, by task and digest. Returns None, or what to tell the operator.
 
-    An entry is known by task and digest. What lies in the place of the file and is not one of ours is set aside as
-    `errors.broken-<n>.json`. Blocks for a second at most where something holds the lock; call it in a worker thread.
+    Blocks for a second at most where something holds the lock; call it in a worker thread.
     """
+    told = None
     try:
         with open_dot_directory(workspace, make=True) as directory:
             # Some network file systems have no locks. Without one the file stays whole, only an entry may be lost.
             with suppress(OSError):
                 take_lock(directory.descriptor, _LOCK_SECONDS)
             directory.sweep()
-            before = _read_entries(directory)
-            known = {(one["task_id"], one["digest"]) for one in before}
-            added = {key: one for one in new if (key := (one["task_id"], one["digest"])) not in known}.values()
-            if added:
-                text = _text([*before, *added][-LIMIT:])
-                # Entries that somebody else put there may be of any size; what is too large would not be read again.
-                text = text if len(text) <= _MAX_BYTES else _text([*added])
+            try:
+                text = _text(json.loads(directory.read(NAME, _MAX_BYTES))["errors"], new)
+            except FileNotFoundError:
+                text = _text([], new)
+            except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
+                # Renaming touches the name only, be it a link, a pipe, a directory or a file of any size.
+                aside = f"errors.broken-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.json"
+                directory.move(NAME, directory, aside)
+                told = f"{DOT}/{NAME} was broken and set aside as {aside}; a new one was begun"
+                text = _text([], new)
+            if text:
                 directory.replace(NAME, text.encode("ascii"), 0o644)
     except NotADirectoryOfOursError as error:
         return error.strerror
     except OSError as error:
         reason = error.strerror or str(error)
         return f"{DOT}/{NAME} cannot be written: {reason}; free space or correct the permissions"
-    return None
+    return told
 
 
-def _text(entries: Sequence[Entry]) -> str:
-    """One line an entry. Raises ValueError where something in it is not JSON, such as NaN."""
+def _text(before: Sequence[Entry], new: Sequence[Entry]) -> str:
+    """The file with the new entries, a line each; "" where all are known. Raises an error of its kind where we could
+    not have written those before."""
+    entries: dict[tuple[str, str], Entry] = {}
+    for one in (*before, *new):
+        entries.setdefault((one["task_id"], one["digest"]), one)
+    if len(entries) == len(before):
+        return ""
     # Indented by the library it would take ten times as long, and the file is written whole for each new entry.
-    lines = ",\n".join(json.dumps(entry, allow_nan=False) for entry in entries)
+    lines = ",\n".join(json.dumps(entry, allow_nan=False) for entry in [*entries.values()][-LIMIT:])
     return f'{{"schema_version": {SCHEMA_VERSION}, "errors": [\n{lines}\n]}}\n'
-
-
-def _read_entries(directory: Directory) -> list[Entry]:
-    """The entries of the file. Something that we could not have written is set aside first."""
-    try:
-        entries = json.loads(directory.read(NAME, _MAX_BYTES))["errors"]
-        _text(entries)
-        keys = [text for entry in entries for text in (entry["task_id"], entry["digest"])]
-        if isinstance(entries, list) and all(isinstance(text, str) for text in keys):
-            return entries
-    except FileNotFoundError:
-        return []
-    except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
-        pass
-    taken = directory.names()
-    free = (name for n in range(1, _MOST_ASIDE + 1) if (name := f"errors.broken-{n}.json") not in taken)
-    if (aside := next(free, None)) is None:
-        raise OSError(0, f"it is broken, and {_MOST_ASIDE} broken ones are set aside already, so delete them")
-    # Renaming touches the name only, be it a link, a pipe, a directory or a file of any size.
-    with suppress(FileNotFoundError):
-        directory.move(NAME, directory, aside)
-    return []

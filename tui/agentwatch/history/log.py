@@ -24,7 +24,6 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
     read before it expired, again with a `Tick` at that time.
     """
     latest: dict[str, float] = {}
-    held: dict[str, float] = {}
     timed: list[tuple[float, Event]] = []
     for event in _with_times_of_loss(list(events)):
         for one in _moments(event, now):
@@ -33,13 +32,9 @@ def story(events: Iterable[Event], now: float) -> list[Event]:
                 # A file may be put back as it was long ago, or be renamed, and still it came after the one before.
                 key = one.path if isinstance(one, Ran | Decided | Requested) else ""
                 latest[key] = at = max(at, latest.get(key, at))
-                if isinstance(one, Seen):
-                    held.setdefault(one.digest, at)
-                elif isinstance(one, Decided):
-                    # Nobody decides about what is not there yet, whatever the clocks of files say.
-                    at = max(at, held.get(one.decision.return_sha256 or "", at))
             timed.append((at, one))
-    timed.sort(key=lambda pair: pair[0])
+    # What was decided about a request is known when it ends.
+    timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested)))
     return [one for _, one in timed]
 
 
@@ -89,8 +84,7 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
 def _begun(run: Run, part: Run) -> Run:
     """A run as it was when the last round of this part of it had begun."""
     began = run.started_at if part is run else part.rounds[-1].began_at
-    # A call that was refused is no sign of life: there is no model, for none was asked.
-    lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
+    lived = run.state is not RunState.SUBMITTED
     return replace(
         part,
         updated_at=run.updated_at,
@@ -148,23 +142,20 @@ class StateChanges:
     def __init__(self, tree: Tree, *, with_activity: bool = False) -> None:
         self._tree = tree
         self._with_activity = with_activity
-        self._did: dict[str, Activity] = {}
-        """The last activity of each working task."""
+        self._did: dict[str, Activity | None] = {}
+        """The last activity of each task, without its time and, but for a todo, whether it is over: that is no news."""
+        self.touched = set[str]()
+        """The tasks that changed or were looked at, until somebody empties it."""
         self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
         """The fields whose change is a change of the task; that it is accepted may change no state."""
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
         """How far each request had got, and whether it was allowed."""
-        self.touched = set[str]()
-        """The tasks that changed or were looked at, until somebody empties it."""
         self._at = float("-inf")
-        self._held: dict[str, str] = {}
-        """By file, the digest of what it holds."""
 
     def apply(self, events: Iterable[Event]) -> Iterator[Change]:
         """Apply observations to the tree, and give every state change in its order."""
-        for together in self._moves(events):
-            changed = self._tree.apply(*together)
-            yield from self.after(changed, max(one.at for one in together))
+        for one in events:
+            yield from self.after(self._tree.apply(one), one.at)
 
     def replace_tree(self, tree: Tree, at: float) -> list[Change]:
         """Another tree of the same workspace takes the place of the one before. Returns the changes that this makes."""
@@ -173,9 +164,9 @@ class StateChanges:
 
     def after(self, changed: Iterable[str], at: float) -> list[Change]:
         """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
-        tasks, changed = self._tree.tasks, set(changed)
+        tasks = self._tree.tasks
         self._at = at = max(self._at, at)
-        self.touched |= changed
+        self.touched |= (changed := set(changed))
         changes: list[Change] = []
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
             task, known = tasks.get(task_id), self._known.pop(task_id, None)
@@ -184,8 +175,6 @@ class StateChanges:
                 now = self._known[task_id] = task.state, task.attempt, task.contradicted, task.is_accepted
                 if known != now:
                     why = task.question or task.why if task.contradicted else task.why
-                    if known is not None and known[2] and not task.contradicted and known[:2] == now[:2]:
-                        why = "no claim is false any more"
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
             elif known is not None:
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
@@ -196,38 +185,11 @@ class StateChanges:
                     self._asked[request.request_id] = stands
                     changes.append(RequestChange(at, task_id, request))
             doing = task.doing if task is not None and self._with_activity else None
-            if self._is_news(task_id, doing) and doing is not None:
+            did = doing and doing._replace(at=0.0, over=doing.over and doing.kind is ActivityKind.TODO)
+            if doing is not None and did != self._did.get(task_id):
                 changes.append(ActivityChange(at, task_id, doing))
+            self._did[task_id] = did
         return changes
-
-    def _is_news(self, task_id: str, doing: Activity | None) -> bool:
-        """Whether a task does something else than before. That it is over is no news."""
-        before = self._did.pop(task_id, None)
-        if doing is None:
-            return False
-        self._did[task_id] = doing
-        is_ticked = doing.kind is ActivityKind.TODO and before is not None and doing.over is not before.over
-        return is_ticked or before is None or doing._replace(at=before.at, over=before.over) != before
-
-    def _moves(self, events: Iterable[Event]) -> Iterator[list[Event]]:
-        """Each by itself, but files that are gone and those in which their contents are found again: a directory was
-        renamed, and nobody saw half of it."""
-        moving: list[Event] = []
-        lost: set[str] = set()
-        for one in events:
-            if moving and not (isinstance(one, Gone) or (isinstance(one, Seen) and one.digest in lost)):
-                yield moving
-                moving, lost = [], set()
-            if isinstance(one, Seen):
-                self._held[one.path] = one.digest
-            elif isinstance(one, Gone):
-                lost.add(self._held.pop(one.path, ""))
-            if lost:
-                moving.append(one)
-            else:
-                yield [one]
-        if moving:
-            yield moving
 
 
 def state_changes(events: Iterable[Event], tree: Tree) -> Iterator[StateChange]:

@@ -17,11 +17,10 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Return, TodoList
-from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.events import Event, Gone, Ran, Seen
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
 from agentwatch.sources.sessions.checked import is_time, messages, run_of, shape_of
@@ -90,7 +89,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
     from agentwatch.contracts.rules import PREFIXES
 
     reading = read_document(text, path) if isinstance(text := text_of(), str) else None
-    if reading is None or not (reading.fields.recognised or isinstance(reading.fields, Return)):
+    if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
     of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted is not None else []
@@ -103,26 +102,10 @@ def _shape(kind: str) -> TypeAdapter[Any]:
     return shape_of(tuple[_KINDS[kind], tuple[Finding, ...], bool])  # type: ignore[valid-type]
 
 
-def dump_request(request: Request) -> dict[str, Any]:
-    """A request as JSON."""
-    return asdict(request.remembered)
-
-
-def read_request(fields: object) -> Request:
-    """A request from JSON. Raises ValueError with the reason."""
-    try:
-        request: Request = shape_of(Request).validate_python(fields)
-    except ValueError as error:
-        raise ValueError("`request` is none of a program") from error
-    if not all(map(is_time, (request.asked_at, request.until or 0.0, request.ended_at or 0.0))):
-        raise ValueError("a time in `request` is none in seconds since 1970")
-    return request.remembered
-
-
 def read_object(line: str | bytes) -> dict[str, Any]:
     """The JSON object in a text. Raises ValueError with the reason."""
     try:
-        fields = json.loads(line, parse_constant=_refuse)
+        fields = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON ({error})") from error
     if not isinstance(fields, dict):
@@ -130,11 +113,7 @@ def read_object(line: str | bytes) -> dict[str, Any]:
     return fields
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
-
-
-Recorded = Seen | Gone | Ran | Requested
+Recorded = Seen | Gone | Ran
 
 
 class Recording(NamedTuple):
@@ -160,22 +139,18 @@ def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[
             case Ran(run=Run() as run):
                 texts = {message.digest: text_of(message.digest) for message in messages(run)}
                 fields = {"run": asdict(run), "texts": texts}
-            case Requested(request=Request() as request):
-                fields = {"request": dump_request(request)}
             case _:
                 continue
         yield json.dumps({"at": one.at, "path": one.path, **fields}) + "\n"
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def write_new(path: Path, pieces: Iterable[str]) -> int:
     """Write a text into a new file of the user's own; how many pieces it had. Raises UsageError, and leaves nothing."""
     count = 0
     try:
-        with open(path, "x", encoding="utf-8", newline="\n", opener=_open_private) as file:
+        with open(
+            path, "x", encoding="utf-8", newline="\n", opener=lambda path, flags: os.open(path, flags, 0o600)
+        ) as file:
             try:
                 for count, piece in enumerate(pieces, 1):  # noqa: B007
                     file.write(piece)
@@ -231,8 +206,6 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str
     if not is_time(at) or not isinstance(path, str) or not path:
         raise ValueError("`at` is no time in seconds since 1970, or `path` is no path")
     at = float(at)
-    if "request" in fields:
-        return Requested(seq, at, path, read_request(fields["request"])), {}
     if digest is None:
         return Gone(seq, at, path), {}
     if "run" in fields:
@@ -248,5 +221,5 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str
     reading = read_version(path, fields.get("outline"), lambda: text)
     if reading is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
-    seen = Seen(seq, at, path, digest, reading.fields, reading.findings, not reading.complete)
+    seen = Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
     return seen, {} if text is None else {digest: text}

@@ -81,7 +81,7 @@ def tasks_in(event: Told) -> Iterator[str]:
         readings = (one for said in messages(event.run) for one in (said.reading, said.packet))
         for reading in readings:
             if isinstance(reading, Document):
-                yield from _named(reading.fields, event.path)
+                yield from _named(reading.document, event.path)
 
 
 def _named(document: object, place: str) -> Iterator[str]:

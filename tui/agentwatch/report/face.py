@@ -35,7 +35,7 @@ class Reported(NamedTuple):
 
 def past_of(workspace: Path) -> Sequence[Event]:
     """What the history of a workspace of this machine tells. Blocks."""
-    return History(state_directory(workspace)).events()
+    return History(state_directory(workspace)).recall().events
 
 
 def write_report(reported: Sequence[Reported], format_: str | None, output: str | None, *, now: float) -> int:

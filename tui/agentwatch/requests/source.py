@@ -45,8 +45,8 @@ class Inbox(Part):
             if self._told[request_id] != known:
                 events.append(Requested(0, now, request_id, self._told[request_id]))
         for request_id, known in before.items():
-            gone = replace(known.remembered, stage=RequestStage.GONE, ended_at=now)
-            events.append(Requested(0, now, request_id, gone if known.is_open else known.remembered))
+            gone = replace(known, stage=RequestStage.GONE, ended_at=now) if known.is_open else known
+            events.append(Requested(0, now, request_id, gone))
         return events
 
     def gone(self, request: Request) -> str | None:

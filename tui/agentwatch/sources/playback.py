@@ -1,7 +1,6 @@
 """A recording played again: a source that emits its observations at their times, with pause, step and speed.
 
-The waits are those that were recorded, long ones shortened. Going back is as quick as going on: the tree is a function
-of what each file and run has been, so only those concerned are told anew.
+The waits are those that were recorded, long ones shortened. Going back, the tree is made anew.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from agentwatch.background import Background
-from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen
+from agentwatch.delegation.events import Event, Gone, Ran, Seen
 from agentwatch.sources import Batch, Health, Source
 
 IDLE_SECONDS: Final = 2.0
@@ -26,7 +25,7 @@ FASTEST: Final = 1024.0
 
 REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
 
-Recorded = Seen | Gone | Ran | Requested
+Recorded = Seen | Gone | Ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,6 @@ class Playback(Background[Batch], Source):
         self._events = tuple(one for one in events if isinstance(one, Recorded))
         if not self._events:
             raise ValueError("a recording without an observation cannot be played")
-        gone = (number for number, one in enumerate(self._events) if isinstance(one, Gone))
-        self._first_gone = next(gone, len(self._events))
         # A file may be found that was written long before the one found last: time stands still meanwhile.
         self._times = list(accumulate((one.at for one in self._events), max))
         waits = (min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times))
@@ -103,11 +100,9 @@ class Playback(Background[Batch], Source):
         """Where the playback is now."""
         with self._news:
             self._advance()
-            at, after = self._times[self._number - 1], self._number
-            if after < len(self._events) and self._due[after] > self._due[after - 1]:
-                # In a shortened wait the recorded time runs faster.
-                share = (self._played - self._due[after - 1]) / (self._due[after] - self._due[after - 1])
-                at += min(max(share, 0.0), 1.0) * (self._times[after] - at)
+            # Behind a shortened wait the recorded time jumps.
+            at = self._times[self._number - 1] + max(self._played - self._due[self._number - 1], 0.0)
+            at = min(at, self._times[min(self._number, len(self._times) - 1)])
             return Position(self._number, len(self._events), at, self._speed, self._playing)
 
     def play(self) -> None:
@@ -171,22 +166,9 @@ class Playback(Background[Batch], Source):
                 if self._stopped:
                     return
                 number, moves, place = self._number, self._moves, self.place
+            is_back = number < shown
             try:
-                emit(Batch(tuple(self._path(shown, number)), place))
+                emit(Batch(self._events[0 if is_back else shown : number], place, anew=is_back))
             except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
                 return
             shown = number
-
-    def _path(self, shown: int, number: int) -> Iterator[Event]:
-        """The events that lead from the tree after `shown` events of the recording to the one after `number`."""
-        yield from self._events[shown:number]
-        # Whose a file is that is gone was settled by all that was there then: behind one of them all is told anew.
-        first = 0 if self._first_gone < shown else number
-        undone = {one.path: one for one in self._events[first:shown]} if number < shown else {}
-        for path, one in undone.items():
-            if isinstance(one, Ran | Requested):
-                yield type(one)(one.seq, one.at, path, None)
-            else:
-                yield Gone(one.seq, one.at, path, undone=True)
-        if undone:
-            yield from (one for one in self._events[:number] if one.path in undone)

@@ -87,7 +87,7 @@ class ContractTold(BaseModel):
 def validated(text: str) -> Validated:
     """Whether a text may be the last message of a child. Prose or a fence around the contract is no obstacle there."""
     reading = read_document(text, "return", embedded=True)
-    if reading is None or not isinstance(reading.fields, Return):
+    if reading is None or not isinstance(reading.document, Return):
         return Validated(**judged(None), do_now=_NO_RETURN if reading is None else _HANDOFF, compliant=False)
     judgement = judged(reading)
     compliant = judgement["state"] != INVALID
@@ -99,7 +99,7 @@ def judged(reading: Document | None) -> dict[str, Any]:
     """What an answer says of a reading: `contract`, `state` (None for a handoff) and `findings`."""
     if reading is None:
         return {"contract": None, "state": None, "findings": []}
-    state, document = None, reading.fields
+    state, document = None, reading.document
     if isinstance(document, Return):
         state = INVALID if reading.has_error or document.outcome is None else document.outcome.value
     findings = [

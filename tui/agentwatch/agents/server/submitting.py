@@ -37,7 +37,7 @@ def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
     """Write a handoff packet to `handoffs/<task id>.handoff.json`, or `.md`, if it keeps its contract."""
     ending = ending_of(text)
     reading = read_document(text, f"{HANDOFFS}/packet.handoff.{ending}")
-    document = reading.fields if reading is not None else None
+    document = reading.document if reading is not None else None
     if reading is None or not isinstance(document, Handoff) or not document.recognised:
         return _refused(
             None,
@@ -61,7 +61,7 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     stem = stem_of(task_id)
     path = f"{RETURNS}/{stem}.return.{ending_of(text)}"
     reading = read_document(text, path)
-    document = reading.fields if reading is not None else None
+    document = reading.document if reading is not None else None
     if reading is None or not isinstance(document, Return) or not document.recognised:
         if read_document(text, path, embedded=True) is not None:
             return _refused(None, _RETURN_INSTEAD)

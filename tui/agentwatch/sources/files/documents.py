@@ -188,8 +188,8 @@ class Documents:
         if reading is None:
             self._complain(path, file, None, time.time())
             return
-        is_return = isinstance(reading.fields, Return)
-        if not reading.fields.recognised and not is_return:
+        is_return = isinstance(reading.document, Return)
+        if not reading.document.recognised and not is_return:
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
             self._complain(path, file, reading.findings[0], min(written, time.time()))
         elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
@@ -200,9 +200,9 @@ class Documents:
                     self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
             # The very string that the event carries: there is one for each document of the workspace.
             file.shown, file.incomplete = text.digest, not reading.complete
-            at = self._date(path, text.digest, written, reading.fields, is_again=is_return and is_again)
+            at = self._date(path, text.digest, written, reading.document, is_again=is_return and is_again)
             findings, seq = (*text.findings, *reading.findings), next(self._seq)
-            self.events.append(Seen(seq, at, to_path(path), text.digest, reading.fields, findings, file.incomplete))
+            self.events.append(Seen(seq, at, to_path(path), text.digest, reading.document, findings, file.incomplete))
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
         """The file is not read. Told of those that look like ours, or were."""

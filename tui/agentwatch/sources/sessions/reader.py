@@ -102,7 +102,7 @@ def _judged(text: str, key: str) -> Message:
 
     reading = read_document(text, key, embedded=True)
     # Who is asked and who answers is the caller's to know.
-    both = reading is not None and isinstance(reading.fields, Return) and "{" in text
+    both = reading is not None and isinstance(reading.document, Return) and "{" in text
     return Message(0.0, digest, opening, reading, read_document(text, key, handed_over=True) if both else None)
 
 

@@ -39,15 +39,7 @@ class RecordedRun(TypedDict):
     texts: dict[str, str | None]
 
 
-class RecordedRequest(TypedDict):
-    """What a program asked. Its fields are those of `Request`, for agentwatch alone."""
-
-    at: float
-    path: str
-    request: dict[str, Any]
-
-
-Recorded = RecordingHead | RecordedFile | RecordedEnd | RecordedRun | RecordedRequest
+Recorded = RecordingHead | RecordedFile | RecordedEnd | RecordedRun
 """A line of a recording, `agentwatch log --export FILE`."""
 
 

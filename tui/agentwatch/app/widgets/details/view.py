@@ -92,7 +92,7 @@ class View:
                 return Opened(source, None)
             over = version.stored and isinstance(version.document, Handoff)
             document = read_and_open(source, path, embedded=version.stored, handed_over=over)
-            is_known = document is not None and document.fields.recognised
+            is_known = document is not None and document.document.recognised
             return Opened(source, document.model if document is not None and is_known else None)
 
         opened: Opened | None = self.later((path, version.digest), read)
