@@ -36,8 +36,6 @@ FILES: Final = "files"
 _MOST_PROBLEMS: Final = 20
 """Those that a command prints, a line each."""
 
-Stirred = Callable[[bool], None]
-
 
 class Problem(NamedTuple):
     """Something that cannot be read. `place` is where, "" for no single place; `message` says why in a sentence.
@@ -105,11 +103,6 @@ class Source(Protocol):
         """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""
         return
 
-    def hear(self, stirred: Stirred) -> None:  # noqa: ARG002
-        """Called before `start`: `stirred` is called on the source's thread when something may have happened to any
-        file below the workspace, with whether it is told of all that does. One that watches no files never calls."""
-        return
-
     def start(self, emit: Callable[[Batch], None]) -> None:  # noqa: ARG002
         """Begin to observe; `emit` is called on the source's thread, with what was there first."""
         return
@@ -143,10 +136,6 @@ class CombinedSource(Source):
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         for source in self._sources:
             source.remember(files, looked_at)
-
-    def hear(self, stirred: Stirred) -> None:
-        for source in self._sources:
-            source.hear(stirred)
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         for number, source in enumerate(self._sources):

@@ -18,7 +18,7 @@ from agentwatch.background import Pace
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document
 from agentwatch.errors import WorkspaceError
-from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, Stirred, health_of
+from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, health_of
 from agentwatch.sources.files.documents import Committed, Documents, KnownFile, Reader
 from agentwatch.sources.files.walk import is_candidate, join, pruning, to_path, walk
 from agentwatch.sources.files.watcher import Changes, Watcher
@@ -79,7 +79,6 @@ class FilesSource(Documents, Source):
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._emit: Emit = lambda _: None
-        self._stirred: Stirred = lambda _: None
         self._root_inode: int | None = None
         """None: sweep as soon as there is a root."""
         self._root_at = self._sweep_at = self._lost_at = 0.0
@@ -88,9 +87,6 @@ class FilesSource(Documents, Source):
         self._problem = ""
         self._pace, self._spent = Pace(*_STORM), 0.0
         self._emitted: Health | None = None
-
-    def hear(self, stirred: Stirred) -> None:
-        self._stirred = stirred
 
     def start(self, emit: Emit) -> None:
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
@@ -149,15 +145,11 @@ class FilesSource(Documents, Source):
         now, is_starting = time.monotonic(), self._is_starting
         self._queue_changes(changes)
         self._queue = dict.fromkeys(path for path, at in self.withheld.items() if at <= now) | self._queue
-        has_news = changes != Changes() or is_starting or bool(self._queue or self._watcher.polling)
         while self._queue and not self._stopping.is_set() and time.monotonic() < now + _SLICE_SECONDS:
             self._read_next()
         if not self._queue and not self._problem:
             self.is_watching, self._is_starting = True, False
         self._tell()
-        if has_news:
-            # Behind all that: what was made in a new directory is there by now, or will be told.
-            self._stirred(not self._watcher.polling)
         spent, self._spent = time.process_time() - self._spent, time.process_time()
         if changes.paths and not is_starting:
             # All that the process does counts: in other threads it is because of this.
