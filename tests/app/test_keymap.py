@@ -154,9 +154,7 @@ async def test_a_wrong_wish_is_told_with_its_line(tmp_path: Path, monkeypatch: p
     (tmp_path / "agentwatch").mkdir()
     (tmp_path / "agentwatch" / "config.toml").write_text("[keys]\nfollow = 'q'\n", "utf-8")
     async with stage(settings=Settings(keys=mine(follow="q"))) as s:
-        await s.until(
-            lambda: any("config.toml: keys.follow: follow and quit would both have the key q" in one for one in told(s))
-        )
+        await s.until(lambda: any("config.toml:2: follow and quit would both have the key q" in one for one in told(s)))
         await s.press("f")
         assert s.tree.follows
         await s.press("!")
@@ -187,7 +185,7 @@ async def test_a_wrong_view_is_told_at_the_start(tmp_path: Path, monkeypatch: py
     (tmp_path / "agentwatch").mkdir()
     (tmp_path / "agentwatch" / "config.toml").write_text("[views]\na = 'x'\nb = 'state:no'\n", "utf-8")
     async with stage(settings=Settings(views=(("a", "x"), ("b", "state:no")))) as s:
-        await s.until(lambda: any("config.toml: views.b: the view “b” is wrong: " in one for one in told(s)))
+        await s.until(lambda: any("config.toml:3: the view “b” is wrong: " in one for one in told(s)))
         assert len(s.app.monitor.messages) == 1
 
 

@@ -41,8 +41,8 @@ def workspace_at(path: str) -> Path:
     except (OSError, ValueError) as error:
         known = {"FileNotFoundError": "no such directory", "NotADirectoryError": "not a directory"}
         reason = known.get(type(error).__name__) or getattr(error, "strerror", None) or str(error)
-        is_closed = isinstance(error, PermissionError)
-        give = "a directory that you can read and enter" if is_closed else "the directory that the agents work in"
+        is_wrong = isinstance(error, (FileNotFoundError, NotADirectoryError, ValueError))
+        give = "the directory that the agents work in" if is_wrong else "a directory that you can read and enter"
         raise WorkspaceError(f"{path}: {reason}; give {give}") from error
     workspace = Path(os.path.realpath(path))
     watch_workspace(workspace)

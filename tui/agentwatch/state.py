@@ -19,6 +19,8 @@ from agentwatch.errors import UsageError
 
 _NAME_LENGTH: Final = 40
 _ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
+_MAX_LINKS: Final = 40
+"""On the way of one path, as for the system."""
 _SCRATCH: Final = "temporary"
 _LEFT_SECONDS: Final = 86_400.0
 """A scratch directory that is older was left: nobody looks into a file for a day, or at the demo."""
@@ -69,13 +71,23 @@ def is_there(path: Path | str) -> bool:
 
 def leads_through(path: Path, directory: Path) -> bool:
     """Whether a path leads into a directory, or passes it on its way, by links, too: who writes there can turn it."""
-    root, path = os.path.realpath(directory), path.absolute()
-    for place in (path, *path.parents):
-        if Path(os.path.realpath(place)).is_relative_to(root):
+    root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
+    rest = [*(Path.cwd() / path).parts][::-1]
+    while rest and not here.is_relative_to(root):
+        name = rest.pop()
+        if name == os.pardir:
+            here = here.parent
+            continue
+        try:
+            link = (here / name).readlink()
+        except OSError:
+            here /= name
+            continue
+        links += 1
+        if links > _MAX_LINKS:
             return True
-        if place.is_symlink() and place.exists() and leads_through(place.parent / place.readlink(), directory):
-            return True
-    return False
+        rest += link.parts[::-1]
+    return here.is_relative_to(root)
 
 
 def workspace_id(workspace: Path) -> str:

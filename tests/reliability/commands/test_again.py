@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.reliability.commands.stage import Stage
 from tests.unit.agents.documents import packet, returned
-from tests.unit.opencode.program import Program
 
 FEW_TASKS = 1_100
 
@@ -49,21 +47,6 @@ def test_a_commit_that_was_under_way_is_seen_at_once(tmp_path: Path) -> None:
     told = fresh.run("tree", "--json", stage.workspace)
     assert json.loads(told.out)["tasks"] == after["tasks"]
     assert before[0]["tasks"] == before[2]["tasks"]
-
-
-def test_a_database_that_was_locked_is_told_of_no_longer(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "here")
-    path = tmp_path / "here" / "data" / "opencode" / "opencode.db"
-    path.parent.mkdir(parents=True)
-    Program(path, stage.workspace).close()
-    with sqlite3.connect(path, isolation_level=None) as locked:
-        locked.execute("PRAGMA journal_mode = DELETE")
-        locked.execute("BEGIN EXCLUSIVE")
-        before = [tree(stage) for _ in range(2)]
-        locked.execute("ROLLBACK")
-    locked.close()
-    assert [one["complete"] for one in before] == [False, False]
-    assert (tree(stage)["complete"], tree(stage)["problems"]) == (True, [])
 
 
 def test_many_files_are_read_by_no_other_process(tmp_path: Path) -> None:

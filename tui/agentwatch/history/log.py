@@ -84,7 +84,8 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
 def _begun(run: Run, part: Run) -> Run:
     """A run as it was when the last round of this part of it had begun."""
     began = run.started_at if part is run else part.rounds[-1].began_at
-    lived = run.state is not RunState.SUBMITTED
+    # A call that was refused is no sign of life: there is no model, for none was asked.
+    lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
     return replace(
         part,
         updated_at=run.updated_at,
