@@ -170,7 +170,7 @@ async def test_the_ends_of_a_narrow_header_do_not_run_together() -> None:
     async with stage(scene=scene, size=(40, 12), workspace="/home/kim/a-longer-name") as s:
         unseen = s.app.monitor.tree.unseen
         for count in range(200):
-            unseen[f"c{count}"] = None
+            unseen.append(f"c{count}")
             s.main.header.redraw()
             if count in (1, 50, 199):
                 await s.pilot.pause(0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ class Golden:
         assert path.exists(), f"{name} is missing; write it with: pytest tests/goldens --update-goldens"
         expected = path.read_text(encoding="utf-8")
         if isinstance(result, str):
+            different = "\n".join(unified_diff(expected.splitlines(), text.splitlines(), name, "now", n=1, lineterm=""))
+            assert not different, different
             assert text == expected, f"{name} differs"
         else:
             assert result == json.loads(expected), f"{name} differs"

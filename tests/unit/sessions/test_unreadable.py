@@ -14,7 +14,12 @@ from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.closing import closed
 from tests.unit.sessions.conformance import Store, Watch
-from tests.unit.sessions.stores.opencode import opencode
+from tests.unit.sessions.stores.claude_code import claude_code
+from tests.unit.sessions.stores.codex import codex
+from tests.unit.sessions.stores.copilot import copilot
+from tests.unit.sessions.stores.gemini import gemini
+from tests.unit.sessions.stores.qwen import qwen
+from tests.unit.sessions.stores.roo import roo
 from tests.unit.sessions.test_conformance import Build, built, every_store
 
 Spoil = Callable[[Path], None]
@@ -83,10 +88,8 @@ def test_whatever_is_damaged_the_tree_is_whole_or_something_is_told(build: Build
             path.write_bytes(before)
 
 
-@every_store
+@pytest.mark.parametrize("build", [claude_code, codex, copilot, gemini, qwen, roo])  # SQLite opens files itself
 def test_an_error_of_the_disk_is_told(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    if build is opencode:
-        pytest.skip("SQLite opens the files itself")
     really = os.open
 
     with finished(build) as store:
