@@ -10,7 +10,6 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +49,6 @@ def launcher() -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(package / "__main__.py"), os.pathsep.join(places))
 
 
-@cache
 def called() -> tuple[str, ...]:
     """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
     import shutil
