@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import sys
@@ -113,13 +114,15 @@ def test_waking_ends_a_wait_at_once(watcher: Watcher) -> None:
 
 
 def test_closing_gives_back_every_descriptor_and_waking_afterwards_is_harmless(tmp_path: Path) -> None:
+    gc.collect()
     before = descriptors()
     watcher = Watcher(str(tmp_path))
     watcher.watch("")
     watcher.close()
     watcher.close()
     watcher.wake()
-    assert descriptors() == before
+    # Threads that other tests left may close some of theirs meanwhile.
+    assert descriptors() <= before
 
 
 def test_it_is_told_when_the_queue_of_the_kernel_ran_over(watcher: Watcher, tmp_path: Path) -> None:
