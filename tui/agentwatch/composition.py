@@ -257,7 +257,7 @@ def known_desk(workspace: Path) -> Desk | None:
 
 
 def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
-    """What the operator has put aside in a workspace; without one, only what is put aside from now on, and kept by
+    """Acknowledgements in a workspace; without one, only what is put aside from now on, and kept by
     nobody."""
     from agentwatch.history.acknowledgements import Acknowledgements
 
@@ -265,7 +265,7 @@ def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
 
 
 def inbox_of(workspace: Path) -> Inbox:
-    """What programs ask in a workspace."""
+    """The requests of programs in a workspace."""
     from agentwatch.requests.source import Inbox
     from agentwatch.requests.store import RequestStore
 

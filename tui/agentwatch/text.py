@@ -213,7 +213,7 @@ def words_of(error: BaseException) -> str:
     """The type of an error and what it says, safe. Never raises: code of others may raise what cannot be printed."""
     try:
         return clean(f"{type(error).__name__}: {error}".removesuffix(": "), 300)
-    except BaseException:  # noqa: BLE001
+    except BaseException:  # noqa: BLE001  its own `__str__` may raise anything
         return "an error that cannot be printed"
 
 

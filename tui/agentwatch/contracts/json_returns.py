@@ -404,7 +404,7 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
 
 
 def _blockers(top: dict[str, Any]) -> list[str] | None:
-    """What blocks, from `blockers` and its kin, without what did; None where there is none of them."""
+    """Open blockers, from `blockers` and its kin, without past ones; None where there is none of them."""
     found: list[str] = []
     for value in filter(None, map(top.get, _BLOCKERS)):
         for entry in _entries(value)[:MAX_ENTRIES]:

@@ -291,7 +291,7 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
 
 
 def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocument:
-    """What is said of a file that holds nothing, or too little, of the contract that its name says."""
+    """The document of a file that holds nothing, or too little, of the contract that its name says."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part is not None:
         return replace(part, document=replace(part.document, recognised=False))

@@ -18,7 +18,7 @@ class Contract(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a return says of its task, in the words of the task states."""
+    """The outcome of a task by its return, in the words of the task states."""
 
     WORKING = "working"
     COMPLETED = "completed"

@@ -1,4 +1,4 @@
-"""What a task asks of the operator, also because of how it works, in which order tasks ask, and what is past.
+"""Questions of tasks to the operator, their order, and which tasks are past.
 
 Mere silence asks nothing: a long test run is silent, too.
 
@@ -93,7 +93,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
 
 
 def request_words(request: Request) -> str:
-    """What a request asks, in a line: the very command, patch or path, visibly cut."""
+    """The question of a request, in a line: the very command, patch or path, visibly cut."""
     query = request.queries[0] if request.queries else None
     if request.kind is RequestKind.PERMISSION or query is None:
         # Before the command, which may be long: what is cut off must not be that there is more to it.
@@ -134,7 +134,7 @@ def is_history(run: Task, line: float) -> bool:
 
 
 def ask_to_mend(path: str) -> str:
-    """What a task asks of which a handoff or a return is there and is not read."""
+    """The question of a task whose handoff or return is there and is not read."""
     return f"{path} is not read, so what it says is not known: mend it, or remove it"
 
 

@@ -1,4 +1,4 @@
-"""What a return claims, and what the evidence says of it."""
+"""Claims of a return, and their verdicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Verdict(StrEnum):
-    """What the evidence says of a claim. Unverifiable is never shown as if it were verified."""
+    """The result of checking a claim. Unverifiable is never shown as if it were verified."""
 
     VERIFIED = "verified"
     CONTRADICTED = "contradicted"
@@ -27,7 +27,7 @@ class Call(NamedTuple):
 
 
 class DeedKind(StrEnum):
-    """What makes a deed worth telling: it reaches further than the work."""
+    """The reach of a deed worth telling: it goes further than the work."""
 
     PUSH = "push"
     NETWORK = "network"

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class Action(StrEnum):
-    """What an operator can decide about an attempt, or about a request of a program. The values are the ledger's."""
+    """Decisions of an operator about an attempt, or about a request of a program. The values are the ledger's."""
 
     RETRY = "retry"
     ESCALATE = "escalate"
@@ -23,7 +23,7 @@ class Action(StrEnum):
 OF_ATTEMPTS: Final = (Action.RETRY, Action.ESCALATE, Action.ABORT, Action.RESPOND, Action.ACCEPT)
 
 OF_REQUESTS: Final = (Action.ALLOW, Action.DENY, Action.ANSWER)
-"""What is decided about a request of a program: of no attempt, and no retry."""
+"""Decisions about a request of a program: of no attempt, and no retry."""
 
 ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})  # what asks nobody for another attempt
 

@@ -20,7 +20,7 @@ _PROMPT: Final = 120.0  # seconds: what waits no longer than this at most is ans
 
 
 class RequestKind(StrEnum):
-    """What is asked for: leave to make a call, answers to questions, or a form of a server to be filled in."""
+    """The kind of request: leave to make a call, answers to questions, or a form of a server to be filled in."""
 
     PERMISSION = "permission"
     QUESTION = "question"
@@ -62,7 +62,7 @@ class Query(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a call is given besides what is shown of it. The value is JSON; both are in one line, and foreign."""
+    """A further argument of a call, not shown at once. The value is JSON; both are in one line, and foreign."""
 
     name: str
     value: str
@@ -73,7 +73,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a program asks, exactly, as its holder offers it. The id is that of the decision that answers it.
+    """A program's exact question, as its holder offers it. The id is that of the decision that answers it.
 
     `source` and `session_id` are as in `Run`, those of the agent inside the session where a child asks. `nonce` is the
     program's own id of the request, or a random one of the holder. `tool` is the program's name for it, `input` the
@@ -98,11 +98,11 @@ class Request:
     until: float | None = None
     prompt_hidden: bool = False  # the program shows no prompt of its own as long as we hold the request
     actions: tuple[Action, ...] = ()
-    """What can be decided here, in this order; () where it cannot be answered from here."""
+    """Decisions possible here, in this order; () where it cannot be answered from here."""
     why_not: str = ""  # why it cannot be answered from here, and where it can
     words: bool = False  # A denial takes words to the model
     rules: tuple[str, ...] = ()
-    """What may be allowed for the rest of the session, as rules that the operator reads in full."""
+    """Permissions for the rest of the session, as rules that the operator reads in full."""
     ends_others: int = 0  # so many other open requests end with a denial of this one
     ends_turn: bool = False  # A denial without words ends the turn of the agent that asks
     call_id: str | None = None  # the program's id of the call, where it is known

@@ -17,7 +17,7 @@ Session = tuple[str, str]  # (source, session id)
 
 
 class RunState(StrEnum):
-    """What the store says of a run. Killed sessions leave `working` behind: silence tells, not the store."""
+    """The state of a run by its store. Killed sessions leave `working` behind: silence tells, not the store."""
 
     SUBMITTED = "submitted"  # asked for; no sign of life of its own
     WORKING = "working"
@@ -153,7 +153,7 @@ class Run:
     """What a working run waits for from a human, in a few words: "an answer: Which one?". "" where it does not."""
     asked_at: float | None = None
     permits: tuple[Permit, ...] = ()
-    """What became of the calls that were asked about, oldest first: the latest `MOST_PERMITS`."""
+    """Outcomes of the calls that were asked about, oldest first: the latest `MOST_PERMITS`."""
 
     @property
     def session(self) -> Session:
@@ -177,7 +177,7 @@ class Run:
 
     @property
     def earlier(self) -> tuple[Message, ...]:
-        """What was said at the end of the rounds before the last one, oldest first."""
+        """The last messages of the rounds before the last one, oldest first."""
         return tuple(one.said for one in self.rounds[:-1] if one.said is not None)
 
     def part(self, first: int, end: int) -> Run:

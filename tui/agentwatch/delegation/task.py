@@ -365,7 +365,7 @@ class Task:
 
     @property
     def called(self) -> str:
-        """What a row calls it. What we put between the name of a workspace and that of its task, no name holds."""
+        """Its name in a row. No name holds our mark between a workspace and its task."""
         is_ours = self.scope and self.parent_id is None and not self.workspace
         return self.title if is_ours else plain_name(self.title)
 
@@ -426,7 +426,7 @@ class Task:
 
     @property
     def doing(self) -> Activity | None:
-        """What it does while it works: by its session, else by its checklist; None where neither says."""
+        """Its activity while it works: by its session, else by its checklist; None where neither says."""
         return self.did if self.state is State.WORKING else None
 
     @property
@@ -450,7 +450,7 @@ class Task:
 
     @property
     def binding(self) -> Decision | None:
-        """What was decided about the very return that is there now."""
+        """The decision about the very return that is there now."""
         return self.attempts[-1].binding if self.attempts else None
 
     @property

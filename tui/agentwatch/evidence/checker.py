@@ -27,7 +27,7 @@ _OWN: Final = ".agentwatch/"  # files that agentwatch itself writes in a workspa
 
 
 class Request(NamedTuple):
-    """What a return states, to be checked. Names are paths relative to the workspace; times are in epoch seconds.
+    """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds.
 
     Without `returned_at` the attempt has lasted until now. `handoff_at` is the time of the handoff as it is now, where
     that is another version than the one that was handed off. `stored`: it is no file but a session's. `former` are the

@@ -236,7 +236,7 @@ _GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, e
 
 
 class FileKind(StrEnum):
-    """What is there; OUTSIDE: a symbolic link leads out of the workspace. REFUSED: nobody may look."""
+    """Kind of file; OUTSIDE: a symbolic link leads out of the workspace. REFUSED: nobody may look."""
 
     MISSING = "missing"
     REGULAR = "regular"

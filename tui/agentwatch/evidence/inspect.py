@@ -1,4 +1,4 @@
-"""What a claimed file holds, and how it differs from before the handoff: text for the screen, safe and cut to size."""
+"""A claimed file, and its difference from before the handoff: text for the screen, safe and cut to size."""
 
 from __future__ import annotations
 

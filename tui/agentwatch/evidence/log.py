@@ -301,7 +301,7 @@ class Change(NamedTuple):
 
 
 class ToolLog(NamedTuple):
-    """What was done, in the order in which it was begun.
+    """Calls in the order in which they began.
 
     `gap` says why something may have been run that is not in it, "" where all is; `is_partial`: so that nobody knows
     what was changed. `looked`: files were looked at by tools that are no shell.

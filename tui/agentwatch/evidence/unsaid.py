@@ -37,7 +37,7 @@ _DONE: Final = {
 _SYSTEM: Final = re.compile(
     r"/(?:usr|bin|sbin|lib\w*|opt|proc|sys|dev|nix|snap|etc/(?:os-release|hosts|resolv\.conf))(?:/|\Z)"
 )
-"""What every program reads."""
+"""Paths that every program reads."""
 _BREAKS: Final = re.compile(r"[;&|\n(){}`]+|\$\(")
 _SAID: Final = {
     DeedKind.PUSH: r"(?:force-?)?push(?:ed|es|ing)?",

@@ -34,7 +34,7 @@ class AcknowledgeError(AgentwatchError):
 
 
 class Acknowledgement(NamedTuple):
-    """What an undo takes back: tasks by their ids, acknowledged or snoozed (`did`) at a time (epoch seconds)."""
+    """Tasks that an undo takes back, by their ids, acknowledged or snoozed (`did`) at a time (epoch seconds)."""
 
     name: str
     at: float
@@ -43,7 +43,7 @@ class Acknowledgement(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What was done to a task, as the table `asides` has it. `mark` is what the task looked like."""
+    """An operator's action on a task, as the table `asides` has it. `mark` is what the task looked like."""
 
     kind: str
     at: float

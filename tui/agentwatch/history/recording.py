@@ -156,6 +156,7 @@ def write_new(path: Path, pieces: Iterable[str]) -> int:
                     file.write(piece)
                 file.flush()
             except BaseException:
+                # Also when it is interrupted: half a recording is none.
                 path.unlink(missing_ok=True)
                 raise
     except FileExistsError as error:

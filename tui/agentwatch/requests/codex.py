@@ -252,7 +252,7 @@ class Wire:
         """Messages that came while an answer was waited for."""
 
     def call(self, method: str, **params: object) -> Fields:
-        """What the server answers; empty where it is an error. What comes before it is received later."""
+        """The server's answer; empty for an error. Messages before it are received later."""
         self._last += 1
         self.send({"id": self._last, "method": method, "params": params})
         end = time.monotonic() + _ANSWER_SECONDS

@@ -1,4 +1,4 @@
-"""What the app server of Codex asks, as a request that the operator can answer, and the answer to it.
+"""A question of Codex's app server, as a request that the operator can answer, and the answer to it.
 
 The protocol is experimental: a request with anything in it that is not known here is shown, and answered in Codex.
 """
@@ -33,7 +33,7 @@ METHODS: Final = {
     QUESTION: {"questions", "isBlocking"},
     SERVER: {"serverName", "mode", "_meta", "message", "requestedSchema"},
 }
-"""What a human is asked, with the keys whose values are understood here: all others must be null. Other requests are
+"""Methods that ask a human, with keys whose values are understood here: all others must be null. Other requests are
 for the program that began the session."""
 
 _IDS: Final = {"threadId", "turnId", "itemId", "startedAtMs"}
@@ -97,7 +97,7 @@ def request_of(
 
 
 def answer_of(method: str, request: Request, action: Action, params: Params) -> dict[str, Any]:
-    """What the server is answered for a decision that this very request takes."""
+    """The answer to the server for a decision that this very request takes."""
     if method == QUESTION:
         chosen = {one.question: one.answer for one in params.answers}
         return {"answers": {query.key: {"answers": [chosen[query.question]]} for query in request.queries}}

@@ -120,7 +120,7 @@ class Holder:
             self.trouble = str(error)
 
     def _answer(self, request: Request) -> Record | None:
-        """What the operator decided about the input that is held here. Raises DecisionError and RequestError."""
+        """The operator's decision about the input that is held here. Raises DecisionError and RequestError."""
         refuse_inside(self._workspace, self._keys.directory)
         found = self._ledger.find(self._keys.trust(), request.request_id)
         if isinstance(found, ChainProblem):

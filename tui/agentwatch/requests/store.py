@@ -65,7 +65,7 @@ class RequestStore:
         self.directory: Final = state / NAME
         self.workspace_id: Final = workspace_id(workspace)
         self.problems: list[str] = []
-        """What is in it that is no request, a sentence each, as it was read last. May quote foreign text."""
+        """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
         self._disk = disk
         self._clock = clock
@@ -83,7 +83,7 @@ class RequestStore:
         return Offer(self, request, descriptor)
 
     def read(self) -> list[Request]:
-        """What is in it, oldest first, each with its stage. Never raises."""
+        """Its requests, oldest first, each with its stage. Never raises."""
         self.problems = []
         try:
             with self._opened() as directory:
@@ -227,7 +227,7 @@ def refuse_inside(workspace: Path, place: Path) -> None:
 
 
 def as_asked(request: Request) -> Request:
-    """What was asked, without what the tree adds to it, and what another holder of the same says of time."""
+    """A request without the tree's additions and without another holder's times."""
     return replace(request.begun, asked_at=0.0, until=None)
 
 

@@ -1,4 +1,4 @@
-"""What a home of Codex tells beside its rollouts: the names of its sessions, and the locks of those who write one.
+"""Facts in a home of Codex beside its rollouts: the names of its sessions, and the locks of those who write one.
 
 `state_<n>.sqlite` has the names that people gave to sessions; n grows with the schema.
 
@@ -33,7 +33,7 @@ _NAMES: Final = "SELECT id, name FROM threads WHERE name <> ''"
 
 
 class Beside:
-    """What is beside the rollouts of a home, as of a moment ago."""
+    """Facts beside the rollouts of a home, as of a moment ago."""
 
     def __init__(self, home: Path) -> None:
         self.names: dict[object, str] = {}

@@ -103,7 +103,7 @@ class FilesSource(Documents, Source):
             self._thread.join(_JOIN_SECONDS)
 
     def scan(self) -> Batch:
-        """What the workspace holds now, in the order in which it was written; half-written files are waited for.
+        """The files of the workspace now, in the order in which they were written; half-written files are waited for.
         Raises WorkspaceError where there is no workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")

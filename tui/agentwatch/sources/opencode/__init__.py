@@ -1,1 +1,1 @@
-"""What OpenCode and Kilo Code keep of their sessions, read as runs: see `opencode_reader`."""
+"""Sessions of OpenCode and Kilo Code, read as runs: see `opencode_reader`."""

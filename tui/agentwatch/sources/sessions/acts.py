@@ -1,4 +1,4 @@
-"""What an agent did by its tools, out of a transcript: the commands that it ran, the files that it wrote, and the rest.
+"""Actions of an agent in a transcript: the commands that it ran, the files that it wrote, and the rest.
 
 Facts only: what a command comes to, and whether that was claimed, is for the evidence to judge.
 """

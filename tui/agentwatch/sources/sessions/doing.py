@@ -1,4 +1,4 @@
-"""What an agent does: entries, which one record of any program says, and the last of them, which a run shows."""
+"""Activity of an agent: entries, which one record of any program says, and the last of them, which a run shows."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Placed:
 
 
 class Look(NamedTuple):
-    """What is known of a transcript after a look at it.
+    """The known part of a transcript after a look at it.
 
     `trouble` says why it cannot be read any more, "" where it can be: the steps are then the last that were there.
     `has_older`: there may be some before them.
@@ -55,7 +55,7 @@ class Look(NamedTuple):
 
 
 class WholeStep(NamedTuple):
-    """What a step says, and what came of it, None as long as there is nothing."""
+    """The whole text of a step, and its result, None as long as there is none."""
 
     said: Entry
     result: Entry | None = None

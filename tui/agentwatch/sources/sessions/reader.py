@@ -66,7 +66,7 @@ class SessionReader(Protocol):
         """One sentence for the health line, None where all that should be readable is read."""
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """What has changed since the call before, working for about so many seconds at most.
+        """Changes since the call before, working for about so many seconds at most.
 
         The last states of runs only: a run that changed twice is given once. Whether there is more to read at once
         is told by `progress`.
@@ -80,7 +80,7 @@ class SessionReader(Protocol):
         """A text handed over or back, by its digest; None where it is not to be had any more."""
 
     def found(self) -> Sequence[Found]:
-        """What was found, and what was skipped and why."""
+        """Stores that were found or skipped, and why."""
 
     def close(self) -> None:
         """Give back what is open."""

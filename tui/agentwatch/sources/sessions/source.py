@@ -155,7 +155,7 @@ class SessionsSource(Source):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is not read, and why: one for each reader that says so."""
+        """Unread places, and why: one for each reader that says so."""
         problems = []
         for name, trouble in list(self._troubles.items()):
             if trouble is not None:
@@ -165,7 +165,7 @@ class SessionsSource(Source):
         return tuple(problems)
 
     def found(self) -> list[Found]:
-        """What the last look found, reader by reader."""
+        """Stores that the last look found, reader by reader."""
         return [row for name in list(self._readers) for row in self._found(name)]
 
     def close(self) -> None:

@@ -81,7 +81,7 @@ F = TypeVar("F", bound=Fold)
 
 
 class Layout(NamedTuple):
-    """What lies in the directory of a project, by paths from there on: patterns for `fullmatch`.
+    """The layout of a project's directory, by paths from there on: patterns for `fullmatch`.
 
     `files` has the groups `own`, a session's id, for its own file, or `session`, `agent` and `meta` for those of an
     agent; `session` is missing where only the records say it, `meta` is there in what describes it. `directories` are
