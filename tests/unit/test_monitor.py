@@ -13,8 +13,7 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
-from agentwatch.delegation.events import Event
-from agentwatch.delegation.task import Aside
+from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health
 from agentwatch.sources.files.source import FilesSource

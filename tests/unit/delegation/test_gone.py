@@ -17,9 +17,9 @@ from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.decisions import policy
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Ran, Rules, Seen, Tick
+from agentwatch.delegation.events import Aside, Decided, Event, Put, Ran, Rules, Seen, Tick
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
-from agentwatch.delegation.task import Aside, Put, Task
+from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 from agentwatch.view.words import question_at

@@ -15,11 +15,12 @@ from typing import Final
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.claims import Verdict, merged
 from agentwatch.delegation.decision import ENDING, Action
+from agentwatch.delegation.events import Aside, Seen
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
 from agentwatch.delegation.states import dispute
-from agentwatch.delegation.task import Aside, Put, State, Task, Version
+from agentwatch.delegation.task import State, Task
 from agentwatch.text import left_out, verbatim
 
 _SLACK: Final = 60.0
@@ -126,13 +127,6 @@ def is_past(task: Task, line: float, *other_signs: float) -> bool:
     return all(one.at < line for one in decided if one.action not in ENDING)
 
 
-def is_history(run: Task, line: float) -> bool:
-    """Whether a task without a parent is past with all that is below it, and nothing of that asks."""
-    below = run.below
-    is_silent = below is None or (below.active_at < line and not below.needs_operator)
-    return run.past and not run.needs_operator and is_silent
-
-
 def ask_to_mend(path: str) -> str:
     """The question of a task whose handoff or return is there and is not read."""
     return f"{path} is not read, so what it says is not known: mend it, or remove it"
@@ -150,7 +144,7 @@ def _ask_about_lies(task: Task) -> str:
     return f"{lead}: {first.path} ({first.detail}){more}; {do}"
 
 
-def _broken(version: Version | None) -> str:
+def _broken(version: Seen | None) -> str:
     findings = version.findings if version is not None else ()
     faults = [one.message.partition("; ")[0] for one in findings if one.severity is Severity.ERROR]
     more = f" (+{len(faults) - 1} more)" if len(faults) > 1 else ""
@@ -247,10 +241,6 @@ class Asides:
         self.known: dict[str, Aside] = {}  # what is known of a task, whether it still holds or not
         self.looked_at = math.inf
         """Things from before this time are not new, in epoch seconds. Where nobody looks, nothing is."""
-        self._held: dict[str, Put] = {}  # how tasks are aside now
-        self.over: dict[str, Put] = {}
-        """How tasks were aside that are something else now, until somebody takes it: what comes back asks again."""
-        self.is_watching = False  # whether all that was there at first has been taken in
 
     def put_aside(self) -> list[Task]:
         """The tasks that do not ask because of it, the latest first. Costs a look at all that was ever put aside."""
@@ -258,28 +248,17 @@ class Asides:
         aside = [(at, task) for at, task in known if task is not None and is_aside(task)]
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
-    def watch(self, now: float) -> None:
-        """All that is there has been taken in: from now on, what is aside and becomes something else is over."""
-        if not self.is_watching:
-            self.is_watching = True
-            for task_id in self.known.keys() & self._tasks.keys():
-                self.lay(self._tasks[task_id], now)
-
     def lay(self, task: Task, now: float) -> None:
         """Heed how a task was put aside, as long as it is as it was then, and whether it is new to the operator."""
-        (put, seen), held = self.known.get(task.task_id, Aside()), self._held.pop(task.task_id, None)
+        put, seen = self.known.get(task.task_id, Aside())
+        is_same = put is not None and put.mark == mark_of(task)
         task.acknowledged, task.snoozed_until = False, None
-        if put is not None and put.ends_at > now:
-            if task.question is not None and put.mark == mark_of(task):
-                self._held[task.task_id] = put
-                task.acknowledged = not put.snoozed
-                if put.snoozed:
-                    task.snoozed_until = put.ends_at
-                    task.due = min(task.due, put.ends_at)
-            elif self.is_watching and (put == held or task.verdict is not None):
-                seen = "" if seen in (None, put.mark) else seen
-                self.known[task.task_id], self.over[task.task_id], put = Aside(seen=seen), put, None
+        if put is not None and is_same and put.ends_at > now and task.question is not None:
+            if put.snoozed:
+                task.snoozed_until = put.ends_at
+                task.due = min(task.due, put.ends_at)
+            task.acknowledged = not put.snoozed
         is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
         is_decided = (task.binding is not None or task.ended_with is not None) and task.request is None
         is_old = changed_at(task) <= self.looked_at if seen is None else seen == mark_of(task)
-        task.seen = not is_news or is_decided or is_old or (put is not None and put.mark == mark_of(task))
+        task.seen = not is_news or is_decided or is_old or is_same

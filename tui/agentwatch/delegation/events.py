@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Fields, Finding
@@ -9,7 +10,6 @@ from agentwatch.delegation.claims import Claim, Deed
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.task import Aside
 
 LOW_CONFIDENCE: Final = 0.5
 """report-contract: results of which the child itself is less sure than this are for a human to look at."""
@@ -45,6 +45,7 @@ class Seen(NamedTuple):
     document: Fields
     findings: tuple[Finding, ...] = ()
     incomplete: bool = False
+    stored: bool = False  # Of a session: `path` is the key of its run, and there may be prose around the document
 
 
 class Gone(NamedTuple):
@@ -108,6 +109,27 @@ class Requested(NamedTuple):
     at: float
     path: str
     request: Request | None
+
+
+class Put(NamedTuple):
+    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes."""
+
+    mark: str
+    at: float
+    snoozed: bool = False
+    until: float | None = None
+
+    @property
+    def ends_at(self) -> float:
+        """When it asks again at the latest."""
+        return math.inf if self.until is None else self.until
+
+
+class Aside(NamedTuple):
+    """How a task was put aside last, and the mark that it had when it was looked at last."""
+
+    put: Put | None = None
+    seen: str | None = None
 
 
 class Noted(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Final
 from agentwatch.contracts.shapes import Contract, Handoff, Return, TodoList
 from agentwatch.delegation import identity
 from agentwatch.delegation.events import Seen, Unreadable
-from agentwatch.delegation.task import PlacedFinding, Version
+from agentwatch.delegation.task import PlacedFinding
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
@@ -31,7 +31,7 @@ class _File:
 
     def __init__(self, path: str) -> None:
         self.slot, self.directory = identity.slot(path), intern(dirname(path))
-        self.versions: tuple[Version, ...] = ()
+        self.versions: tuple[Seen, ...] = ()
         self.tasks: tuple[str | None, ...] = ()
         self.settled: tuple[str | None, ...] = ()
         """The tasks that the first versions stay with, because the file or its handoff is gone."""
@@ -65,7 +65,7 @@ class Files:
         self._changed: dict[str, None] = {}  # directories
         self._concerned: dict[str | None, None] = {}  # tasks
 
-    def versions(self, task_id: str) -> tuple[Version, ...]:
+    def versions(self, task_id: str) -> tuple[Seen, ...]:
         """The versions that speak of a task, in the order they were observed."""
         files = [self._files[path] for path in self._paths.get(task_id, ())]
         each = (both for file in files for both in zip(file.versions, file.tasks, strict=True))
@@ -100,7 +100,7 @@ class Files:
         """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
         return {*(path for group in self._unread.values() for path in group), *(one.path for one in self._nobodys())}
 
-    def _nobodys(self) -> list[Version]:
+    def _nobodys(self) -> list[Seen]:
         last = (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None)
         there = (one for one in last if not one.document.recognised and one.path not in self._gone)
         # Other programs write reports, too.
@@ -112,17 +112,17 @@ class Files:
         self._unread[slot][event.path] = event
         self._concern(slot)
 
-    def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
+    def hidden(self, versions: Sequence[Seen]) -> dict[str, float]:
         """The handoffs and returns of a task, by their names, that are there and were refused, and when they were
         written (epoch seconds)."""
         refused = (one for one in self._unread_of(versions) if one.finding.rule.startswith(_REFUSED))
         return {one.path: one.at for one in refused if identity.is_under_contract(one.path)}
 
-    def problems(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
+    def problems(self, versions: Sequence[Seen]) -> tuple[PlacedFinding, ...]:
         """Problems that keep the files of a task that has these versions, and those beside them, from being read."""
         return tuple(PlacedFinding(one.finding, one.path) for one in self._unread_of(versions))
 
-    def _unread_of(self, versions: Sequence[Version]) -> list[Unreadable]:
+    def _unread_of(self, versions: Sequence[Seen]) -> list[Unreadable]:
         slots = dict.fromkeys(identity.slot(version.path) for version in versions) if self._unread else ()
         return [one for slot in slots for _, one in sorted(self._unread.get(slot, {}).items())]
 
@@ -162,7 +162,7 @@ class Files:
                 # The first version stays: it says when the task began.
                 file.versions = file.versions[:1] + file.versions[2:]
                 file.settled = file.settled[:1] + file.settled[2:]
-            file.versions += (Version(*seen),)
+            file.versions += (seen,)
             file.kind = file.find_kind()
         if file.kind in (None, _HANDOFF):
             self._give(path, self._tasks_for(path, file, {}, is_alone=False))
@@ -240,7 +240,7 @@ class Files:
             tasks.append(task)
         return tuple(tasks)
 
-    def _last(self, path: str) -> Version:
+    def _last(self, path: str) -> Seen:
         return self._files[path].versions[-1]
 
     def _is_renamed(self, path: str) -> bool:
@@ -274,7 +274,7 @@ def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
     return None
 
 
-def _is_known(last: Version, seen: Seen) -> bool:
+def _is_known(last: Seen, seen: Seen) -> bool:
     """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
     is_same = (last.digest, last.incomplete, last.document) == (seen.digest, seen.incomplete, seen.document)
     return is_same and (seen.at <= last.at or not isinstance(seen.document, Return))

@@ -13,7 +13,7 @@ from sys import intern
 from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Fields, Handoff, Return, TodoList
-from agentwatch.delegation.task import Version
+from agentwatch.delegation.events import Seen
 
 _KINDS: Final = "handoff|return|todos"
 _SUFFIX: Final = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
@@ -104,7 +104,7 @@ def dotted_prefixes(task_id: str) -> list[str]:
     return prefixes
 
 
-def place_of(versions: Sequence[Version]) -> str | None:
+def place_of(versions: Sequence[Seen]) -> str | None:
     """The task directory: where the task was first handed off, else where it was first returned."""
     for kind in (Handoff, Return):
         for version in versions:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from agentwatch.delegation.asks import is_history, is_past
-from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sums_of
+from agentwatch.delegation.asks import is_past
+from agentwatch.delegation.task import PlacedFinding, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 
 _LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
@@ -22,8 +22,6 @@ class Branch:
     tree: Tree
     scope: str
     top: Task | None
-    apart: set[str] = field(default_factory=set)
-    """The ids of the runs that do not stand below the top row: those that are history, where not all are."""
 
 
 class JoinedTree(Tree):
@@ -63,18 +61,15 @@ class JoinedTree(Tree):
         """These tasks of a workspace, whose tree this is now, have changed, come or gone. `why` says in foreign words
         why nothing is known of it. Returns their keys."""
         branch, ids = self._branches[scope], {*changed}
-        branch.tree, top, before = tree, branch.top, branch.apart
+        branch.tree, top = tree, branch.top
         if top is not None:
             top.why = why
-            history = {one for one in tree.roots if is_history(tree.tasks[one], tree.rules.history_before)}
-            branch.apart = history if len(history) < len(tree.roots) else set()
-            ids |= branch.apart ^ before
-            _update_top(top, branch)
+            _update_top(top, tree)
         for task_id in ids:
             if (task := tree.tasks.get(task_id)) is None:
                 self.tasks.pop(scope + task_id, None)
             else:
-                self.tasks[scope + task_id] = task if top is None else _scoped(task, branch, top)
+                self.tasks[scope + task_id] = task if top is None else _scoped(task, scope)
         self._join()
         return {scope + task_id for task_id in ids} | ({scope} if top is not None else set())
 
@@ -88,9 +83,7 @@ class JoinedTree(Tree):
         """Work out what is true of all trees together."""
         branches = self._branches.values()
         bare = (task_id for branch in branches if branch.top is None for task_id in branch.tree.roots)
-        tops = (branch.scope for branch in branches if branch.top is not None)
-        apart = (key for branch in branches for key in sorted(branch.scope + task_id for task_id in branch.apart))
-        self.roots = [*bare, *tops, *apart]
+        self.roots = [*bare, *(branch.scope for branch in branches if branch.top is not None)]
         self.now = max([branch.tree.now for branch in branches], default=self.now)
         lines = (branch.tree.rules.history_before for branch in branches)
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
@@ -108,30 +101,21 @@ class JoinedTree(Tree):
         ]
 
 
-def _scoped(task: Task, branch: Branch, top: Task) -> Task:
-    """The task as it is shown below the top row of its tree, or apart from it."""
-    scope = branch.scope
+def _scoped(task: Task, scope: str) -> Task:
+    """The task as it is shown below the top row of its tree."""
     children = [scope + child for child in task.children]
-    parent_id: str | None = scope + (task.parent_id or "")
-    title = task.title
-    if task.task_id in branch.apart:
-        parent_id, title = None, f"{plain_name(top.title)}{BETWEEN}{plain_name(task.title)}"
-    return replace(task, task_id=scope + task.task_id, parent_id=parent_id, title=title, children=children, scope=scope)
+    parent_id = scope + (task.parent_id or "")
+    return replace(task, task_id=scope + task.task_id, parent_id=parent_id, children=children, scope=scope)
 
 
-def _update_top(top: Task, branch: Branch) -> None:
-    """A top row stands as what is below it does, and as what of that is not past."""
-    tree = branch.tree
-    roots = [task_id for task_id in tree.roots if task_id not in branch.apart]
-    top.children = [branch.scope + task_id for task_id in roots]
-    below = Below()
-    for task in (tree.tasks[task_id] for task_id in roots):
-        below.add(task)
-        below.merge(task.below or Below())
-    top.below = below if roots else None
-    states = {task.state for task in tree.tasks.values() if not task.past} or (top.below or Below()).states
+def _update_top(top: Task, tree: Tree) -> None:
+    """A top row stands for what is below it and not past; for all of it, where all is past."""
+    top.children = [top.scope + task_id for task_id in tree.roots]
+    tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
+    top.below = sums_of(tasks) if tasks else None
+    states = {task.state for task in tasks}
     top.state = top.own_state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     top.lost_since = tree.lost_since
     if top.why or top.lost_since is not None:
         top.state = State.UNKNOWN
-    top.past = not branch.apart and is_past(top, tree.rules.history_before)
+    top.past = is_past(top, tree.rules.history_before)

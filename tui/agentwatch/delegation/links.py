@@ -8,10 +8,11 @@ from typing import Final
 
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.identity import dotted_prefixes, in_directory, slot
 from agentwatch.delegation.retry import overrun
 from agentwatch.delegation.run import Session
-from agentwatch.delegation.task import Basis, PlacedFinding, Problem, Task, Version
+from agentwatch.delegation.task import Basis, PlacedFinding, Problem, Task
 
 RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"))
 (
@@ -76,7 +77,7 @@ Named = tuple[int, str, str | None]
 the task that stands before there."""
 
 
-def path_of(versions: Sequence[Version]) -> tuple[str, ...]:
+def path_of(versions: Sequence[Seen]) -> tuple[str, ...]:
     """The ids of the tasks above a task by its latest delegation path, outermost first, each once; none where a packet
     names the parent."""
     ids: tuple[str, ...] | None = None

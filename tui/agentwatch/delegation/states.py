@@ -12,9 +12,10 @@ from typing import Final
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity
 from agentwatch.delegation import identity
 from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Stage
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import RequestKind, RequestStage
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, State, Task, Version, has_moved
+from agentwatch.delegation.task import Attempt, State, Task, has_moved
 from agentwatch.text import exact
 
 _DECIDED_STATES: Final = {
@@ -47,7 +48,7 @@ _ASKS: Final = {
 }
 
 
-def is_early(version: Version) -> bool:
+def is_early(version: Seen) -> bool:
     """Whether a return is an early marker (`in_progress`), which says nothing about the end."""
     document = version.document
     return isinstance(document, Return) and document.outcome is Outcome.WORKING

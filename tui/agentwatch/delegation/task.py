@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
 from agentwatch.contracts.rules import Rule
-from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Todo, TodoStatus
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
 
@@ -54,11 +55,6 @@ _GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
 BETWEEN: Final = " › "  # stands between the name of a workspace and that of its task, where one row says both
 
 
-def plain_name(name: str) -> str:
-    """A foreign name in which nothing looks like what we put between two."""
-    return name.replace("›", ">")
-
-
 class Basis(StrEnum):
     """Why a task hangs below its parent."""
 
@@ -75,40 +71,6 @@ class PlacedFinding(NamedTuple):
 
     finding: Finding
     path: str
-
-
-class Put(NamedTuple):
-    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes."""
-
-    mark: str
-    at: float
-    snoozed: bool = False
-    until: float | None = None
-
-    @property
-    def ends_at(self) -> float:
-        """When it asks again at the latest."""
-        return math.inf if self.until is None else self.until
-
-
-class Aside(NamedTuple):
-    """How a task was put aside last, and the mark that it had when it was looked at last."""
-
-    put: Put | None = None
-    seen: str | None = None
-
-
-class Version(NamedTuple):
-    """One content of one file, as it was observed: the fields of `Seen`, in its order."""
-
-    seq: int
-    at: float
-    path: str
-    digest: str
-    document: Fields
-    findings: tuple[Finding, ...]
-    incomplete: bool = False
-    stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document
 
 
 class Retry(NamedTuple):
@@ -208,9 +170,9 @@ class Attempt:
     number: int
     state: State = State.SUBMITTED
     session_id: str | None = None
-    handoff: Version | None = None
-    returned: Version | None = None
-    rival: Version | None = None  # A return in another file that says otherwise, so that nobody can tell which is true
+    handoff: Seen | None = None
+    returned: Seen | None = None
+    rival: Seen | None = None  # A return in another file that says otherwise, so that nobody can tell which is true
     started_at: float | None = None
     run: Run | None = None  # the execution as a session store shows it, None where only files speak of it
     again: bool = False  # it goes on in the session of the attempt before, with the same handoff
@@ -365,9 +327,8 @@ class Task:
 
     @property
     def called(self) -> str:
-        """Its name in a row. No name holds our mark between a workspace and its task."""
-        is_ours = self.scope and self.parent_id is None and not self.workspace
-        return self.title if is_ours else plain_name(self.title)
+        """Its name in a row, in which nothing looks like our mark between a workspace and its task."""
+        return self.title.replace("›", ">")
 
     @property
     def alive_at(self) -> float | None:

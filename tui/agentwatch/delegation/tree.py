@@ -36,18 +36,7 @@ from agentwatch.delegation.identity import place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
 from agentwatch.delegation.run import Run, Runs, Session
-from agentwatch.delegation.task import (
-    AT_WORK,
-    CONTRADICTED,
-    Basis,
-    Below,
-    Counted,
-    Place,
-    PlacedFinding,
-    State,
-    Task,
-    Version,
-)
+from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, PlacedFinding, State, Task
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
@@ -248,7 +237,7 @@ class Tree:
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
         task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
 
-    def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Run]) -> None:
+    def _place(self, task: Task, versions: tuple[Seen, ...], runs: list[Run]) -> None:
         first_seq = versions[0].seq if versions else None
         if first_seq is None and (runs or task.requests):
             # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
@@ -265,7 +254,7 @@ class Tree:
         if place != task.place:
             task.place, self._moved = place, True
 
-    def _judge(self, task: Task, versions: tuple[Version, ...]) -> None:
+    def _judge(self, task: Task, versions: tuple[Seen, ...]) -> None:
         """Apply the checks of a task, and work out its question."""
         returned = task.latest.returned if task.latest is not None else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
@@ -527,7 +516,7 @@ class Tree:
         """The files that cannot be read or understood, of tasks and of nobody."""
         return self._files.troubled
 
-    def former_places(self, task_id: str, returned: Version) -> tuple[str, ...]:
+    def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
